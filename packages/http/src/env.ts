@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+
+/** Whose `X-Forwarded-For` is believed: nobody's, everybody's, these addresses', or that of the nearest hops. */
+export type TrustProxy = boolean | string[] | ((address: string, hop: number) => boolean)
+
+/** The settings that every service has, as zod rules to spread into its own schema. */
+export const serverSettings = (port: number) => ({
+  NODE_ENV: z.string().default('development'),
+  HOST: z.string().min(1).default('127.0.0.1'),
+  PORT: z.coerce.number().int().min(0).max(65535).default(port),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  TRUST_PROXY: z.string().default('false').transform(readTrustProxy),
+  CORS_ORIGIN: z.string().default('').transform(readList),
+  METRICS_TOKEN: z.string().min(16, 'must have at least 16 characters').optional(),
+})
+
+/**
+ * Reads the environment by one schema. An empty variable counts as absent, and `NAME_FILE` names a file that holds
+ * the value of NAME (a secret mounted into a container).
+ * @throws {BadEnvironment} naming every fault.
+ */
+export function readEnv<Schema extends z.ZodObject>(
+  schema: Schema,
+  env: Record<string, string | undefined>,
+): z.output<Schema> {
+  const faults: string[] = []
+  const values: Record<string, string> = {}
+  for (const name of Object.keys(schema.shape)) {
+    const value = env[name] || readSecretFile(name, env[`${name}_FILE`], faults)
+    if (value) values[name] = value
+  }
+  const result = schema.safeParse(values)
+  if (!result.success) {
+    faults.push(...result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`))
+  }
+  if (!result.success || faults.length > 0) throw new BadEnvironment(faults)
+  return result.data
+}
+
+/** What is wrong with the environment, a line for each fault; no value is quoted. */
+export class BadEnvironment extends Error {
+  constructor(faults: string[]) {
+    super(`The environment is not valid:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`)
+  }
+}
+
+function readSecretFile(
+  name: string,
+  file: string | undefined,
+  faults: string[],
+): string | undefined {
+  // USERS_FILE and the like are settings themselves, not the file of a secret.
+  if (!file || !secrets.has(name)) return undefined
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    faults.push(`${name}_FILE: cannot be read`)
+    return undefined
+  }
+}
+
+const secrets = new Set(['JWT_SECRET', 'ADMIN_PASSWORD', 'REGISTRAR_API_KEY', 'METRICS_TOKEN'])
+
+const readList = (text: string) => text.split(',').flatMap((part) => part.trim() || [])
+
+// `true`, a number of hops, or the addresses of the proxies; nobody is trusted by default.
+function readTrustProxy(text: string): TrustProxy {
+  if (text === 'true' || text === 'false') return text === 'true'
+  if (/^[0-9]+$/.test(text)) return (_address, hop) => hop < Number(text)
+  return readList(text)
+}

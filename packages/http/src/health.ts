@@ -1,0 +1,44 @@
+import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
+
+const Check = z.looseObject({ status: z.enum(['ok', 'degraded', 'unavailable']) })
+
+export type Check = z.infer<typeof Check>
+
+const Health = z.looseObject({
+  status: z.enum(['ok', 'degraded', 'unavailable']),
+  version: z.string(),
+  uptime_seconds: z.int(),
+  checks: z.record(z.string(), Check),
+})
+
+/** What a service says of itself: its checks, and further fields of its own. Cheap and local. */
+export interface HealthReport {
+  checks: Record<string, Check>
+  fields?: Record<string, unknown>
+}
+
+/** GET /health: 200 while the service can work (even `degraded`), 503 when it cannot. */
+export function serveHealth(app: FastifyInstance, version: string, report: () => HealthReport) {
+  app.get(
+    '/health',
+    {
+      schema: {
+        summary: 'Is the service able to work?',
+        tags: ['operations'],
+        response: { 200: Health, 503: Health },
+      },
+      config: { access: 'public' } as object,
+    },
+    async (_request, reply) => {
+      const { checks, fields } = report()
+      const found = Object.values(checks).map((check) => check.status)
+      const status =
+        (['unavailable', 'degraded'] as const).find((bad) => found.includes(bad)) ?? 'ok'
+      return reply
+        .code(status === 'unavailable' ? 503 : 200)
+        .header('cache-control', 'no-store')
+        .send({ status, version, uptime_seconds: Math.floor(process.uptime()), ...fields, checks })
+    },
+  )
+}

@@ -1,0 +1,135 @@
+import { isUtf8 } from 'node:buffer'
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import cors from '@fastify/cors'
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type RawServerDefault,
+} from 'fastify'
+import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { Registry } from 'prom-client'
+import type { TrustProxy } from './env.ts'
+import { type HealthReport, serveHealth } from './health.ts'
+import { type Logger, RequestLog } from './log.ts'
+import { trackMethods } from './methods.ts'
+import { serveMetrics } from './metrics.ts'
+import { serveOpenapi } from './openapi.ts'
+import { answerError, answerSocketError, HttpError, malformedBody } from './problem.ts'
+import { validateRequests } from './validation.ts'
+
+export { Counter, Gauge, Histogram, Registry } from 'prom-client'
+export { BadEnvironment, readEnv, serverSettings } from './env.ts'
+export type { Check, HealthReport } from './health.ts'
+export { createLogger, type Logger } from './log.ts'
+export { createMetrics } from './metrics.ts'
+export { Pagination, pageQuery, paginate } from './page.ts'
+export { type Fault, HttpError, Problem, validationFailed } from './problem.ts'
+export { serve } from './serve.ts'
+export { faultsOf } from './validation.ts'
+
+export type App = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>
+
+export interface AppOptions {
+  about: { title: string; version: string; description: string }
+  log: Logger
+  trustProxy: TrustProxy
+  corsOrigins: string[]
+  metrics: { registry: Registry; token: string | undefined }
+  health: () => HealthReport
+  /** Bytes of a body that is not streamed; 1 MiB unless said otherwise. */
+  bodyLimit?: number
+  /** Milliseconds for a whole request to arrive; 0 for a service that takes long uploads. */
+  requestTimeout?: number
+}
+
+/**
+ * A Fastify app that answers as the contract says for everything that both services share: request ids, problems,
+ * strict validation, JSON, CORS, logs, /health, /metrics, /openapi.json and /docs. The service registers its access
+ * rules and routes in `routes`; after them every other method of a known path is a 405.
+ */
+export async function createApp(
+  options: AppOptions,
+  routes: (app: App) => Promise<void>,
+): Promise<App> {
+  const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
+    loggerInstance: options.log as FastifyBaseLogger,
+    logController: new RequestLog(),
+    trustProxy: options.trustProxy,
+    bodyLimit: options.bodyLimit ?? 1_048_576,
+    requestTimeout: options.requestTimeout ?? 60_000,
+    forceCloseConnections: 'idle',
+    // A request on an open connection while we stop is still served; the connection closes after it.
+    return503OnClosing: false,
+    requestIdHeader: false,
+    genReqId: (request) => readRequestId(request.headers['x-request-id']),
+    routerOptions: { maxParamLength: 1024 },
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id)
+      return answerError(error, request, reply)
+    },
+    clientErrorHandler: answerSocketError,
+  }).withTypeProvider<ZodTypeProvider>()
+
+  app.setSerializerCompiler(serializerCompiler)
+  app.setErrorHandler(answerError)
+  app.setNotFoundHandler(() => {
+    throw new HttpError(
+      404,
+      'not_found',
+      'There is nothing at this path: see /docs for what there is',
+    )
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
+  })
+  takeJson(app)
+  validateRequests(app)
+  const refuseOtherMethods = trackMethods(app)
+  if (options.corsOrigins.length > 0) {
+    await app.register(cors, {
+      origin: options.corsOrigins,
+      exposedHeaders,
+      methods,
+      strictPreflight: false,
+      maxAge: 600,
+    })
+  }
+  if (options.metrics.token) serveMetrics(app, options.metrics.registry, options.metrics.token)
+  await serveOpenapi(app, options.about)
+  serveHealth(app, options.about.version, options.health)
+  await routes(app)
+  refuseOtherMethods()
+  return app
+}
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']
+const exposedHeaders = [
+  'etag',
+  'location',
+  'retry-after',
+  'x-request-id',
+  'age',
+  'warning',
+  'www-authenticate',
+]
+
+// Only what a log line can hold unharmed: printable ASCII.
+const readRequestId = (sent: string | string[] | undefined) =>
+  typeof sent === 'string' && /^[\x20-\x7e]{1,128}$/.test(sent) ? sent : randomUUID()
+
+// JSON is UTF-8: bytes that are not are refused, since reading on would change somebody's record silently.
+function takeJson(app: App) {
+  const parseJson = app.getDefaultJsonParser('error', 'error')
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    if (!isUtf8(body as Buffer)) return done(malformedBody('The body is not valid UTF-8'))
+    void parseJson(request, body.toString(), done) // It answers through `done`.
+  })
+}

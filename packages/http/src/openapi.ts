@@ -1,0 +1,111 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import swagger from '@fastify/swagger'
+import type { FastifyInstance } from 'fastify'
+import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
+import { Problem } from './problem.ts'
+
+/** GET /openapi.json (OpenAPI 3.1, from the schemas that validate) and GET /docs, which needs no other host. */
+export async function serveOpenapi(
+  app: FastifyInstance,
+  about: { title: string; version: string; description: string },
+) {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { ...about, license: { name: 'MIT', identifier: 'MIT' } },
+      servers: [{ url: '/', description: 'this service' }],
+      components: {
+        securitySchemes: { token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
+      },
+    },
+    transform: (input) => jsonSchemaTransform({ ...input, schema: describeFailures(input) }),
+    transformObject: jsonSchemaTransformObject,
+  })
+  const open = { access: 'public' } as object
+  app.get('/openapi.json', { schema: { hide: true }, config: open }, async () => app.swagger())
+
+  const { absolutePath } = createRequire(import.meta.url)('swagger-ui-dist') as {
+    absolutePath: () => string
+  }
+  const assets = new Map<string, { type: string; content: Buffer }>()
+  const pages = [
+    ['', 'text/html; charset=utf-8', Buffer.from(page(about.title))],
+    ['/start.js', 'text/javascript; charset=utf-8', Buffer.from(start)],
+    [
+      '/swagger-ui.css',
+      'text/css; charset=utf-8',
+      await readFile(`${absolutePath()}/swagger-ui.css`),
+    ],
+    [
+      '/swagger-ui-bundle.js',
+      'text/javascript; charset=utf-8',
+      await readFile(`${absolutePath()}/swagger-ui-bundle.js`),
+    ],
+  ] as const
+  for (const [path, type, content] of pages) {
+    assets.set(path, { type, content })
+    app.get(`/docs${path}`, { schema: { hide: true }, config: open }, async (_request, reply) =>
+      reply.type(type).header('content-security-policy', policy).send(content),
+    )
+  }
+}
+
+// Swagger UI styles inline and shows its icons as data URLs; nothing else is let in, and no other host.
+const policy =
+  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'; base-uri 'none'"
+
+const page = (title: string) => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+</head>
+<body>
+<div id="docs"></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+`
+
+const start = `SwaggerUIBundle({
+  url: 'openapi.json',
+  dom_id: '#docs',
+  deepLinking: true,
+  validatorUrl: null,
+  tryItOutEnabled: true,
+})
+`
+
+interface Route {
+  schema: object
+  route: { config?: unknown; method: unknown }
+}
+
+// Every route may fail in the ways that its access and input allow; said here once, not in each route.
+function describeFailures({ schema, route }: Route) {
+  const given = schema as { response?: object; body?: unknown; params?: unknown; hide?: boolean }
+  if (given.hide) return given
+  const access = (route.config as { access?: string } | undefined)?.access ?? 'public'
+  const secured = access !== 'public'
+  const failures = {
+    400: problem('The request is not valid'),
+    ...(secured ? { 401: problem('No token, or not a valid one') } : {}),
+    ...(secured ? { 403: problem(`Needs the role ${access}`) } : {}),
+    default: problem('Any other failure'),
+  }
+  return {
+    ...given,
+    response: { ...failures, ...given.response },
+    ...(secured ? { security: [{ token: [] }] } : {}),
+  }
+}
+
+const problem = (description: string) => ({
+  description,
+  content: { 'application/problem+json': { schema: Problem } },
+})

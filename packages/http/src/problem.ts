@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto'
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+
+export const Problem = z
+  .object({
+    type: z.literal('about:blank'),
+    title: z.string(),
+    status: z.int(),
+    code: z.string().meta({ description: 'stable and machine-readable' }),
+    detail: z.string().meta({ description: 'one sentence a person can act on' }),
+    request_id: z.string(),
+    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+  })
+  .meta({ id: 'Problem', description: 'RFC 9457 problem details' })
+
+/** One fault of the input: a JSON Pointer into the body, or `/query/<name>`, `/path/<name>`. */
+export interface Fault {
+  path: string
+  message: string
+}
+
+interface Extras {
+  headers?: Record<string, string>
+  errors?: Fault[]
+  cause?: unknown
+}
+
+/** A failure that the caller is told about: its status, its stable code, one sentence that says what to do. */
+export class HttpError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly headers: Record<string, string>
+  readonly errors: Fault[] | undefined
+
+  constructor(status: number, code: string, detail: string, extras: Extras = {}) {
+    super(detail, { cause: extras.cause })
+    this.status = status
+    this.code = code
+    this.headers = extras.headers ?? {}
+    this.errors = extras.errors
+  }
+}
+
+/** All that is wrong with a request, at once. */
+export const validationFailed = (errors: Fault[]) =>
+  new HttpError(400, 'validation_failed', summarize(errors), { errors })
+
+export const malformedBody = (detail: string) => new HttpError(400, 'malformed_body', detail)
+
+/** The one error handler: every failure leaves as a problem (RFC 9457); a bug as a bare 500, logged whole. */
+export function answerError(
+  error: FastifyError | HttpError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+) {
+  const failure = error instanceof HttpError ? error : translate(error)
+  if (!failure) request.log.error({ err: error }, 'request failed')
+  const told = failure ?? new HttpError(500, 'internal_error', 'Something went wrong on our side')
+  if (told.status >= 500 && failure) {
+    request.log.warn(
+      { code: told.code, detail: told.message, cause: told.cause },
+      'request refused',
+    )
+  }
+  // As bytes: to a text the framework would add a charset, which JSON does not have (RFC 8259, 11).
+  return reply
+    .code(told.status)
+    .headers({ ...headersOf(error), ...told.headers })
+    .type('application/problem+json')
+    .send(Buffer.from(JSON.stringify(problemOf(told, request.id))))
+}
+
+/** Answers what Node's HTTP parser refused before there was a request. */
+export function answerSocketError(error: Error & { code?: string }, socket: Socket) {
+  if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
+  const [status, code, detail] =
+    socketErrors[error.code ?? ''] ??
+    ([400, 'malformed_request', 'This is not well-formed HTTP/1.1'] as const)
+  const id = randomUUID()
+  const body = JSON.stringify(problemOf(new HttpError(status, code, detail), id))
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/problem+json\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\nconnection: close\r\n\r\n${body}`,
+  )
+}
+
+const socketErrors: Record<string, readonly [number, string, string]> = {
+  HPE_HEADER_OVERFLOW: [
+    431,
+    'headers_too_large',
+    'The request headers are too large: send fewer or shorter ones',
+  ],
+  ERR_HTTP_REQUEST_TIMEOUT: [
+    408,
+    'request_timeout',
+    'The request did not arrive in time: send it again',
+  ],
+}
+
+function problemOf(failure: HttpError, requestId: string): z.infer<typeof Problem> {
+  return {
+    type: 'about:blank',
+    title: STATUS_CODES[failure.status] ?? 'Error',
+    status: failure.status,
+    code: failure.code,
+    detail: failure.message,
+    request_id: requestId,
+    ...(failure.errors ? { errors: failure.errors } : {}),
+  }
+}
+
+// What the framework refuses, in our words. Its own words may quote the input, so they are not passed on.
+function translate(error: FastifyError): HttpError | undefined {
+  const status = error.statusCode
+  if (status === undefined || status < 400 || status >= 500) return undefined
+  const known = frameworkErrors[error.code]
+  if (known) return new HttpError(...known)
+  return new HttpError(
+    status,
+    codes[status] ?? 'bad_request',
+    STATUS_CODES[status] ?? 'Bad Request',
+  )
+}
+
+const frameworkErrors: Record<string, [number, string, string]> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: [413, 'body_too_large', 'The body is too large for this endpoint'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [
+    415,
+    'unsupported_media_type',
+    'This content type is not taken here: send application/json',
+  ],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
+    400,
+    'malformed_body',
+    'The body is not as long as its Content-Length says',
+  ],
+  FST_ERR_CTP_EMPTY_JSON_BODY: [
+    400,
+    'malformed_body',
+    'The body is empty where JSON was announced',
+  ],
+  FST_ERR_CTP_INVALID_JSON_BODY: [400, 'malformed_body', 'The body is not valid JSON'],
+  FST_ERR_BAD_URL: [400, 'malformed_url', 'The path is not valid percent-encoded UTF-8'],
+  FST_ERR_MAX_PARAM_LENGTH: [414, 'url_too_long', 'A part of the path is too long'],
+}
+
+const codes: Record<number, string> = {
+  400: 'malformed_body',
+  404: 'not_found',
+  413: 'body_too_large',
+  415: 'unsupported_media_type',
+}
+
+const headersOf = (error: object) =>
+  'headers' in error && typeof error.headers === 'object' ? { ...error.headers } : {}
+
+function summarize(errors: Fault[]): string {
+  const [first] = errors
+  if (!first) return 'The request is not valid'
+  const rest = errors.length - 1
+  const more = rest > 0 ? ` (and ${rest} more, see errors)` : ''
+  return `${first.path || 'The body'}: ${first.message}${more}`
+}

@@ -1,0 +1,58 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { readEnv, serverSettings } from '../src/index.ts'
+
+const schema = z.object({ ...serverSettings(3001), JWT_SECRET: z.string().optional() })
+
+test('an empty environment gives the defaults', () => {
+  expect(readEnv(schema, { CORS_ORIGIN: '', PORT: '' })).toMatchObject({
+    HOST: '127.0.0.1',
+    PORT: 3001,
+    LOG_LEVEL: 'info',
+    TRUST_PROXY: false,
+    CORS_ORIGIN: [],
+  })
+})
+
+test('every fault of the environment is named, no value is', () => {
+  const read = () =>
+    readEnv(schema, {
+      PORT: 'eighty',
+      LOG_LEVEL: 'loud',
+      METRICS_TOKEN: 'short',
+      JWT_SECRET_FILE: '/nowhere',
+    })
+
+  expect(read).toThrow(
+    /- JWT_SECRET_FILE: cannot be read\n.*- PORT: .*\n.*- LOG_LEVEL: .*\n.*- METRICS_TOKEN: /,
+  )
+  expect(read).not.toThrow(/eighty|loud/)
+})
+
+test('a secret may come from a file', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'env-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  writeFileSync(join(folder, 'secret'), 'from-a-file\n')
+
+  expect(readEnv(schema, { JWT_SECRET_FILE: join(folder, 'secret') }).JWT_SECRET).toBe(
+    'from-a-file',
+  )
+})
+
+test.each([
+  ['true', true],
+  ['false', false],
+  ['10.0.0.0/8, 127.0.0.1', ['10.0.0.0/8', '127.0.0.1']],
+])('TRUST_PROXY=%s', (text, expected) => {
+  expect(readEnv(schema, { TRUST_PROXY: text }).TRUST_PROXY).toEqual(expected)
+})
+
+test('TRUST_PROXY=1 believes the nearest hop only', () => {
+  const trust = readEnv(schema, { TRUST_PROXY: '1' }).TRUST_PROXY
+
+  const believes = typeof trust === 'function' ? [trust('a', 0), trust('b', 1)] : []
+  expect(believes).toEqual([true, false])
+})
