@@ -12,6 +12,7 @@ const methods = METHODS.filter((method) => method !== 'CONNECT')
 export function trackMethods(app: FastifyInstance): () => void {
   const allowed = new Map<string, Set<string>>()
   app.addHook('onRoute', ({ method, url }) => {
+    if (url === '*') return // Preflights of any path: no path that is known by it.
     const known = allowed.get(url) ?? new Set()
     for (const each of [method].flat()) known.add(each)
     allowed.set(url, known)

@@ -25,26 +25,22 @@ export async function serveOpenapi(
   const open = { access: 'public' } as object
   app.get('/openapi.json', { schema: { hide: true }, config: open }, async () => app.swagger())
 
-  const { absolutePath } = createRequire(import.meta.url)('swagger-ui-dist') as {
-    absolutePath: () => string
-  }
-  const assets = new Map<string, { type: string; content: Buffer }>()
+  // Not the package itself: that is the whole bundle, made for browsers.
+  const findFolder = createRequire(import.meta.url)(
+    'swagger-ui-dist/absolute-path.js',
+  ) as () => string
+  const folder = findFolder()
   const pages = [
     ['', 'text/html; charset=utf-8', Buffer.from(page(about.title))],
     ['/start.js', 'text/javascript; charset=utf-8', Buffer.from(start)],
-    [
-      '/swagger-ui.css',
-      'text/css; charset=utf-8',
-      await readFile(`${absolutePath()}/swagger-ui.css`),
-    ],
+    ['/swagger-ui.css', 'text/css; charset=utf-8', await readFile(`${folder}/swagger-ui.css`)],
     [
       '/swagger-ui-bundle.js',
       'text/javascript; charset=utf-8',
-      await readFile(`${absolutePath()}/swagger-ui-bundle.js`),
+      await readFile(`${folder}/swagger-ui-bundle.js`),
     ],
   ] as const
   for (const [path, type, content] of pages) {
-    assets.set(path, { type, content })
     app.get(`/docs${path}`, { schema: { hide: true }, config: open }, async (_request, reply) =>
       reply.type(type).header('content-security-policy', policy).send(content),
     )
@@ -82,13 +78,18 @@ const start = `SwaggerUIBundle({
 `
 
 interface Route {
-  schema: object
+  schema: object | undefined
   route: { config?: unknown; method: unknown }
 }
 
 // Every route may fail in the ways that its access and input allow; said here once, not in each route.
 function describeFailures({ schema, route }: Route) {
-  const given = schema as { response?: object; body?: unknown; params?: unknown; hide?: boolean }
+  const given = (schema ?? {}) as {
+    response?: object
+    body?: unknown
+    params?: unknown
+    hide?: boolean
+  }
   if (given.hide) return given
   const access = (route.config as { access?: string } | undefined)?.access ?? 'public'
   const secured = access !== 'public'

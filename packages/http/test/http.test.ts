@@ -349,10 +349,12 @@ test('origins that are not named get no CORS headers', async () => {
 
   const friend = await preflight('https://app.example')
   const stranger = await preflight('https://evil.example')
+  const nowhere = await fetch(`${service.url}/nothing`)
 
   expect(friend.status).toBe(204)
   expect(friend.headers.get('access-control-allow-origin')).toBe('https://app.example')
   expect(stranger.headers.get('access-control-allow-origin')).toBeNull()
+  expect(nowhere.status).toBe(404)
 })
 
 test('a log line tells the request and never its credentials or query', async () => {
