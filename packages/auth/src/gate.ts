@@ -1,0 +1,52 @@
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
+import { type Access, isAccess, isRoleEnough } from './access.ts'
+import { rememberCaller } from './caller.ts'
+import type { Failures } from './errors.ts'
+import type { Tokens } from './tokens.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Who may call this route; a route that does not say stops the boot. */
+    access?: Access
+  }
+}
+
+/** Lets nobody into a route whom its `access` does not admit, and no route be made that has none. */
+export function guardRoutes(app: FastifyInstance, tokens: Tokens, failures: Failures) {
+  app.addHook('onRoute', refuseOpenRoute)
+  app.addHook('onRequest', async (request) => {
+    const needed = accessOf(request)
+    if (needed === 'public') return
+    const caller = tokens.verify(readToken(request.headers.authorization, failures))
+    if (caller === 'expired') throw failures.tokenExpired()
+    if (caller === 'invalid') throw failures.tokenInvalid()
+    if (!isRoleEnough(caller.role, needed)) throw failures.forbidden(needed)
+    rememberCaller(request, caller)
+  })
+}
+
+function refuseOpenRoute({ method, url, config }: RouteOptions) {
+  if (isPreflight(method) || isAccess(config?.access)) return
+  throw new Error(
+    `The route ${[method].flat().join(', ')} ${url} must set config.access to public, viewer, editor or admin`,
+  )
+}
+
+function accessOf(request: FastifyRequest): Access {
+  const { config, method, url } = request.routeOptions
+  if (request.is404) return 'public'
+  if (isAccess(config.access)) return config.access
+  if (isPreflight(method)) return 'public'
+  throw new Error(`The route ${url} was made before the plugin auth, and without config.access`)
+}
+
+// A browser asks OPTIONS without credentials before it sends them (Fetch, CORS preflight), so it cannot be guarded.
+const isPreflight = (method: string | string[] | undefined) =>
+  method !== undefined && [method].flat().every((name) => name === 'OPTIONS')
+
+function readToken(header: string | undefined, failures: Failures): string {
+  if (header === undefined) throw failures.tokenMissing()
+  const [, token] = /^bearer +([^\s,]+)$/i.exec(header) ?? []
+  if (!token) throw failures.authorizationMalformed()
+  return token
+}

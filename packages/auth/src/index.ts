@@ -1,0 +1,58 @@
+import jwt from '@fastify/jwt'
+import type { FastifyInstance } from 'fastify'
+import fastifyPlugin from 'fastify-plugin'
+import { nameFailures } from './errors.ts'
+import { guardRoutes } from './gate.ts'
+import { serveLogin } from './login.ts'
+import { LoginLimit } from './login-limit.ts'
+import { verifyPassword } from './password.ts'
+import type { Refuse } from './refusal.ts'
+import { jwtOptions, Tokens } from './tokens.ts'
+import type { Users } from './users.ts'
+
+export { type Access, allowsDomain, type Caller, Role } from './access.ts'
+export { callerOf } from './caller.ts'
+export { ensureFirstAdmin } from './first-admin.ts'
+export { type Refuse, StartRefused } from './refusal.ts'
+export { exampleSecret, resolveSecret } from './secret.ts'
+export { authSettings } from './settings.ts'
+export { Users } from './users.ts'
+export { BadUsersFile } from './users-file.ts'
+
+export interface AuthOptions {
+  /** Signs the tokens; see `resolveSecret`. */
+  secret: string
+  /** The service's own name: a token of another service is refused even when they share a secret. */
+  audience: string
+  /** Seconds that a token lives. */
+  tokenTtl: number
+  users: Users
+  refuse: Refuse
+  /** Wrong logins for each name and for each address; 10 in 15 minutes unless said otherwise. */
+  loginLimit?: { attempts: number; windowMs: number }
+  /** Says whether a password is that of a PHC string; handed in by tests that count hashes. */
+  verify?: typeof verifyPassword
+  /** Milliseconds since 1970; handed in by tests. */
+  now?: () => number
+}
+
+/**
+ * Admits callers to routes by their `config.access`, and serves the login. Must be registered before any route; a
+ * route made later without `access` stops the boot.
+ */
+export const auth = fastifyPlugin(
+  async (app: FastifyInstance, options: AuthOptions) => {
+    const { secret, audience, tokenTtl, users, refuse } = options
+    const { loginLimit = usualLimit, verify = verifyPassword, now = Date.now } = options
+    await app.register(jwt, jwtOptions(secret, audience))
+    const find = (username: string) => users.find(username)
+    const tokens = new Tokens(app.jwt, { secret, ttl: tokenTtl, now, find })
+    const limit = new LoginLimit({ ...loginLimit, now })
+    const failures = nameFailures(refuse, audience)
+    guardRoutes(app, tokens, failures)
+    serveLogin(app, { users, tokens, limit, tokenTtl, failures, verify })
+  },
+  { name: '@house/auth', fastify: '5.x' },
+)
+
+const usualLimit = { attempts: 10, windowMs: 15 * 60_000 }

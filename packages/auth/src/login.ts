@@ -1,0 +1,116 @@
+import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
+import { Role } from './access.ts'
+import { callerOf } from './caller.ts'
+import type { Failures } from './errors.ts'
+import { HashQueue } from './hash-queue.ts'
+import type { Attempt, LoginLimit } from './login-limit.ts'
+import { longestPassword } from './password.ts'
+import type { Tokens } from './tokens.ts'
+import type { Users } from './users.ts'
+
+declare module 'fastify' {
+  // As @fastify/swagger has them, which the app around brings.
+  interface FastifySchema {
+    summary?: string
+    tags?: readonly string[]
+  }
+}
+
+const Login = z
+  .strictObject({
+    username: z.string().normalize('NFC').min(1).max(64),
+    password: z.string().min(1).max(longestPassword),
+  })
+  .meta({ id: 'Login' })
+type Login = z.infer<typeof Login>
+
+const Account = z
+  .object({
+    username: z.string(),
+    role: Role,
+    domains: z.array(z.string()).optional().meta({ description: 'only these; absent: all' }),
+  })
+  .meta({ id: 'Account' })
+
+const LoggedIn = z
+  .object({
+    user: Account,
+    access_token: z.string().meta({ description: 'for the header Authorization: Bearer …' }),
+    token_type: z.literal('Bearer'),
+    expires_in: z.int().meta({ description: 'seconds' }),
+  })
+  .meta({ id: 'LoggedIn' })
+
+const Me = z.object({ user: Account, expires_at: z.iso.datetime() }).meta({ id: 'Me' })
+
+export interface LoginParts {
+  users: Users
+  tokens: Tokens
+  limit: LoginLimit
+  tokenTtl: number
+  failures: Failures
+  /** Says whether a password is that of a PHC string. */
+  verify: (phc: string, password: string) => Promise<boolean>
+}
+
+/** POST /api/auth/login and GET /api/auth/me. */
+export function serveLogin(app: FastifyInstance, parts: LoginParts) {
+  const { users, tokens, limit, failures, verify } = parts
+  const queue = new HashQueue()
+
+  const refuseTooMany = (attempt: Attempt) => {
+    const seconds = limit.secondsToWait(attempt)
+    if (seconds > 0) throw failures.tooManyLogins(seconds)
+  }
+
+  app.post<{ Body: Login }>(
+    '/api/auth/login',
+    {
+      config: { access: 'public' },
+      schema: { summary: 'Log in', tags: ['auth'], body: Login, response: { 200: LoggedIn } },
+    },
+    async (request, reply) => {
+      reply.header('cache-control', 'no-store')
+      const { username, password } = request.body
+      const user = users.find(username)
+      const attempt = { username, isUser: user !== undefined, address: request.ip }
+
+      // Asked twice: who is over the limit takes no place in the queue, and who waited there may be over it by now.
+      refuseTooMany(attempt)
+      if (queue.isFull) throw failures.tooBusy()
+      const isRight = await queue.run(async () => {
+        refuseTooMany(attempt)
+        return limit.count(attempt, () => verify(user?.password ?? users.decoy, password))
+      })
+      if (!user || !isRight) throw failures.credentialsInvalid()
+
+      request.log.info({ username }, 'logged in')
+      return {
+        user: describe(user),
+        access_token: tokens.issue(user),
+        token_type: 'Bearer',
+        expires_in: parts.tokenTtl,
+      }
+    },
+  )
+
+  app.get(
+    '/api/auth/me',
+    {
+      config: { access: 'viewer' },
+      schema: { summary: 'Who am I?', tags: ['auth'], response: { 200: Me } },
+    },
+    async (request, reply) => {
+      reply.header('cache-control', 'no-store')
+      const caller = callerOf(request)
+      return { user: describe(caller), expires_at: caller.expiresAt.toISOString() }
+    },
+  )
+}
+
+const describe = ({ username, role, domains }: z.infer<typeof Account>) => ({
+  username,
+  role,
+  ...(domains && { domains }),
+})
