@@ -1,0 +1,102 @@
+import { isIPv4 } from 'node:net'
+import { authSettings } from '@house/auth'
+import { readEnv, serverSettings } from '@house/http'
+import { z } from 'zod'
+import { readRate } from './budget.ts'
+
+const positive = z.coerce.number().int().min(1)
+
+const Settings = z.object({
+  ...serverSettings(3001),
+  ...authSettings,
+  DATA_DIR: z.string().default('data/domain-service'),
+  REGISTRAR_URL: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional(),
+  REGISTRAR_API_USER: z.string().min(1).optional(),
+  REGISTRAR_API_KEY: z.string().min(1).optional(),
+  REGISTRAR_USERNAME: z.string().min(1).optional(),
+  REGISTRAR_CLIENT_IP: z
+    .string()
+    .refine(isIPv4, 'must be an IPv4 address: the registrar takes no other')
+    .optional(),
+  REGISTRAR_RATE: z
+    .string()
+    .default('20/minute,700/hour,8000/day')
+    .transform((text, context) => {
+      const limits = readRate(text)
+      if (limits) return limits
+      context.addIssue('must be like 20/minute,700/hour,8000/day')
+      return z.NEVER
+    }),
+  REGISTRAR_TIMEOUT_MS: positive.max(120_000).default(15_000),
+  CACHE_TTL_MS: z.coerce.number().int().min(0).max(3_600_000).default(30_000),
+  VERIFY_WRITES: z.stringbool({ error: 'must be true or false' }).default(true),
+})
+
+/** The registrar that comes with this project, with the credentials that it starts with. */
+const sandbox = {
+  url: 'http://127.0.0.1:3003/xml.response',
+  apiUser: 'sandbox',
+  apiKey: 'sandbox-key-for-development-only',
+  userName: 'sandbox',
+  clientIp: '127.0.0.1',
+}
+
+const needed = ['REGISTRAR_API_USER', 'REGISTRAR_API_KEY', 'REGISTRAR_CLIENT_IP'] as const
+
+export type Config = ReturnType<typeof readConfig>
+
+/**
+ * Every variable of this service, with its rule and default.
+ * @throws {BadEnvironment} naming every fault.
+ */
+export function readConfig(env: Record<string, string | undefined>) {
+  const settings = readEnv(Settings.superRefine(demandAccount), env)
+  const {
+    REGISTRAR_API_USER: apiUser,
+    REGISTRAR_API_KEY: apiKey,
+    REGISTRAR_CLIENT_IP: clientIp,
+  } = settings
+  return {
+    production: settings.NODE_ENV === 'production',
+    address: { host: settings.HOST, port: settings.PORT },
+    logLevel: settings.LOG_LEVEL,
+    trustProxy: settings.TRUST_PROXY,
+    corsOrigins: settings.CORS_ORIGIN,
+    metricsToken: settings.METRICS_TOKEN,
+    dataDir: settings.DATA_DIR,
+    auth: {
+      secret: settings.JWT_SECRET,
+      tokenTtl: settings.TOKEN_TTL,
+      usersFile: settings.USERS_FILE ?? `${settings.DATA_DIR}/users.json`,
+      adminUsername: settings.ADMIN_USERNAME,
+      adminPassword: settings.ADMIN_PASSWORD,
+    },
+    account: settings.REGISTRAR_URL
+      ? {
+          url: settings.REGISTRAR_URL,
+          apiUser: apiUser ?? sandbox.apiUser,
+          apiKey: apiKey ?? sandbox.apiKey,
+          userName: settings.REGISTRAR_USERNAME ?? apiUser ?? sandbox.userName,
+          clientIp: clientIp ?? sandbox.clientIp,
+        }
+      : sandbox,
+    limits: settings.REGISTRAR_RATE,
+    timeout: settings.REGISTRAR_TIMEOUT_MS,
+    cacheTtl: settings.CACHE_TTL_MS,
+    verify: settings.VERIFY_WRITES,
+  }
+}
+
+// Somebody who names one of them means a registrar of their own: half an account is a mistake, not a default.
+function demandAccount(settings: z.output<typeof Settings>, context: z.core.$RefinementCtx) {
+  const isProduction = settings.NODE_ENV === 'production'
+  if (!isProduction && !settings.REGISTRAR_URL && needed.every((name) => !settings[name])) return
+  for (const name of ['REGISTRAR_URL', ...needed] as const) {
+    if (!settings[name])
+      context.addIssue({
+        code: 'custom',
+        path: [name],
+        message: 'is required for the registrar of your own',
+      })
+  }
+}

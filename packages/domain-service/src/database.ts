@@ -1,0 +1,44 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+
+export type { Database }
+
+// Each brings the schema from its number to the next; they are only ever appended.
+const migrations = [
+  `create table changes (
+     id integer primary key autoincrement,
+     domain text not null,
+     at text not null,
+     by text not null,
+     request_id text not null,
+     added text not null,
+     removed text not null,
+     kept integer not null,
+     before text not null,
+     after text not null
+   ) strict;
+   create index changes_of_domain on changes (domain, id desc);
+   create table calls (at integer not null) strict;
+   create index calls_at on calls (at);`,
+]
+
+/** The service's own database in its data folder: made and brought up to date where needed, durable at each commit. */
+export function openDatabase(dataDir: string): Database.Database {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+  const db = new Database(join(dataDir, 'domain-service.sqlite'))
+  db.pragma('journal_mode = WAL')
+  // WAL would fall back to NORMAL at each reopening, and then a power cut takes the last commits with it.
+  db.pragma('synchronous = FULL')
+  const version = Number(db.pragma('user_version', { simple: true }))
+  if (version > migrations.length)
+    throw new Error('the database is of a newer version of this service')
+  for (const [at, sql] of migrations.entries()) {
+    if (at < version) continue
+    db.transaction(() => {
+      db.exec(sql)
+      db.pragma(`user_version = ${at + 1}`)
+    })()
+  }
+  return db
+}

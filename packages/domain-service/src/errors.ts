@@ -1,0 +1,108 @@
+import { HttpError } from '@house/http'
+import type { HostRecord } from './record.ts'
+
+// Every failure that a caller of this service can meet, by name. The codes are the contract; the words may change.
+
+export const domainNotFound = (domain: string) =>
+  new HttpError(404, 'domain_not_found', `There is no domain ${domain} in this account`)
+
+export const recordNotFound = (id: string) =>
+  new HttpError(
+    404,
+    'record_not_found',
+    `There is no record ${id} in this zone: read it again for the present ids`,
+  )
+
+export const changeNotFound = (id: number) =>
+  new HttpError(404, 'change_not_found', `There is no change ${id} in the history of this domain`)
+
+export const domainNotEditable = (domain: string) =>
+  new HttpError(
+    403,
+    'domain_not_editable',
+    `The registrar does not let this account change ${domain}`,
+  )
+
+export const dnsNotManaged = (domain: string) =>
+  new HttpError(
+    409,
+    'dns_not_managed',
+    `${domain} uses other nameservers than the registrar's: its records are kept there`,
+  )
+
+export const recordExists = (record: HostRecord) =>
+  new HttpError(
+    409,
+    'record_exists',
+    `${record.name} ${record.type} ${record.address} is there already, as record ${record.id}`,
+  )
+
+export const emailTypeConflict = (detail: string) =>
+  new HttpError(409, 'email_type_conflict', detail)
+
+export const unsupportedRecords = (records: HostRecord[]) =>
+  new HttpError(
+    409,
+    'unsupported_records',
+    `The registrar cannot be sent ${records.map((each) => `${each.name} ${each.type}`).join(', ')}: this write would delete them. Use ?force=true if you mean it`,
+  )
+
+export const preconditionFailed = (etag: string) =>
+  new HttpError(
+    412,
+    'precondition_failed',
+    'The zone has changed since you read it: read it again and repeat your change',
+    {
+      headers: { etag },
+    },
+  )
+
+export const tooManyRecords = (detail = 'A zone may have at most 150 records') =>
+  new HttpError(422, 'too_many_records', detail)
+
+export const registrarRejected = (words: string) =>
+  new HttpError(422, 'registrar_rejected', `The registrar refused this: ${words}`)
+
+export const writeNotConfirmed = (detail: string, cause?: unknown) =>
+  new HttpError(502, 'write_not_confirmed', detail, { cause })
+
+export const registrarAuth = () =>
+  new HttpError(
+    502,
+    'registrar_auth',
+    "The registrar refused this service's own credentials or address: its operator finds in the log what to do",
+  )
+
+export const registrarError = (words: string) =>
+  new HttpError(502, 'registrar_error', `The registrar failed: ${words}`)
+
+export const registrarBadAnswer = (what: string) =>
+  new HttpError(502, 'registrar_bad_answer', `The registrar's answer cannot be used: it ${what}`)
+
+export const registrarUnreachable = (cause: unknown) =>
+  new HttpError(502, 'registrar_unreachable', 'The registrar cannot be reached: try again later', {
+    cause,
+  })
+
+export const registrarTimeout = (milliseconds: number) =>
+  new HttpError(504, 'registrar_timeout', `The registrar did not answer within ${milliseconds} ms`)
+
+export const registrarBusy = (retryAfter: number) =>
+  new HttpError(
+    503,
+    'registrar_busy',
+    'The calls that the registrar allows are used up: try again later',
+    {
+      headers: { 'retry-after': String(retryAfter) },
+    },
+  )
+
+export const registrarUnavailable = (retryAfter: number) =>
+  new HttpError(
+    503,
+    'registrar_unavailable',
+    'The registrar has failed several times in a row and is given a pause: try again later',
+    {
+      headers: { 'retry-after': String(retryAfter) },
+    },
+  )

@@ -1,0 +1,134 @@
+import { type App, Pagination, pageQuery, paginate } from '@house/http'
+import { z } from 'zod'
+import { changeNotFound } from './errors.ts'
+import {
+  AtDomain,
+  Changes,
+  describeWrite,
+  domainOf,
+  HostRecord,
+  WrittenAnswer,
+  writeOf,
+  writeQuery,
+} from './hosts.ts'
+import type { Change, Journal, Snapshot } from './journal.ts'
+import { restore } from './plan.ts'
+import { etagOf, toRecords } from './record.ts'
+import type { Zones } from './zones.ts'
+
+const ChangeAnswer = z
+  .object({
+    id: z.int(),
+    at: z.iso.datetime(),
+    by: z.string(),
+    request_id: z.string(),
+    changes: Changes,
+    email_type_before: z.string().nullable(),
+    email_type_after: z.string().nullable(),
+  })
+  .meta({ id: 'Change' })
+
+const PastZone = z
+  .object({ email_type: z.string().nullable(), hosts: z.array(HostRecord) })
+  .meta({ id: 'PastZone' })
+
+const AtChange = AtDomain.extend({
+  id: z
+    .string()
+    .regex(/^[1-9][0-9]{0,14}$/, 'must be the number of a change')
+    .transform(Number)
+    .meta({ type: 'integer' }),
+})
+
+/** The routes of /api/domains/{domain}/dns/history. */
+export function serveHistory(app: App, journal: Journal, zones: Zones) {
+  const path = '/api/domains/:domain/dns/history'
+  const tags = ['history']
+
+  app.get(
+    path,
+    {
+      config: { access: 'viewer' },
+      schema: {
+        summary: 'List who changed what, newest first',
+        tags,
+        params: AtDomain,
+        querystring: z.strictObject(pageQuery(20, 100)),
+        response: { 200: z.object({ history: z.array(ChangeAnswer), pagination: Pagination }) },
+      },
+    },
+    async (request) => {
+      const domain = domainOf(request, request.params.domain)
+      const { changes, total } = journal.list(domain.name, request.query)
+      return { history: changes.map(describe), pagination: paginate(request.query, total) }
+    },
+  )
+
+  app.get(
+    `${path}/:id`,
+    {
+      config: { access: 'viewer' },
+      schema: {
+        summary: 'Read one change with the whole zone before and after it',
+        tags,
+        params: AtChange,
+        response: { 200: ChangeAnswer.extend({ before: PastZone, after: PastZone }) },
+      },
+    },
+    async (request) => {
+      const domain = domainOf(request, request.params.domain)
+      const change = find(domain.name, request.params.id)
+      const past = (snapshot: Snapshot) => ({
+        email_type: snapshot.emailType ?? null,
+        hosts: toRecords({
+          domain: domain.name,
+          usesRegistrarDns: true,
+          ...snapshot,
+          emailType: snapshot.emailType,
+        }),
+      })
+      return { ...describe(change), before: past(change.before), after: past(change.after) }
+    },
+  )
+
+  app.post(
+    `${path}/:id/restore`,
+    {
+      config: { access: 'editor' },
+      schema: {
+        summary: 'Put back the zone as it was before a change',
+        description: 'With `to=after`, the zone as that change left it.',
+        tags,
+        params: AtChange,
+        querystring: z.strictObject({
+          ...writeQuery,
+          to: z.enum(['before', 'after'], 'must be before or after').default('before'),
+        }),
+        response: { 200: WrittenAnswer },
+      },
+    },
+    async (request, reply) => {
+      const domain = domainOf(request, request.params.domain)
+      const past = find(domain.name, request.params.id)[request.query.to]
+      const written = await zones.write(domain, writeOf(request, restore(past)))
+      reply.header('etag', etagOf(written.zone))
+      return reply.send(describeWrite(written, request.query.dry_run))
+    },
+  )
+
+  function find(domain: string, id: number): Change {
+    const change = journal.find(domain, id)
+    if (!change) throw changeNotFound(id)
+    return change
+  }
+}
+
+const describe = (change: Change) => ({
+  id: change.id,
+  at: change.at,
+  by: change.by,
+  request_id: change.requestId,
+  changes: { added: change.added, removed: change.removed, kept: change.kept },
+  email_type_before: change.before.emailType ?? null,
+  email_type_after: change.after.emailType ?? null,
+})

@@ -1,0 +1,190 @@
+import { HttpError, type Logger } from '@house/http'
+import { Cache, type Cached } from './cache.ts'
+import type { Domain } from './domain.ts'
+import type { Journal } from './journal.ts'
+import type { Zone } from './record.ts'
+import type { Registrar } from './registrar.ts'
+import { findDone, type Judged, judge, type Request, type Waiting, type Written } from './round.ts'
+import { type Outcome, writeSafely } from './safe-write.ts'
+
+interface Parts {
+  registrar: Registrar
+  journal: Journal
+  cacheTtl: number
+  verify: boolean
+  log: Logger
+}
+
+/**
+ * The zones of all domains: reads through a cache, and writes that lose nothing. Writes to one domain are taken
+ * together in rounds, one round at a time: a fresh read, each request worked out in its order, one write, one read back.
+ */
+export class Zones {
+  readonly #parts: Parts
+  readonly #cache: Cache<Zone>
+  readonly #queues = new Map<string, Waiting[]>()
+  readonly #rounds = new Set<Promise<void>>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#cache = new Cache({ ttl: parts.cacheTtl })
+  }
+
+  /** A zone as of at most the cache's time ago, or of now where `fresh`. */
+  read(domain: Domain, fresh: boolean): Promise<Cached<Zone>> {
+    return this.#cache.read(domain.name, () => this.#parts.registrar.zone(domain, 'read'), {
+      fresh,
+      mayBeStale: isPassing,
+    })
+  }
+
+  /** Changes a zone by the one safe way; resolves when the change is confirmed, or was a dry run. */
+  write(domain: Domain, request: Request): Promise<Written> {
+    const { promise, resolve, reject } = Promise.withResolvers<Written>()
+    const waiting = { request, resolve, reject }
+    const queue = this.#queues.get(domain.name)
+    if (queue) queue.push(waiting)
+    else {
+      this.#queues.set(domain.name, [waiting])
+      const rounds = this.#run(domain).finally(() => this.#rounds.delete(rounds))
+      this.#rounds.add(rounds)
+    }
+    return promise
+  }
+
+  /** Requests that wait for a round, over all domains. */
+  get waiting(): number {
+    return [...this.#queues.values()].reduce((sum, queue) => sum + queue.length, 0)
+  }
+
+  get cacheCounts() {
+    return this.#cache.counts
+  }
+
+  /** Resolves when no round runs any more. */
+  async settle() {
+    while (this.#rounds.size > 0) await Promise.allSettled(this.#rounds)
+  }
+
+  // Runs while there is somebody in the queue; the queue's presence in the map says that it runs.
+  async #run(domain: Domain) {
+    for (
+      let queue = this.#queues.get(domain.name);
+      queue?.length;
+      queue = this.#queues.get(domain.name)
+    ) {
+      const zone = await this.#parts.registrar
+        .zone(domain, 'write')
+        .catch((error: unknown) => ({ error }))
+      // Who came while the zone was read is taken along.
+      const waiting = queue.splice(0)
+      if ('error' in zone) for (const each of waiting) each.reject(zone.error)
+      else await this.#round(domain, zone, waiting).catch((error) => rejectAll(waiting, error))
+    }
+    this.#queues.delete(domain.name)
+  }
+
+  async #round(domain: Domain, zone: Zone, waiting: Waiting[]) {
+    const judged: Judged[] = []
+    let current = zone
+    for (const each of waiting) {
+      const result = judge(each, current)
+      if (!each.request.dryRun) current = result.after
+      judged.push(result)
+    }
+    if (current === zone) {
+      this.#cache.put(domain.name, zone)
+      for (const each of judged) settle(each)
+      return
+    }
+
+    this.#cache.drop(domain.name)
+    const outcome = await writeSafely({ ...this.#parts, domain, before: zone, after: current })
+    const first = judged.findIndex(
+      (each) => each.after !== each.before && !each.waiting.request.dryRun,
+    )
+    // What was judged before the first change does not depend on the write.
+    for (const each of judged.slice(0, first)) settle(each)
+    const dependent = judged.slice(first)
+    if (outcome.kind === 'refused' && dependent.length > 1 && isAboutContent(outcome.error)) {
+      await this.#separate(domain, zone, dependent)
+      return
+    }
+    this.#finish(domain, dependent, outcome)
+  }
+
+  // The registrar refused what several requests came to: each half by itself, so that only the one at fault fails.
+  async #separate(domain: Domain, zone: Zone, judged: Judged[]) {
+    const waiting = judged.map((each) => each.waiting)
+    const middle = Math.ceil(waiting.length / 2)
+    await this.#round(domain, zone, waiting.slice(0, middle))
+    const rest = waiting.slice(middle)
+    try {
+      await this.#round(domain, await this.#parts.registrar.zone(domain, 'write'), rest)
+    } catch (error) {
+      rejectAll(rest, error)
+    }
+  }
+
+  #finish(domain: Domain, judged: Judged[], outcome: Outcome) {
+    this.#cache.drop(domain.name)
+    if (outcome.kind === 'written') this.#cache.put(domain.name, outcome.zone)
+    const done = findDone(judged, outcome)
+    this.#record(domain, done)
+    for (const each of judged) {
+      if (outcome.kind === 'written' || done.includes(each)) settle(each, outcome)
+      else each.waiting.reject(outcome.error)
+    }
+  }
+
+  #record(domain: Domain, done: Judged[]) {
+    const entries = done.flatMap(({ waiting: { request }, before, after, written }) =>
+      written && after !== before
+        ? {
+            domain: domain.name,
+            by: request.by,
+            requestId: request.requestId,
+            ...written,
+            before,
+            after,
+          }
+        : [],
+    )
+    try {
+      this.#parts.journal.append(entries)
+    } catch (error) {
+      // The zone is written: to call that a failure would make the caller write again.
+      this.#parts.log.error({ err: error, domain: domain.name }, 'history not written')
+      for (const each of done)
+        each.written?.warnings.push('the change is made, but could not be kept in the history')
+    }
+    for (const { by, requestId, added, removed } of entries) {
+      const facts = {
+        domain: domain.name,
+        by,
+        request_id: requestId,
+        added: added.length,
+        removed: removed.length,
+      }
+      this.#parts.log.info(facts, 'zone written')
+    }
+  }
+}
+
+/** Whether a failure is the registrar's passing one, so that an older answer serves better than none. */
+export const isPassing = (error: unknown) =>
+  error instanceof HttpError && error.status >= 500 && error.code.startsWith('registrar_')
+
+const isAboutContent = (error: HttpError) =>
+  ['registrar_rejected', 'too_many_records'].includes(error.code)
+
+function settle({ waiting, written, error }: Judged, outcome?: Outcome) {
+  if (!written) waiting.reject(error)
+  else if (outcome?.kind === 'written' && !waiting.request.dryRun)
+    waiting.resolve({ ...written, zone: outcome.zone })
+  else waiting.resolve(written)
+}
+
+function rejectAll(waiting: Waiting[], error: unknown) {
+  for (const each of waiting) each.reject(error)
+}
