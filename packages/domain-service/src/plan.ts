@@ -1,7 +1,16 @@
 import { type Fault, validationFailed } from '@house/http'
 import { resolveEmailType } from './email-type.ts'
 import { emailTypeConflict, recordExists, recordNotFound, tooManyRecords } from './errors.ts'
-import { contentOf, keyOf, type Row, subtract, toRecord, type Zone } from './record.ts'
+import {
+  contentOf,
+  defaultMxPref,
+  defaultTtl,
+  keyOf,
+  type Row,
+  subtract,
+  toRecord,
+  type Zone,
+} from './record.ts'
 import { type Draft, toRow } from './rules.ts'
 
 /** What a caller wants of a zone: worked out against the zone as it is when the write comes to its turn. */
@@ -18,19 +27,7 @@ export const replaceWith =
         { path: '/hosts', message: `must have at most ${maxRecords} records` },
       ])
     }
-    const left = new Map<string, Row[]>()
-    for (const row of zone.rows) push(left, contentOf(row, zone.domain), row)
-    const parts = drafts.map((draft, at): Part => {
-      const { row, objections } = toRow(draft, zone.domain)
-      const live = left.get(contentOf(row, zone.domain))?.shift()
-      // What is live and unchanged is never refused, whatever today's rules say of it.
-      if (live) return { at, row: live, isNew: false, faults: [] }
-      const faults = objections.map(([field, message]) => ({
-        path: `/hosts/${at}/${field}`,
-        message,
-      }))
-      return { at, row, isNew: true, faults }
-    })
+    const parts = matchLive(drafts, zone)
     const faults = [...parts.flatMap((part) => part.faults), ...judgeZone(parts, zone)]
     if (parts.length > maxRecords && parts.some((part) => part.isNew)) {
       faults.push({ path: '/hosts', message: `must have at most ${maxRecords} records` })
@@ -89,6 +86,32 @@ function keep(zone: Zone, wanted: Row[]): Row[] {
   const gone = new Set(subtract(zone.rows, wanted, zone.domain))
   return zone.rows.filter((row) => !gone.has(row))
 }
+
+/**
+ * The records of a list, each with the live row that it stands for, if any: first those that are written exactly as
+ * GET tells them, then those that mean the same. Only what has no live row is judged by today's rules.
+ */
+function matchLive(drafts: Draft[], zone: Zone): Part[] {
+  const { domain } = zone
+  const told = new Map<string, Row[]>()
+  for (const row of zone.rows) push(told, writtenAs(toRecord(row, domain)), row)
+  const exact = drafts.map((draft) => told.get(writtenAs(draft))?.shift())
+  const meant = new Map<string, Row[]>()
+  for (const row of [...told.values()].flat()) push(meant, contentOf(row, domain), row)
+  return drafts.map((draft, at) => {
+    const { row, objections } = toRow(draft, domain)
+    const live = exact[at] ?? meant.get(contentOf(row, domain))?.shift()
+    if (live) return { at, row: live, isNew: false, faults: [] }
+    const faults = objections.map(([field, message]) => ({
+      path: `/hosts/${at}/${field}`,
+      message,
+    }))
+    return { at, row, isNew: true, faults }
+  })
+}
+
+const writtenAs = ({ name, type, address, ttl = defaultTtl, mx_pref }: Draft) =>
+  JSON.stringify([name, type, address, ttl, type === 'MX' ? (mx_pref ?? defaultMxPref) : mx_pref])
 
 /** A record of a list, and whether it is new to the zone: only new ones are ever blamed. */
 interface Part {

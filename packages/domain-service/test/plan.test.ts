@@ -164,7 +164,7 @@ test('what GET returned is taken back and changes nothing, also where today’s 
       // The very rows, not likenesses of them.
       expect(planned.rows.every((each) => rows.includes(each))).toBe(true)
     }),
-    { numRuns: 1000, interruptAfterTimeLimit: 10_000 },
+    { numRuns: 2000, interruptAfterTimeLimit: 10_000 },
   )
 })
 
