@@ -1,0 +1,73 @@
+import { z } from 'zod'
+
+export const emailTypes = ['NONE', 'MX', 'MXE', 'FWD', 'OX', 'GMAIL'] as const
+export const rights = ['dns', 'hosts', 'ddns', 'nameserver', 'premiumDns', 'dnsSec'] as const
+export const ownServers = ['dns1.registrar-servers.com', 'dns2.registrar-servers.com']
+const freeServers = [1, 2, 3, 4, 5].map((number) => `freedns${number}.registrar-servers.com`)
+
+const Day = z.iso.date()
+
+/** One row of a zone. `raw` replaces attributes of the answer with any text, known or not. */
+export const Host = z.strictObject({
+  hostId: z.int().positive(),
+  name: z.string(),
+  type: z.string(),
+  address: z.string(),
+  mxPref: z.int().default(10),
+  ttl: z.int().default(1800),
+  associatedAppTitle: z.string().default(''),
+  friendlyName: z.string().default(''),
+  isActive: z.boolean().default(true),
+  isDdns: z.boolean().default(false),
+  raw: z.record(z.string(), z.string()).optional(),
+})
+
+/** A domain as the account holds it. `dns` says whose name servers answer for it. */
+export const Domain = z.strictObject({
+  id: z.int().positive(),
+  name: z.string().toLowerCase(),
+  owner: z.string(),
+  isOwner: z.boolean().default(true),
+  rights: z.union([z.literal('all'), z.array(z.enum(rights))]).default('all'),
+  created: Day,
+  expires: Day,
+  isLocked: z.boolean().default(false),
+  autoRenew: z.boolean().default(false),
+  whoisGuard: z.enum(['ENABLED', 'DISABLED', 'NOTPRESENT']).default('ENABLED'),
+  isPremium: z.boolean().default(false),
+  dns: z.enum(['basic', 'premium', 'free', 'custom']).default('basic'),
+  nameservers: z.array(z.string()).default([]),
+  // What getHosts answers while the name servers are elsewhere: error 2030288, or the old rows.
+  whenElsewhere: z.enum(['error', 'stale']).default('error'),
+  emailType: z.enum(emailTypes).default('NONE'),
+  hosts: z.array(Host).default([]),
+  forwards: z.array(z.strictObject({ mailbox: z.string(), to: z.string() })).default([]),
+})
+
+/** A row as a person types it in the panel: nothing about it is checked or changed. */
+export const HostSketch = Host.partial({ hostId: true })
+
+/** A domain to be added; the account fills in what is left out. */
+export const DomainSketch = Domain.partial({
+  id: true,
+  owner: true,
+  created: true,
+  expires: true,
+}).extend({ hosts: z.array(HostSketch).default([]) })
+
+export type Host = z.output<typeof Host>
+export type Domain = z.output<typeof Domain>
+export type HostSketch = z.input<typeof HostSketch>
+export type DomainSketch = z.input<typeof DomainSketch>
+export type EmailType = (typeof emailTypes)[number]
+
+/** Whether hosts kept here are what the world is answered. */
+export function usesOurDns(domain: Domain): boolean {
+  return domain.dns !== 'custom'
+}
+
+/** The name servers that answer for a domain. */
+export function serversOf(domain: Domain): string[] {
+  if (domain.dns === 'custom') return domain.nameservers
+  return domain.dns === 'free' ? freeServers : ownServers
+}

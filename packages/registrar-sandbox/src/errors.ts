@@ -1,0 +1,64 @@
+import type { Element } from './xml.ts'
+
+interface Extra {
+  /** Refused before the command was looked at: it is not echoed, and no CommandResponse is given. */
+  isGlobal?: boolean
+  /** What stands in the CommandResponse all the same. */
+  skeleton?: Element[]
+}
+
+/** The registrar says no. The number is the contract; the words may change. */
+export class Refusal extends Error {
+  readonly number: string
+  readonly isGlobal: boolean
+  readonly skeleton: Element[]
+
+  constructor(number: string, message: string, { isGlobal = false, skeleton = [] }: Extra = {}) {
+    super(message)
+    this.number = number
+    this.isGlobal = isGlobal
+    this.skeleton = skeleton
+  }
+}
+
+const refuseAccess = (number: string, message: string) =>
+  new Refusal(number, message, { isGlobal: true })
+
+export const apiUserMissing = () => refuseAccess('1010101', 'Parameter ApiUser is missing')
+export const keyRefused = () =>
+  refuseAccess('1011102', 'The API key is not valid, or API access is not enabled')
+export const userNameMissing = () => refuseAccess('1010103', 'Parameter UserName is missing')
+export const userNameUnknown = () => refuseAccess('1019103', 'The UserName is not available')
+export const commandMissing = () => refuseAccess('1010104', 'Parameter Command is missing')
+export const clientIpMissing = () => refuseAccess('1010105', 'Parameter ClientIp is missing')
+export const clientIpInvalid = () => refuseAccess('1011105', 'Parameter ClientIp is not an IPv4')
+export const clientIpRefused = (ip: string) =>
+  refuseAccess('1011150', `Invalid request IP: ${ip.slice(0, 45)}`)
+
+export const commandUnknown = () => new Refusal('1011104', 'Parameter Command is invalid')
+export const tooManyRequests = () => new Refusal('500000', 'Too many requests')
+
+export const domainMissing = (parameter: string) =>
+  new Refusal('2010166', `Parameter ${parameter} is missing`)
+export const domainForeign = (domain: string, skeleton: Element[] = []) =>
+  new Refusal('2019166', `The domain (${domain}) is not in your account`, { skeleton })
+export const domainNotFound = () => new Refusal('2019166', 'Domain name not found')
+export const domainInvalid = (skeleton: Element[]) =>
+  new Refusal('2030166', 'Domain is invalid', { skeleton })
+export const domainNotEditable = () =>
+  new Refusal('2030166', 'Edit permission for this domain is not given')
+export const dnsElsewhere = () =>
+  new Refusal('2030288', 'This domain does not use our DNS servers, so the command is not possible')
+export const tooManyRecords = (max: number) =>
+  new Refusal('3013288', `Too many records: a domain may have ${max}`)
+
+export const listTypeInvalid = () => new Refusal('2011169', 'Parameter ListType is invalid')
+export const searchTermInvalid = () => new Refusal('2011170', 'Parameter SearchTerm is too long')
+export const pageInvalid = () => new Refusal('2011171', 'Parameter Page is invalid')
+export const pageSizeInvalid = () => new Refusal('2011172', 'Parameter PageSize is not 10 to 100')
+export const sortByInvalid = () => new Refusal('2011173', 'Parameter SortBy is invalid')
+
+export const parameterMissing = (parameter: string) =>
+  new Refusal('2010288', `Parameter ${parameter} is missing`)
+export const parameterInvalid = (parameter: string, reason: string) =>
+  new Refusal('2011288', `Parameter ${parameter} is invalid: ${reason}`)

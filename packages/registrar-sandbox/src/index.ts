@@ -1,0 +1,135 @@
+import type { AddressInfo } from 'node:net'
+import type { FastifyBaseLogger } from 'fastify'
+import { Account, type Edit } from './account.ts'
+import { Api } from './api.ts'
+import type { Domain, DomainSketch, Host, HostSketch } from './domain.ts'
+import { type Call, Exchange } from './exchange.ts'
+import { type Fault, type FaultInput, Faults } from './faults.ts'
+import { StateFile } from './file.ts'
+import { Rate } from './rate.ts'
+import { makeSamples } from './samples.ts'
+import { buildServer } from './server.ts'
+import { sortHosts } from './zone.ts'
+
+export type { Call, Domain, DomainSketch, Edit, Fault, FaultInput, Host, HostSketch }
+
+export interface SandboxOptions {
+  host?: string
+  /** 0 takes any free port. */
+  port?: number
+  apiUser: string
+  apiKey: string
+  /** The API user if left out. */
+  userName?: string
+  /** What the parameter ClientIp may say; `*` admits any. The real peer is not looked at. */
+  allowedIps?: string[]
+  /** The sample domains if left out. Not looked at when the file already holds a state. */
+  domains?: DomainSketch[]
+  /** `20/minute,700/hour,8000/day` if left out, or `off`. */
+  rate?: string
+  /** How a call too many is refused: by HTTP 405, or by error 500000 in HTTP 200. */
+  rateAnswer?: '405' | '500000'
+  /** An MX sent again with another preference keeps the old one. */
+  keepsMxPref?: boolean
+  /** Where the domains are kept; in memory only if left out. */
+  file?: string
+  /** How long every call takes at least. */
+  delayMs?: number
+  log?: FastifyBaseLogger | false
+  now?: () => number
+}
+
+export interface Sandbox extends AsyncDisposable {
+  /** The address of the API, ending in `/xml.response`. */
+  readonly url: string
+  /** All calls since the start or the last `clearCalls()`, oldest first. */
+  readonly calls: readonly Call[]
+  /** The faults that have not struck yet. */
+  readonly faults: readonly Fault[]
+  /** The rows and the email type as getHosts would give them. */
+  zone(domain: string): Pick<Domain, 'emailType' | 'hosts'>
+  /** Changes a domain directly, as a person does in the panel; what is given stands unchecked. */
+  setZone(domain: string, edit: Edit): Promise<void>
+  /** Adds a domain, or replaces the one of that name. */
+  addDomain(domain: DomainSketch): Promise<void>
+  removeDomain(name: string): Promise<void>
+  fault(...faults: FaultInput[]): void
+  clearFaults(): void
+  clearCalls(): void
+  close(): Promise<void>
+}
+
+/** Starts a registrar that answers until it is closed. */
+export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const { apiUser, apiKey, userName = apiUser, allowedIps = ['127.0.0.1'] } = options
+  const now = options.now ?? Date.now
+  const access = { apiUser, apiKey, userName, allowedIps }
+  const file = options.file ? new StateFile(options.file) : undefined
+  const account = await openAccount(userName, file, options)
+  const faults = new Faults()
+  const exchange = new Exchange({
+    account,
+    api: new Api({ account, access, now, keepsMxPref: options.keepsMxPref ?? false }),
+    rate: new Rate(options.rate ?? '20/minute,700/hour,8000/day'),
+    rateAnswer: options.rateAnswer ?? '405',
+    faults,
+    file,
+    delayMs: options.delayMs ?? 0,
+    now,
+  })
+  await exchange.save()
+  const app = buildServer({ exchange, faults, log: options.log || undefined })
+  await app.listen({ host: options.host ?? '127.0.0.1', port: options.port ?? 0 })
+  const close = () => app.close()
+
+  return {
+    url: `${originOf(app.server.address())}/xml.response`,
+    calls: exchange.calls,
+    get faults() {
+      return faults.left
+    },
+    zone: (name) => {
+      const domain = account.find(name)
+      if (!domain) throw new RangeError(`The account has no domain ${name}`)
+      const { emailType, hosts } = structuredClone(domain)
+      return { emailType, hosts: sortHosts(hosts) }
+    },
+    setZone: (name, edit) => {
+      account.edit(name, edit)
+      return exchange.save()
+    },
+    addDomain: (domain) => {
+      account.add(domain)
+      return exchange.save()
+    },
+    removeDomain: (name) => {
+      account.remove(name)
+      return exchange.save()
+    },
+    fault: (...list) => faults.add(list),
+    clearFaults: () => faults.clear(),
+    clearCalls: () => {
+      exchange.calls.length = 0
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+async function openAccount(
+  owner: string,
+  file: StateFile | undefined,
+  { domains, now = Date.now }: SandboxOptions,
+): Promise<Account> {
+  const account = new Account(owner, now)
+  const saved = await file?.load()
+  if (saved) account.restore(saved)
+  else for (const domain of domains ?? makeSamples(now())) account.add(domain)
+  return account
+}
+
+function originOf(address: AddressInfo | string | null): string {
+  if (address === null || typeof address === 'string') throw new TypeError('Not listening on TCP')
+  const host = address.family === 'IPv6' ? `[${address.address}]` : address.address
+  return `http://${host}:${address.port}`
+}

@@ -1,0 +1,36 @@
+import pino from 'pino'
+import { type Config, readConfig } from './config.ts'
+import { startSandbox } from './index.ts'
+
+const config = readOrExit()
+const log = pino({ level: config.LOG_LEVEL })
+const sandbox = await startSandbox({
+  host: config.HOST,
+  port: config.PORT,
+  apiUser: config.SANDBOX_API_USER,
+  apiKey: config.SANDBOX_API_KEY,
+  allowedIps: config.SANDBOX_ALLOWED_IPS,
+  rate: config.SANDBOX_RATE,
+  rateAnswer: config.SANDBOX_RATE_ANSWER,
+  ...(config.SANDBOX_FILE ? { file: config.SANDBOX_FILE } : {}),
+  delayMs: config.SANDBOX_DELAY_MS,
+  log,
+})
+log.info({ url: sandbox.url, file: config.SANDBOX_FILE }, 'sandbox listening')
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.once(signal, async () => {
+    log.info({ signal }, 'sandbox stopping')
+    await sandbox.close()
+    process.exit(0)
+  })
+}
+
+function readOrExit(): Config {
+  try {
+    return readConfig(process.env)
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+    process.exit(1)
+  }
+}

@@ -1,0 +1,57 @@
+import { parameterMissing } from './errors.ts'
+
+const secret = 'apikey'
+
+/** The parameters of one call, from the query and the form together. Names may be in any case. */
+export class Params {
+  readonly #values = new Map<string, { name: string; value: string }>()
+
+  constructor(...sources: Iterable<[string, string]>[]) {
+    for (const source of sources) {
+      for (const [name, value] of source) this.#values.set(name.toLowerCase(), { name, value })
+    }
+  }
+
+  /** The value as sent; an empty one counts as not sent. */
+  get(name: string): string | undefined {
+    return this.#values.get(name.toLowerCase())?.value || undefined
+  }
+
+  has(name: string): boolean {
+    return this.#values.has(name.toLowerCase())
+  }
+
+  require(name: string, complaint: (name: string) => Error = parameterMissing): string {
+    const value = this.get(name)
+    if (value === undefined) throw complaint(name)
+    return value
+  }
+
+  /** The numbers n, in order, for which `<prefix>n` was sent for any of the prefixes. */
+  indexes(prefixes: string[]): number[] {
+    const pattern = new RegExp(`^(?:${prefixes.join('|')})([1-9]\\d{0,4})$`, 'i')
+    const found = [...this.#values.keys()].flatMap((name) => pattern.exec(name)?.[1] ?? [])
+    return [...new Set(found.map(Number))].sort((a, b) => a - b)
+  }
+
+  /** The same call, asking for another command. */
+  withCommand(command: string): Params {
+    return new Params(this.#pairs(), [['Command', command]])
+  }
+
+  /** Everything but the API key, under the names as sent. */
+  withoutKey(): Record<string, string> {
+    return Object.fromEntries(this.#pairs().filter(([name]) => name.toLowerCase() !== secret))
+  }
+
+  /** The domain the call is about, lower-cased, from DomainName or SLD and TLD; else undefined. */
+  get domain(): string | undefined {
+    const [name, sld, tld] = [this.get('DomainName'), this.get('SLD'), this.get('TLD')]
+    const whole = name ?? (sld && tld ? `${sld}.${tld}` : undefined)
+    return whole?.toLowerCase()
+  }
+
+  #pairs(): [string, string][] {
+    return [...this.#values.values()].map(({ name, value }) => [name, value])
+  }
+}

@@ -1,0 +1,48 @@
+type Value = string | number | boolean
+
+/** One XML element: its attributes in the order they are written, then text or further elements. */
+export interface Element {
+  name: string
+  attributes: Record<string, Value>
+  content: string | Element[]
+}
+
+/** Makes an element; an empty one is written self-closed. */
+export function element(
+  name: string,
+  attributes: Record<string, Value> = {},
+  content: string | Element[] = [],
+): Element {
+  return { name, attributes, content }
+}
+
+/** Writes a whole document the way the registrar does: two spaces, CRLF, none after the last tag. */
+export function renderDocument(root: Element): string {
+  return ['<?xml version="1.0" encoding="utf-8"?>', ...render(root, '')].join('\r\n')
+}
+
+function render({ name, attributes, content }: Element, indent: string): string[] {
+  const pairs = Object.entries(attributes).map(([key, value]) => ` ${key}="${quote(value)}"`)
+  const start = `${indent}<${name}${pairs.join('')}`
+  if (content.length === 0) return [`${start} />`]
+  if (typeof content === 'string') return [`${start}>${escapeText(content)}</${name}>`]
+  const inner = content.flatMap((child) => render(child, `${indent}  `))
+  return [`${start}>`, ...inner, `${indent}</${name}>`]
+}
+
+// A reader turns bare line ends and tabs of an attribute into spaces, so they go as references.
+function quote(value: Value): string {
+  return escapeText(String(value))
+    .replaceAll('"', '&quot;')
+    .replace(/[\t\n]/g, refer)
+}
+
+function escapeText(value: string): string {
+  const escaped = value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a person may put anything in a zone.
+  return escaped.replace(/[\x00-\x08\x0b-\x1f]/g, refer)
+}
+
+function refer(character: string): string {
+  return `&#x${character.charCodeAt(0).toString(16).toUpperCase()};`
+}
