@@ -89,6 +89,7 @@ export async function createApp(
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
   })
+  leaveInOrder(app)
   takeJson(app)
   validateRequests(app)
   const refuseOtherMethods = trackMethods(app)
@@ -101,8 +102,8 @@ export async function createApp(
       maxAge: 600,
     })
   }
-  if (options.metrics.token) serveMetrics(app, options.metrics.registry, options.metrics.token)
   await serveOpenapi(app, options.about)
+  if (options.metrics.token) serveMetrics(app, options.metrics.registry, options.metrics.token)
   serveHealth(app, options.about.version, options.health)
   await routes(app)
   refuseOtherMethods()
@@ -123,6 +124,17 @@ const exposedHeaders = [
 // Only what a log line can hold unharmed: printable ASCII.
 const readRequestId = (sent: string | string[] | undefined) =>
   typeof sent === 'string' && /^[\x20-\x7e]{1,128}$/.test(sent) ? sent : randomUUID()
+
+// Connections that are busy when we stop are told to close with their answer: nobody would close them after it.
+function leaveInOrder(app: App) {
+  let leaving = false
+  app.addHook('preClose', async () => {
+    leaving = true
+  })
+  app.addHook('onSend', async (_request, reply) => {
+    if (leaving) reply.header('connection', 'close')
+  })
+}
 
 // JSON is UTF-8: bytes that are not are refused, since reading on would change somebody's record silently.
 function takeJson(app: App) {
