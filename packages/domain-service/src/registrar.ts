@@ -212,6 +212,4 @@ function hostParams(zone: Zone): Record<string, string> {
 
 // Jittered, so that many who failed together do not come back together.
 const backOff = (attempt: number) =>
-  new Promise<void>((resolve) =>
-    setTimeout(resolve, 100 * 2 ** attempt * (0.5 + Math.random() / 2)),
-  )
+  new Promise<void>((resolve) => setTimeout(resolve, 50 * 2 ** attempt * (0.5 + Math.random() / 2)))

@@ -1,3 +1,4 @@
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { HttpError, type Logger } from '@house/http'
 import { Cache, type Cached } from './cache.ts'
 import type { Domain } from './domain.ts'
@@ -76,7 +77,8 @@ export class Zones {
       const zone = await this.#parts.registrar
         .zone(domain, 'write')
         .catch((error: unknown) => ({ error }))
-      // Who came while the zone was read is taken along.
+      // Who came while the zone was read is taken along, and so is who comes on their heels.
+      if (queue.length > 1) await gather(queue)
       const waiting = queue.splice(0)
       if ('error' in zone) for (const each of waiting) each.reject(zone.error)
       else await this.#round(domain, zone, waiting).catch((error) => rejectAll(waiting, error))
@@ -187,4 +189,14 @@ function settle({ waiting, written, error }: Judged, outcome?: Outcome) {
 
 function rejectAll(waiting: Waiting[], error: unknown) {
   for (const each of waiting) each.reject(error)
+}
+
+// Calls are dearer than time: a crowd is waited for until it has been quiet for a moment.
+async function gather(queue: Waiting[]) {
+  const latest = Date.now() + 250
+  for (let seen = 0; queue.length > seen && Date.now() < latest; ) {
+    seen = queue.length
+    await sleep(20)
+    await turn() // What lies ready at the sockets after a busy moment is read before the queue is looked at.
+  }
 }
