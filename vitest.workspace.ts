@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
-  test: { projects: ['packages/*'] },
+  test: {
+    projects: ['packages/*', { test: { name: 'house', include: ['test/*.test.ts'] } }],
+    testTimeout: 30_000,
+  },
 })

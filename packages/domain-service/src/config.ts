@@ -6,7 +6,7 @@ import { readRate } from './budget.ts'
 
 const positive = z.coerce.number().int().min(1)
 
-const Settings = z.object({
+export const Settings = z.object({
   ...serverSettings(3001),
   ...authSettings,
   DATA_DIR: z.string().default('data/domain-service'),

@@ -11,9 +11,9 @@ import {
 import { CallFailed, readResult } from '../src/wire.ts'
 import type { Element } from '../src/xml.ts'
 
-// Answers that others recorded of the registrar. They stay where they are: REGISTRAR_RECORDINGS names the folder.
+// Answers that others recorded of the registrar. They stay where they are: REGISTRAR_DATA names the folder.
 const folder =
-  process.env.REGISTRAR_RECORDINGS ?? join(import.meta.dirname, '../../../../shared/registrar')
+  process.env.REGISTRAR_DATA ?? join(import.meta.dirname, '../../../../shared/registrar')
 const files = existsSync(folder) ? globSync('answers/**/*.xml', { cwd: folder }).sort() : []
 
 const readers: Record<
