@@ -38,6 +38,7 @@ export function buildApp(parts: Parts): Promise<App> {
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
       metrics: { registry: parts.metrics, token: config.metricsToken },
+      bodyLimit: 4 * 1024 * 1024, // 150 records of 2500 characters, however JSON writes them.
       health: () => ({
         checks: { database: checkDatabase(parts.database), registrar: checkRegistrar(registrar) },
       }),

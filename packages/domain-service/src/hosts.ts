@@ -59,10 +59,12 @@ const EmailType = z
 const draft = {
   name: text.meta({ description: '@ for the domain itself', examples: ['www'] }),
   address: text.meta({ examples: ['192.0.2.10'] }),
-  ttl: integer.optional().meta({ description: 'seconds, 60 to 60000; 1800 unless said otherwise' }),
+  ttl: integer
+    .optional()
+    .meta({ description: 'seconds; 1800 unless said otherwise', minimum: 60, maximum: 60_000 }),
   mx_pref: integer
     .optional()
-    .meta({ description: '0 to 65535, MX only; 10 unless said otherwise' }),
+    .meta({ description: 'MX only; 10 unless said otherwise', minimum: 0, maximum: 65_535 }),
   id: z.string().optional().meta({ description: 'accepted, and ignored' }),
 }
 const Replace = z.strictObject({

@@ -19,8 +19,8 @@ export async function serveOpenapi(
         securitySchemes: { token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
       },
     },
-    transform: (input) => jsonSchemaTransform({ ...input, schema: describeFailures(input) }),
-    transformObject: jsonSchemaTransformObject,
+    transform: (input) => jsonSchemaTransform({ ...input, schema: describeRoute(input) }),
+    transformObject: (input) => dropUnused(jsonSchemaTransformObject(input)),
   })
   const open = { access: 'public' } as object
   app.get('/openapi.json', { schema: { hide: true }, config: open }, async () => app.swagger())
@@ -78,31 +78,28 @@ const start = `SwaggerUIBundle({
 `
 
 interface Route {
+  url: string
   schema: object | undefined
   route: { config?: unknown; method: unknown }
 }
 
 // Every route may fail in the ways that its access and input allow; said here once, not in each route.
-function describeFailures({ schema, route }: Route) {
-  const given = (schema ?? {}) as {
-    response?: object
-    body?: unknown
-    params?: unknown
-    hide?: boolean
-  }
+function describeRoute({ url, schema, route }: Route) {
+  const given = (schema ?? {}) as { response?: object; hide?: boolean }
   if (given.hide) return given
   const access = (route.config as { access?: string } | undefined)?.access ?? 'public'
-  const secured = access !== 'public'
+  const isOpen = access === 'public'
   const failures = {
     400: problem('The request is not valid'),
-    ...(secured ? { 401: problem('No token, or not a valid one') } : {}),
-    ...(secured ? { 403: problem(`Needs the role ${access}`) } : {}),
+    ...(isOpen ? {} : { 401: problem('No token, or not a valid one') }),
+    ...(isOpen ? {} : { 403: problem(`Needs the role ${access}`) }),
     default: problem('Any other failure'),
   }
   return {
+    operationId: nameOperation(String(route.method), url),
     ...given,
     response: { ...failures, ...given.response },
-    ...(secured ? { security: [{ token: [] }] } : {}),
+    security: isOpen ? [] : [{ token: [] }],
   }
 }
 
@@ -110,3 +107,30 @@ const problem = (description: string) => ({
   description,
   content: { 'application/problem+json': { schema: Problem } },
 })
+
+// GET /api/domains/:domain/info is getDomainsByDomainInfo.
+function nameOperation(method: string, url: string): string {
+  const words = url
+    .replace(/^\/api\b/, '')
+    .replaceAll('*', ':path')
+    .replaceAll('/:', '/by-')
+    .split(/[^a-zA-Z0-9]+/)
+  return (
+    method.toLowerCase() +
+    words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+  )
+}
+
+// Each named schema is made in two forms, one as it is sent and one as it is answered; most are used in one.
+function dropUnused<Description extends object>(description: Description): Description {
+  const { components } = description as { components?: { schemas?: Record<string, unknown> } }
+  const schemas = components?.schemas ?? {}
+  for (let before = -1; before !== Object.keys(schemas).length; ) {
+    before = Object.keys(schemas).length
+    const text = JSON.stringify(description)
+    for (const name of Object.keys(schemas)) {
+      if (!text.includes(`"#/components/schemas/${name}"`)) delete schemas[name]
+    }
+  }
+  return description
+}

@@ -4,10 +4,12 @@ import { createMetrics, type HealthReport } from '../src/index.ts'
 import { start } from './start.ts'
 
 const Operation = z.looseObject({
+  operationId: z.string(),
   parameters: z.array(z.unknown()).optional(),
   responses: z.record(z.string(), z.looseObject({ content: z.unknown() })),
 })
 const Description = z.looseObject({
+  components: z.object({ schemas: z.record(z.string(), z.unknown()) }),
   openapi: z.string(),
   paths: z.record(z.string(), z.record(z.string(), Operation)),
 })
@@ -303,7 +305,8 @@ test('the description is OpenAPI 3.1 from the schemas that validate', async () =
 
   const answer = await fetch(`${service.url}/openapi.json`)
 
-  const description = Description.parse(await answer.json())
+  const text = await answer.text()
+  const description = Description.parse(JSON.parse(text))
   expect(description.openapi).toBe('3.1.0')
   expect(Object.keys(description.paths).sort()).toEqual([
     '/broken',
@@ -314,6 +317,21 @@ test('the description is OpenAPI 3.1 from the schemas that validate', async () =
     '/things/{id}',
   ])
   const query = description.paths['/things']?.get?.parameters
+  const names = Object.values(description.paths).flatMap((path) =>
+    Object.values(path).map((each) => each.operationId),
+  )
+  const references = [...text.matchAll(/#\/components\/schemas\/(\w+)/g)].map((match) => match[1])
+  expect(names).toEqual([
+    'getHealth',
+    'getThings',
+    'postThingsById',
+    'getBroken',
+    'getRange',
+    'getSlow',
+  ])
+  expect(Object.keys(description.components.schemas).sort()).toEqual(
+    [...new Set(references)].sort(),
+  )
   expect(query).toContainEqual(
     expect.objectContaining({ name: 'page_size', in: 'query', required: false }),
   )

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { access, exchange, recordings, start } from './start.ts'
 
 const folder = join(recordings, 'answers/dns-lexicon-sandbox')
@@ -28,7 +28,7 @@ const shapeOf = (body: string) => [
   ),
 ]
 
-describe.runIf(names.length > 0)('beside the recorded answers', () => {
+if (names.length > 0) {
   test('a domain that is not in the account is described to the byte as recorded', async () => {
     await using registrar = await start()
 
@@ -67,11 +67,11 @@ describe.runIf(names.length > 0)('beside the recorded answers', () => {
       expect(shapes).toContainEqual(shapeOf(answer.body))
     },
   )
-})
-
-test(`answers are compared with ${names.length} recordings${names.length ? '' : ': the folder is absent'}`, () => {
-  expect(names).not.toContain(undefined)
-})
+} else {
+  test(`there are no recordings at ${folder}, so none was compared`, () => {
+    expect(names).toEqual([])
+  })
+}
 
 test('every answer is UTF-8 XML in CRLF lines with nothing after the last tag', async () => {
   await using registrar = await start()
