@@ -18,10 +18,11 @@ export interface Refusal {
 
 /**
  * What an error means to us. `refused`: it was judged and not done. `busy`: it was not even looked at. `unknown`: it
- * may have been done. `auth`: the registrar does not want this service at all.
+ * may have been done, and may work when tried again. `doubtful`: the same, but trying again is no use. `auth`: the
+ * registrar does not want this service at all.
  */
 export interface Verdict {
-  kind: 'refused' | 'busy' | 'unknown' | 'auth'
+  kind: 'refused' | 'busy' | 'unknown' | 'doubtful' | 'auth'
   error: HttpError
 }
 
@@ -43,7 +44,7 @@ export function judge(refusal: Refusal, command: string, domain: string): Verdic
   if (number === '3013288' || number === '4013288')
     return refused(tooManyRecords(tidy(refusal.words)))
   if (/^201[01]/.test(number)) return refused(registrarRejected(tidy(refusal.words)))
-  const kind = passing.has(number) ? 'unknown' : 'refused'
+  const kind = passing.has(number) ? 'unknown' : 'doubtful'
   return { kind, error: registrarError(`error ${number || 'without a number'}`) }
 }
 

@@ -33,11 +33,13 @@ const busyTries = 3
 export async function writeSafely(write: Write): Promise<Outcome> {
   for (const isLast of [false, true]) {
     const failure = await send(write)
-    if (failure && failure.kind !== 'unknown') return { kind: 'refused', error: failure.error }
+    const isOpen = failure?.kind === 'unknown' || failure?.kind === 'doubtful'
+    if (failure && !isOpen) return { kind: 'refused', error: failure.error }
     if (!failure && !write.verify) return { kind: 'written', zone: write.after }
 
     const outcome = await readBack(write, failure)
     if (outcome !== 'unchanged') return outcome
+    if (failure?.kind === 'doubtful') return { kind: 'refused', error: failure.error }
     if (isLast) break
     write.log.warn({ domain: write.domain.name, code: failure?.error.code }, 'write sent once more')
   }

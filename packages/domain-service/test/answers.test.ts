@@ -169,8 +169,8 @@ test.each([
   ['5019169', getList, 'unknown', 502, 'registrar_error'],
   ['5050169', getList, 'unknown', 502, 'registrar_error'],
   ['5050900', getHosts, 'unknown', 502, 'registrar_error'],
-  ['3031510', getHosts, 'refused', 502, 'registrar_error'],
-  ['9999999', getHosts, 'refused', 502, 'registrar_error'],
+  ['3031510', getHosts, 'doubtful', 502, 'registrar_error'],
+  ['9999999', getHosts, 'doubtful', 502, 'registrar_error'],
 ] as const)('error %s of $command is %s', (number, expected, kind, status, code) => {
   const skeleton = `<CommandResponse Type="${expected.command}"><${expected.result} Domain="example.com" IsSuccess="true" EmailType=""/></CommandResponse>`
 
