@@ -3,8 +3,8 @@ import { type App, Pagination, pageQuery, paginate } from '@house/http'
 import { z } from 'zod'
 import type { DomainEntry, DomainInfo, Nameservers } from './answers.ts'
 import { Cache } from './cache.ts'
-import { AtDomain, domainOf, tellAge, wantsFresh } from './hosts.ts'
 import type { ListQuery, Registrar } from './registrar.ts'
+import { AtDomain, domainOf, tellAge, wantsFresh } from './request.ts'
 import { isPassing } from './zones.ts'
 
 const date = z.iso.date().nullable()

@@ -106,3 +106,8 @@ export const registrarUnavailable = (retryAfter: number) =>
       headers: { 'retry-after': String(retryAfter) },
     },
   )
+
+export const tooManyWaiting = () =>
+  new HttpError(503, 'unavailable', 'Too many writes wait for this domain: try again later', {
+    headers: { 'retry-after': '10' },
+  })

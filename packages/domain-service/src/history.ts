@@ -1,19 +1,11 @@
 import { type App, Pagination, pageQuery, paginate } from '@house/http'
 import { z } from 'zod'
 import { changeNotFound } from './errors.ts'
-import {
-  AtDomain,
-  Changes,
-  describeWrite,
-  domainOf,
-  HostRecord,
-  WrittenAnswer,
-  writeOf,
-  writeQuery,
-} from './hosts.ts'
+import { Changes, describeWrite, HostRecord, WrittenAnswer } from './hosts.ts'
 import type { Change, Journal, Snapshot } from './journal.ts'
 import { restore } from './plan.ts'
 import { etagOf, toRecords } from './record.ts'
+import { AtDomain, domainOf, writeOf, writeQuery } from './request.ts'
 import type { Zones } from './zones.ts'
 
 const ChangeAnswer = z

@@ -1,12 +1,10 @@
-import { allowsDomain, type Caller, callerOf } from '@house/auth'
 import { type App, validationFailed } from '@house/http'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { type Domain, readDomain } from './domain.ts'
 import { emailTypes } from './email-type.ts'
-import { domainNotFound, recordNotFound } from './errors.ts'
-import { addRecord, type Change, checkDraft, removeRecord, replaceWith } from './plan.ts'
+import { recordNotFound } from './errors.ts'
+import { addRecord, checkDraft, removeRecord, replaceWith } from './plan.ts'
 import { etagOf, recordTypes, toRecords, type Zone } from './record.ts'
+import { AtDomain, domainOf, tellAge, wantsFresh, writeOf, writeQuery } from './request.ts'
 import type { Written } from './round.ts'
 import type { Draft } from './rules.ts'
 import type { Zones } from './zones.ts'
@@ -78,39 +76,10 @@ const Add = z.strictObject({ ...draft, email_type: EmailType.optional() })
 
 const unchanged = z.undefined().meta({ description: 'the zone is still as If-None-Match says' })
 
-const flag = z
-  .stringbool({ error: 'must be true or false' })
-  .default(false)
-  .meta({ type: 'boolean' })
-export const writeQuery = { dry_run: flag, force: flag }
-
-export const AtDomain = z.strictObject({ domain: z.string().meta({ examples: ['example.com'] }) })
 const AtRecord = AtDomain.extend({
   record: z
     .string()
     .meta({ description: 'a record type in any case (POST), or the id of a record' }),
-})
-
-/** The domain that a path names, if this caller may see it. */
-export function domainOf(request: FastifyRequest, name: string): Domain {
-  const domain = readDomain(name)
-  if (typeof domain === 'string')
-    throw validationFailed([{ path: '/path/domain', message: domain }])
-  if (!allowsDomain(callerOf(request), domain.name)) throw domainNotFound(domain.name)
-  return domain
-}
-
-/** What a caller asked of a write beside the change itself. */
-export const writeOf = (
-  request: FastifyRequest & { query: { dry_run: boolean; force: boolean } },
-  change: Change,
-) => ({
-  change,
-  ifMatch: request.headers['if-match'],
-  dryRun: request.query.dry_run,
-  force: request.query.force,
-  by: (callerOf(request) satisfies Caller).username,
-  requestId: request.id,
 })
 
 export const describeZone = (zone: Zone) => ({
@@ -123,16 +92,6 @@ export const describeZone = (zone: Zone) => ({
 export function describeWrite({ zone, added, removed, kept, warnings }: Written, dryRun: boolean) {
   const mark = dryRun ? { dry_run: true as const } : {}
   return { ...describeZone(zone), ...mark, changes: { added, removed, kept }, warnings }
-}
-
-/** Whether a caller wants no answer older than now (RFC 9111, 5.2.1). */
-export const wantsFresh = (request: FastifyRequest) =>
-  /\b(?:no-cache|no-store|max-age=0)\b/i.test(request.headers['cache-control'] ?? '')
-
-/** Says how old a cached answer is, and warns of one that is older than it should be (RFC 7234, 5.5.1). */
-export function tellAge(reply: FastifyReply, cached: { age: number; stale: boolean }) {
-  reply.header('age', Math.floor(cached.age / 1000)).header('cache-control', 'private, no-cache')
-  if (cached.stale) reply.header('warning', '110 - "Response is Stale"')
 }
 
 /** The routes of /api/domains/{domain}/dns/hosts. */

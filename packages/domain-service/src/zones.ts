@@ -2,6 +2,7 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { HttpError, type Logger } from '@house/http'
 import { Cache, type Cached } from './cache.ts'
 import type { Domain } from './domain.ts'
+import { tooManyWaiting } from './errors.ts'
 import type { Journal } from './journal.ts'
 import type { Zone } from './record.ts'
 import type { Registrar } from './registrar.ts'
@@ -15,6 +16,9 @@ interface Parts {
   verify: boolean
   log: Logger
 }
+
+/** Writes that may wait for one domain; whoever comes then is sent away at once, before memory is short. */
+const longestQueue = 1_000
 
 /**
  * The zones of all domains: reads through a cache, and writes that lose nothing. Writes to one domain are taken
@@ -41,9 +45,10 @@ export class Zones {
 
   /** Changes a zone by the one safe way; resolves when the change is confirmed, or was a dry run. */
   write(domain: Domain, request: Request): Promise<Written> {
+    const queue = this.#queues.get(domain.name)
+    if (queue && queue.length >= longestQueue) return Promise.reject(tooManyWaiting())
     const { promise, resolve, reject } = Promise.withResolvers<Written>()
     const waiting = { request, resolve, reject }
-    const queue = this.#queues.get(domain.name)
     if (queue) queue.push(waiting)
     else {
       this.#queues.set(domain.name, [waiting])

@@ -149,3 +149,20 @@ test('a write that was accepted is done and kept, also when its caller hangs up 
   await closed
   expect(service.live()).toContain('a A 192.0.2.2 1800 10')
 })
+
+test('when too many wait for one domain the next ones are sent away at once', async () => {
+  await using service = await start()
+  await service.call('GET', '/health')
+  service.sandbox.fault({ kind: 'slow', ms: 1_500, command: 'namecheap.domains.dns.getHosts' })
+  const id = '000000000000'
+
+  const answers = await Promise.all(
+    Array.from({ length: 1_010 }, () => service.call('DELETE', `${hosts}/${id}`)),
+  )
+
+  const refused = answers.filter(({ status }) => status === 503)
+  expect(refused.length).toBeGreaterThan(0)
+  expect(refused[0]?.body.code).toBe('unavailable')
+  expect(refused[0]?.headers.get('retry-after')).toBe('10')
+  expect(answers.filter(({ status }) => status === 404)).toHaveLength(1_010 - refused.length)
+})

@@ -12,7 +12,7 @@ export const serverSettings = (port: number) => ({
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   TRUST_PROXY: z.string().default('false').transform(readTrustProxy),
   CORS_ORIGIN: z.string().default('').transform(readList),
-  METRICS_TOKEN: z.string().min(16, 'must have at least 16 characters').optional(),
+  METRICS_TOKEN: z.string().optional(),
 })
 
 /**

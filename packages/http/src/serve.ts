@@ -10,7 +10,12 @@ export async function serve(app: FastifyInstance, address: { host: string; port:
     if (stopping) process.exit(1)
     stopping = true
     app.log.info({ signal }, 'stopping')
-    const limit = setTimeout(() => app.server.closeAllConnections(), 9_500)
+    const limit = setTimeout(() => app.server.closeAllConnections(), 9_000)
+    // What still does not end then has nobody left to answer.
+    setTimeout(() => {
+      app.log.warn('stopped before all had ended')
+      process.exit(0)
+    }, 10_000).unref()
     app.close().then(
       () => {
         clearTimeout(limit)
