@@ -43,10 +43,10 @@ export interface HostRecord {
 
 /** A zone as it was read. `emailType` is undefined where the registrar did not say. */
 export interface Zone {
-  domain: string
-  usesRegistrarDns: boolean
-  emailType: string | undefined
-  rows: Row[]
+  readonly domain: string
+  readonly usesRegistrarDns: boolean
+  readonly emailType: string | undefined
+  readonly rows: Row[]
 }
 
 export const defaultTtl = 1800
@@ -66,8 +66,17 @@ export function toRecord(row: Row, domain: string): HostRecord {
 }
 
 /** The records of a zone in the one order in which they are always told: name (`@` first), type, address. */
-export const toRecords = (zone: Zone): HostRecord[] =>
-  zone.rows.map((row) => toRecord(row, zone.domain)).sort(compareRecords)
+export function toRecords(zone: Zone): HostRecord[] {
+  const known = told.get(zone)
+  if (known) return known
+  const records = zone.rows.map((row) => toRecord(row, zone.domain)).sort(compareRecords)
+  told.set(zone, records)
+  return records
+}
+
+// A zone is never changed, only replaced: what was told of a cached one is told again.
+const told = new WeakMap<Zone, HostRecord[]>()
+const etags = new WeakMap<Zone, string>()
 
 /**
  * A row's identity, modulo what the registrar is known to change: the case of names and targets, a target's trailing
@@ -84,8 +93,13 @@ export function contentOf(row: Row, domain: string): string {
 
 /** The strong ETag of a zone: covers every record and the email type. */
 export function etagOf(zone: Zone): string {
+  const known = etags.get(zone)
+  if (known) return known
   const state = [zone.usesRegistrarDns, zone.emailType ?? null, toRecords(zone)]
-  return `"${createHash('sha256').update(JSON.stringify(state)).digest('base64url').slice(0, 32)}"`
+  const digest = createHash('sha256').update(JSON.stringify(state)).digest('base64url')
+  const etag = `"${digest.slice(0, 32)}"`
+  etags.set(zone, etag)
+  return etag
 }
 
 /** Takes from `rows` what stands in `others` too, each row once (multisets). */
