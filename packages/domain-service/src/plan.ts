@@ -6,6 +6,7 @@ import {
   defaultMxPref,
   defaultTtl,
   keyOf,
+  nameOf,
   type Row,
   subtract,
   toRecord,
@@ -145,7 +146,7 @@ function judgeZone(parts: Part[], zone: Zone): Fault[] {
   const byName = new Map<string, Part[]>()
   for (const part of parts) {
     push(byKey, keyOf(part.row, zone.domain), part)
-    push(byName, toRecord(part.row, zone.domain).name, part)
+    push(byName, nameOf(part.row, zone.domain), part)
   }
   return [
     ...[...byKey.values()].flatMap(judgeTwins),

@@ -87,9 +87,16 @@ export const keyOf = (row: Row, domain: string) =>
 
 /** A row's key with all that a caller can set: rows of equal content are the same row. */
 export function contentOf(row: Row, domain: string): string {
+  const known = contents.get(row)
+  if (known !== undefined) return known
   const mxPref = row.type.toUpperCase() === 'MX' ? toInteger(row.mxPref, defaultMxPref) : ''
-  return `${keyOf(row, domain)} ${toInteger(row.ttl, defaultTtl)} ${mxPref}`
+  const content = `${keyOf(row, domain)} ${toInteger(row.ttl, defaultTtl)} ${mxPref}`
+  contents.set(row, content)
+  return content
 }
+
+// A row is never changed and stands in one zone only.
+const contents = new WeakMap<Row, string>()
 
 /** The strong ETag of a zone: covers every record and the email type. */
 export function etagOf(zone: Zone): string {
@@ -142,8 +149,8 @@ function canonicalAddress(row: Row): string {
   return caa ? `${Number(caa[1])} ${caa[2]?.toLowerCase()} "${caa[3] ?? caa[4]}"` : row.address
 }
 
-// The registrar names an MXE row after the domain itself.
-function nameOf(row: Row, domain: string): string {
+/** The name of a row as callers see it. The registrar names an MXE row after the domain itself. */
+export function nameOf(row: Row, domain: string): string {
   const name = row.name.toLowerCase()
   return name === '' || (row.type.toUpperCase() === 'MXE' && name === domain) ? '@' : name
 }

@@ -136,12 +136,31 @@ export class Zones {
   #finish(domain: Domain, judged: Judged[], outcome: Outcome) {
     this.#cache.drop(domain.name)
     if (outcome.kind === 'written') this.#cache.put(domain.name, outcome.zone)
+    else if (outcome.kind !== 'refused') this.#tellDoubt(domain, judged, outcome.error)
     const done = findDone(judged, outcome)
     this.#record(domain, done)
     for (const each of judged) {
       if (outcome.kind === 'written' || done.includes(each)) settle(each, outcome)
       else each.waiting.reject(outcome.error)
     }
+  }
+
+  // It is in no history, since nobody knows whether it happened: whoever looks finds here what was meant.
+  #tellDoubt(domain: Domain, judged: Judged[], error: HttpError) {
+    const meant = judged.flatMap(({ waiting: { request }, written }) =>
+      written
+        ? {
+            by: request.by,
+            request_id: request.requestId,
+            added: written.added,
+            removed: written.removed,
+          }
+        : [],
+    )
+    this.#parts.log.error(
+      { domain: domain.name, detail: error.message, meant },
+      'write not confirmed',
+    )
   }
 
   #record(domain: Domain, done: Judged[]) {

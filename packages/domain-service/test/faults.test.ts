@@ -195,6 +195,13 @@ describe('a write whose answer is', () => {
 
     expect([status, body.code]).toEqual([502, 'write_not_confirmed'])
     expect(body.detail).toContain('could not be read back')
+    expect(service.lines()).toContainEqual(
+      expect.objectContaining({
+        level: 50,
+        msg: 'write not confirmed',
+        meant: [expect.objectContaining({ by: 'admin' })],
+      }),
+    )
   })
 
   test('that all went well, and nothing changed, is not believed', async () => {
