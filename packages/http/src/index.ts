@@ -47,6 +47,8 @@ export interface AppOptions {
   bodyLimit?: number
   /** Milliseconds for a whole request to arrive; 0 for a service that takes long uploads. */
   requestTimeout?: number
+  /** What a path is told that cannot be percent-decoded; `malformed_url` unless said otherwise. */
+  badUrl?: () => HttpError
 }
 
 /**
@@ -72,7 +74,8 @@ export async function createApp(
     routerOptions: { maxParamLength: 1024 },
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id)
-      return answerError(error, request, reply)
+      const isBadUrl = error.code === 'FST_ERR_BAD_URL'
+      return answerError((isBadUrl && options.badUrl?.()) || error, request, reply)
     },
     clientErrorHandler: answerSocketError,
   }).withTypeProvider<ZodTypeProvider>()
