@@ -11,6 +11,7 @@ const data = resolve(root, process.env.DATA_DIR ?? 'data')
 const portBase = Number(process.env.PORT_BASE ?? 3001)
 const isWatching = process.argv.includes('--watch')
 const children = new Set<ChildProcess>()
+let isStopping = false
 
 const username = 'admin'
 const password = readAdminPassword()
@@ -67,6 +68,8 @@ function run({ name, port, env }: { name: string; port: number; env: Record<stri
 }
 
 function stop() {
+  if (isStopping) return // A second signal would end them without order.
+  isStopping = true
   for (const child of children) child.kill('SIGTERM')
 }
 

@@ -30,6 +30,8 @@ export function openDatabase(dataDir: string): Database.Database {
   db.pragma('journal_mode = WAL')
   // WAL would fall back to NORMAL at each reopening, and then a power cut takes the last commits with it.
   db.pragma('synchronous = FULL')
+  // What a statement needs for a moment is no file: in a container only the data folder can be written.
+  db.pragma('temp_store = MEMORY')
   const version = Number(db.pragma('user_version', { simple: true }))
   if (version > migrations.length)
     throw new Error('the database is of a newer version of this service')

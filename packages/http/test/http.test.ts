@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { createMetrics, type HealthReport } from '../src/index.ts'
+import { createMetrics, type HealthReport, HttpError } from '../src/index.ts'
 import { start } from './start.ts'
 
 const Operation = z.looseObject({
@@ -185,6 +185,14 @@ test('a path that cannot be decoded is a problem with a request id', async () =>
   expect(answer.status).toBe(400)
   expect(answer.headers.get('x-request-id')).toBeTruthy()
   expect(await answer.json()).toMatchObject({ code: 'malformed_url' })
+})
+
+test('a service may say in its own words that a path cannot be decoded', async () => {
+  await using service = await start({ badUrl: () => new HttpError(400, 'invalid_path', 'No path') })
+
+  const answer = await fetch(`${service.url}/things/%ff`)
+
+  expect(await answer.json()).toMatchObject({ code: 'invalid_path', detail: 'No path' })
 })
 
 test.each([

@@ -1,0 +1,69 @@
+import { authSettings } from '@house/auth'
+import { readEnv, serverSettings } from '@house/http'
+import { z } from 'zod'
+
+const bytes = z.coerce.number().int().min(0)
+
+// A header's value: visible ASCII and spaces (RFC 9110, 5.5).
+const headerValue = z.string().regex(/^[\x20-\x7e]+$/, 'must be printable ASCII')
+
+export const Settings = z.object({
+  ...serverSettings(3002),
+  ...authSettings,
+  DATA_DIR: z.string().default('data/static-service'),
+  MAX_UPLOAD_BYTES: bytes.min(1).default(1_073_741_824),
+  MAX_BATCH_FILES: z.coerce.number().int().min(1).max(1000).default(100),
+  QUOTA_BYTES: bytes.optional(),
+  PUBLIC_BASE_URL: z
+    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+    .transform((url) => url.replace(/\/+$/, ''))
+    .optional(),
+  STATIC_CACHE_CONTROL: headerValue.default('public, max-age=0, must-revalidate'),
+  STATIC_INDEX: z
+    .string()
+    .regex(/^[^/\\\p{Cc}]{1,100}$/u, 'must be a file name such as index.html')
+    .optional(),
+  STATIC_CSP: headerValue.default(
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
+  ),
+  MEMORY_CACHE_BYTES: bytes.default(67_108_864),
+})
+
+export type Config = ReturnType<typeof readConfig>
+
+/**
+ * Every variable of this service, with its rule and default.
+ * @throws {BadEnvironment} naming every fault.
+ */
+export function readConfig(env: Record<string, string | undefined>) {
+  const settings = readEnv(Settings, env)
+  return {
+    production: settings.NODE_ENV === 'production',
+    address: { host: settings.HOST, port: settings.PORT },
+    logLevel: settings.LOG_LEVEL,
+    trustProxy: settings.TRUST_PROXY,
+    corsOrigins: settings.CORS_ORIGIN,
+    metricsToken: settings.METRICS_TOKEN,
+    dataDir: settings.DATA_DIR,
+    auth: {
+      secret: settings.JWT_SECRET,
+      tokenTtl: settings.TOKEN_TTL,
+      usersFile: settings.USERS_FILE ?? `${settings.DATA_DIR}/users.json`,
+      adminUsername: settings.ADMIN_USERNAME,
+      adminPassword: settings.ADMIN_PASSWORD,
+    },
+    maxUploadBytes: settings.MAX_UPLOAD_BYTES,
+    maxBatchFiles: settings.MAX_BATCH_FILES,
+    /** Bytes of the distinct contents; absent: as many as the disk takes. */
+    quotaBytes: settings.QUOTA_BYTES,
+    /** Without a slash at its end. */
+    publicBaseUrl: settings.PUBLIC_BASE_URL,
+    static: {
+      cacheControl: settings.STATIC_CACHE_CONTROL,
+      index: settings.STATIC_INDEX,
+      /** The Content-Security-Policy of HTML, SVG and XML; `off` sends none. */
+      csp: settings.STATIC_CSP === 'off' ? undefined : settings.STATIC_CSP,
+      memoryCacheBytes: settings.MEMORY_CACHE_BYTES,
+    },
+  }
+}

@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto'
+
+/** Bytes from `start` up to, not including, `end`. */
+export interface Slice {
+  start: number
+  end: number
+}
+
+/** Bytes to send as they are, or those of the file that stand at a slice of it. */
+export type Piece = Buffer | Slice
+
+/** More ranges than this in one request are nobody's download; the request is answered whole (RFC 9110, 17.15). */
+const mostRanges = 100
+
+/**
+ * Reads a Range field (RFC 9110, 14.1.2 and 14.2) for a file of `size` bytes. `whole`: there is none, or it is to be
+ * ignored: malformed, of another unit, of too many ranges, or of more bytes than the file has. `unsatisfiable`: it
+ * is well-formed, and no byte of it exists. Slices come in the order asked for; those that overlap are made one.
+ */
+export function readRanges(
+  field: string | undefined,
+  size: number,
+): 'whole' | 'unsatisfiable' | Slice[] {
+  const specs = readSpecs(field)
+  if (!specs || specs.length > mostRanges) return 'whole'
+  const slices = specs.flatMap((spec) => sliceOf(spec, size) ?? [])
+  if (slices.length === 0) return 'unsatisfiable'
+  const wanted = slices.reduce((sum, { start, end }) => sum + end - start, 0)
+  // Zero bytes are wanted of an empty file by `bytes=-1`, which is satisfiable, and which no Content-Range can say.
+  if (wanted > size || wanted === 0) return 'whole'
+  return coalesce(slices)
+}
+
+/** `Content-Range` of a slice, or of none for a 416 (RFC 9110, 14.4). */
+export const contentRange = (slice: Slice | undefined, size: number) =>
+  slice ? `bytes ${slice.start}-${slice.end - 1}/${size}` : `bytes */${size}`
+
+/** How a file's slices are sent: one as itself, several as multipart/byteranges (RFC 9110, 14.6 and 15.3.7). */
+export function frame(slices: Slice[], file: { contentType: string; size: number }) {
+  const [only] = slices
+  if (only && slices.length === 1) {
+    const headers = {
+      'content-type': file.contentType,
+      'content-range': contentRange(only, file.size),
+    }
+    return { headers, pieces: [only], length: only.end - only.start }
+  }
+  const boundary = randomUUID()
+  const pieces: Piece[] = slices.flatMap((slice, index) => [
+    Buffer.from(
+      `${index === 0 ? '' : '\r\n'}--${boundary}\r\ncontent-type: ${file.contentType}\r\n` +
+        `content-range: ${contentRange(slice, file.size)}\r\n\r\n`,
+      'latin1',
+    ),
+    slice,
+  ])
+  pieces.push(Buffer.from(`\r\n--${boundary}--\r\n`))
+  const length = pieces.reduce((sum, piece) => sum + lengthOf(piece), 0)
+  return {
+    headers: { 'content-type': `multipart/byteranges; boundary=${boundary}` },
+    pieces,
+    length,
+  }
+}
+
+export const lengthOf = (piece: Piece) =>
+  Buffer.isBuffer(piece) ? piece.length : piece.end - piece.start
+
+interface Spec {
+  first: string
+  last: string
+}
+
+// Undefined unless every element is well-formed: one that is not spoils the field (RFC 9110, 14.1.1). Elements of a
+// list may be empty (5.6.1.2), the list may not. Units are case-insensitive (14.1).
+function readSpecs(field: string | undefined): Spec[] | undefined {
+  const set = /^bytes=(.*)$/i.exec(field ?? '')?.[1]
+  if (set === undefined) return undefined
+  const specs: Spec[] = []
+  for (const [index, element] of set.split(',').entries()) {
+    if (/^[\t ]*$/.test(element)) continue
+    // White space may stand around commas, not after the equals sign.
+    const form = index === 0 ? /^(\d*)-(\d*)[\t ]*$/ : /^[\t ]*(\d*)-(\d*)[\t ]*$/
+    const [, first, last] = form.exec(element) ?? []
+    if (first === undefined || last === undefined || first + last === '') return undefined
+    if (first !== '' && last !== '' && BigInt(last) < BigInt(first)) return undefined
+    specs.push({ first, last })
+  }
+  return specs.length > 0 ? specs : undefined
+}
+
+// RFC 9110, 14.1.2: a last position past the end means the end; a suffix longer than the file means all of it.
+function sliceOf({ first, last }: Spec, size: number): Slice | undefined {
+  if (first === '') {
+    const length = Math.min(Number(last), size)
+    return Number(last) === 0 ? undefined : { start: size - length, end: size }
+  }
+  const start = Number(first)
+  if (start >= size) return undefined
+  return { start, end: last === '' ? size : Math.min(Number(last) + 1, size) }
+}
+
+// The first of the slices that belong together keeps its place.
+function coalesce(slices: Slice[]): Slice[] {
+  const apart: Slice[] = []
+  for (const slice of slices) {
+    const { start, end } = slice
+    const touched = apart.filter((other) => start < other.end && other.start < end)
+    const [first, ...others] = touched
+    if (!first) {
+      apart.push({ ...slice })
+      continue
+    }
+    first.start = Math.min(...touched.map((other) => other.start), start)
+    first.end = Math.max(...touched.map((other) => other.end), end)
+    for (const other of others) apart.splice(apart.indexOf(other), 1)
+  }
+  return apart
+}

@@ -1,0 +1,7 @@
+// Apart from `path.ts`, so that the threads of the catalog need nothing of HTTP.
+
+/** The last segment of a path. */
+export const nameOf = (path: string) => path.slice(path.lastIndexOf('/') + 1)
+
+/** The directory that holds a path; the root is empty. */
+export const parentOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf('/')))

@@ -1,0 +1,76 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { ensureFirstAdmin, resolveSecret, Users } from '@house/auth'
+import { type App, createMetrics, type Logger } from '@house/http'
+import { buildApp } from './app.ts'
+import { Catalog } from './catalog.ts'
+import { Compressor } from './compress.ts'
+import type { Config } from './config.ts'
+import { makeFolder } from './durable.ts'
+import { lockFolder } from './lock.ts'
+import { Store } from './store.ts'
+import { sweep } from './sweep.ts'
+
+/**
+ * Makes the parts, and the app that closes them in order when it is closed.
+ * @throws {StartRefused} when another process has the data folder, or nobody may log in.
+ */
+export async function makeService(config: Config, log: Logger): Promise<App> {
+  const { auth, production, dataDir } = config
+  await makeFolder(dataDir)
+  const unlock = lockFolder(dataDir)
+  try {
+    const secret = await resolveSecret({ secret: auth.secret, production, dataDir })
+    await ensureFirstAdmin(auth.usersFile, {
+      username: auth.adminUsername,
+      password: auth.adminPassword,
+      production,
+    })
+    const users = await Users.open(auth.usersFile, (error) =>
+      log.error({ err: error }, 'users file not read: the last good one stays in force'),
+    )
+    const catalog = await Catalog.open(dataDir, { quotaBytes: config.quotaBytes })
+    const store = await Store.open(dataDir, {
+      isReferenced: (digest) => catalog.isReferenced(digest),
+      onError: (error) => log.error({ err: error }, 'content not removed'),
+    })
+    catalog.onFree((digests) => store.collect(digests))
+    const compressor = new Compressor({ store, log })
+    const sweeping = tidy(dataDir, { store, catalog, log })
+    const metrics = createMetrics()
+    const app = await buildApp({ config, secret, users, catalog, store, compressor, metrics, log })
+    app.addHook('onClose', async () => {
+      await compressor.close()
+      await sweeping
+      await store.settle()
+      await catalog.close()
+      unlock()
+    })
+    // A store of usual size is tidy before the first request; a huge one is swept while it serves.
+    await Promise.race([sweeping, wait(patience, undefined, { ref: false })])
+    return app
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+const patience = 2000
+
+interface Parts {
+  store: Store
+  catalog: Catalog
+  log: Logger
+}
+
+async function tidy(dataDir: string, { store, catalog, log }: Parts) {
+  try {
+    const { orphans, missing } = await sweep(dataDir, store, catalog)
+    if (orphans > 0) log.warn({ orphans }, 'contents without a file swept')
+    if (missing.length > 0) {
+      const digests = missing.slice(0, 10)
+      log.error({ missing: missing.length, digests }, 'contents missing: run `pnpm files check`')
+    }
+  } catch (error) {
+    log.error({ err: error }, 'store not swept')
+  }
+}

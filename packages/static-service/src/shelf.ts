@@ -1,0 +1,117 @@
+import type { Content } from './body.ts'
+import type { Catalog } from './catalog.ts'
+import { type Compressor, leastBytes } from './compress.ts'
+import type { FileRow } from './file-row.ts'
+import { HotCache } from './hot-cache.ts'
+import { encodedForms, type Form, type OpenBlob, type Store } from './store.ts'
+
+/** A file as it is served: its row, and what follows from it once and for all its answers. */
+export interface Served {
+  row: FileRow
+  /** The last change in whole seconds since 1970, as HTTP-dates have it. */
+  changed: number
+  isCompressible: boolean
+  /** As it is sent: with the charset where there should be one. */
+  contentType: string
+  /** The headers that every answer has that is about this file. */
+  headers: Record<string, string>
+}
+
+interface Parts {
+  store: Store
+  catalog: Catalog
+  compressor: Compressor
+  memoryBytes: number
+  describe: (row: FileRow) => Served
+}
+
+/**
+ * What can be served, from memory where it is small and often wanted. Never stale: rows are forgotten when the catalog
+ * tells of a change, which is before the change is answered; bytes are kept by digest, and so are never wrong.
+ */
+export class Shelf {
+  readonly #parts: Parts
+  readonly #files: HotCache<Served>
+  readonly #forms: HotCache<readonly Form[]>
+  readonly #bodies: HotCache<Buffer>
+
+  constructor(parts: Parts) {
+    const share = Math.floor(parts.memoryBytes / 8)
+    this.#parts = parts
+    this.#files = new HotCache(share, () => 2048)
+    this.#forms = new HotCache(share, () => 64)
+    this.#bodies = new HotCache(parts.memoryBytes - 2 * share, (body) => body.length)
+    parts.catalog.onChange((paths) => {
+      for (const path of paths) this.#files.forget(path)
+    })
+    parts.compressor.onForm((digest) => this.#forms.forget(digest))
+  }
+
+  /** The file that is at this path now. */
+  find(path: string) {
+    return this.#files.get(path, async () => {
+      const row = await this.#parts.catalog.find(path)
+      return row && this.#parts.describe(row)
+    })
+  }
+
+  /** The forms that a file is kept in, identity always; those that it could have are asked for. */
+  forms({ row, isCompressible }: Served) {
+    if (!isCompressible || row.size < leastBytes) return identityOnly
+    return this.#forms.get(row.digest, async () => {
+      const found: Form[] = ['identity']
+      for (const form of encodedForms) {
+        if (await this.#parts.store.hasForm(row.digest, form)) found.push(form)
+      }
+      if (found.length <= encodedForms.length) this.#parts.compressor.enqueue(row)
+      return found
+    })
+  }
+
+  /**
+   * The bytes of a form, or undefined when they are not there.
+   * @throws when there are not as many as the row says.
+   */
+  content({ row }: Served, form: Form): Content | undefined | Promise<Content | undefined> {
+    const small = form === 'identity' ? smallFile : smallSource
+    if (row.size > small) return this.#open(row, form)
+    return this.#bodies.get(`${row.digest}.${form}`, async () => {
+      await using blob = await this.#open(row, form)
+      // A copy: a small buffer is a piece of a larger one, which would stay with it.
+      return blob && copyOf(await blob.read(0, blob.size))
+    })
+  }
+
+  /** Looks again at the catalog and the disk for a file whose bytes were not where they should be. */
+  forget({ row }: Served) {
+    this.#files.forget(row.path)
+    this.#forms.forget(row.digest)
+  }
+
+  async #open(row: FileRow, form: Form): Promise<OpenBlob | undefined> {
+    const blob = await this.#parts.store.open(row.digest, form)
+    if (!blob || form !== 'identity' || blob.size === row.size) return blob
+    await blob[Symbol.asyncDispose]()
+    throw lengthDiffers(row, blob.size)
+  }
+}
+
+/** Whether a browser may run what is in a file of this type: HTML, SVG and all other XML. */
+export const isActive = (contentType: string) =>
+  /^text\/(?:html|xml|xsl)$|^application\/xml|\+xml$/.test(contentType)
+
+function copyOf(bytes: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length)
+  bytes.copy(copy)
+  return copy
+}
+
+const identityOnly: readonly Form[] = ['identity']
+
+// Larger files are read from the disk each time: there a copy costs more than the system calls that it saves.
+const smallFile = 256 * 1024
+// Of a compressed form only the size of its source is known before it is opened; it is a fraction of that.
+const smallSource = 1024 * 1024
+
+const lengthDiffers = (row: FileRow, found: number) =>
+  new Error(`the blob ${row.digest} of ${row.path} has ${found} bytes instead of ${row.size}`)

@@ -1,0 +1,205 @@
+import { randomUUID } from 'node:crypto'
+import { accessSync, constants, statfsSync } from 'node:fs'
+import { open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { Draft, nameFullDisk, writeWhole } from './draft.ts'
+import { Folders, makeFolder, syncFolder } from './durable.ts'
+import { insufficientStorage } from './errors.ts'
+import { openFile } from './open-blob.ts'
+import { Pins } from './pins.ts'
+
+export const encodedForms = ['br', 'zstd', 'gzip'] as const
+
+/** The content itself, or one of its compressed forms. */
+export type Form = 'identity' | (typeof encodedForms)[number]
+
+/** A content that is being read; it stays until this is disposed of, whatever is deleted meanwhile. */
+export interface OpenBlob extends AsyncDisposable {
+  readonly size: number
+  /** Exactly these bytes, or those up to the end. */
+  read(start: number, length: number): Promise<Buffer>
+  /** The bytes from `start` to before `end`; to be destroyed or read to its end before the blob is disposed of. */
+  stream(start: number, end: number): Readable
+}
+
+export interface StoreOptions {
+  /** Whether anything refers to this digest: what nothing refers to is collected. */
+  isReferenced: (digest: string) => Promise<boolean>
+  /** Told when bytes could not be removed; they are found again at the next start. */
+  onError: (error: unknown) => void
+}
+
+/** Bytes on the disk, each content once, under its digest: no name that a caller chose ever becomes a path here. */
+export class Store {
+  readonly #dataDir: string
+  readonly #folders: Folders
+  readonly #options: StoreOptions
+  readonly #reserve: number
+  readonly #work = new Set<Promise<void>>()
+  readonly #pins = new Pins((digest) => this.collect([digest]))
+
+  /** Makes the folders where needed and sweeps the drafts that an earlier process left. */
+  static async open(dataDir: string, options: StoreOptions): Promise<Store> {
+    await makeFolder(dataDir)
+    const folders = new Folders(dataDir)
+    await folders.ensure('blobs')
+    const drafts = await folders.ensure('tmp')
+    for (const name of await readdir(drafts)) await rm(join(drafts, name), { recursive: true })
+    const { blocks, bsize } = await statfs(dataDir)
+    return new Store(dataDir, folders, {
+      ...options,
+      reserve: Math.min(largestReserve, Math.floor((blocks * bsize) / 8)),
+    })
+  }
+
+  private constructor(
+    dataDir: string,
+    folders: Folders,
+    { reserve, ...options }: StoreOptions & { reserve: number },
+  ) {
+    this.#dataDir = dataDir
+    this.#folders = folders
+    this.#options = options
+    this.#reserve = reserve
+  }
+
+  /** Somewhere for bytes to arrive. */
+  draft(): Promise<Draft> {
+    return Draft.open(this.#draftFile(), (file, digest) => this.#publish(file, digest))
+  }
+
+  /** A content, or one of its forms, to read; nothing when it is not there. */
+  async open(digest: string, form: Form = 'identity'): Promise<OpenBlob | undefined> {
+    const letGo = await this.#pins.hold(digest)
+    try {
+      const opened = await openFile(this.#fileOf(digest, form), letGo)
+      if (!opened) letGo()
+      return opened
+    } catch (error) {
+      letGo()
+      throw error
+    }
+  }
+
+  /** Keeps a compressed form beside its content, whole and durable; it goes with it. Nothing to do once that is gone. */
+  async putForm(digest: string, form: Form, bytes: Buffer): Promise<void> {
+    const letGo = await this.#pins.hold(digest)
+    const file = this.#draftFile()
+    try {
+      if (!(await this.has(digest))) return
+      const handle = await open(file, 'wx', 0o600)
+      try {
+        await writeWhole(handle, bytes)
+        await handle.sync()
+      } finally {
+        await handle.close()
+      }
+      await this.#move(file, digest, form)
+    } catch (error) {
+      await rm(file, { force: true })
+      nameFullDisk(error)
+    } finally {
+      letGo()
+    }
+  }
+
+  has(digest: string): Promise<boolean> {
+    return this.hasForm(digest, 'identity')
+  }
+
+  async hasForm(digest: string, form: Form): Promise<boolean> {
+    return (await this.formSize(digest, form)) !== undefined
+  }
+
+  async formSize(digest: string, form: Form): Promise<number | undefined> {
+    const found = await stat(this.#fileOf(digest, form)).catch(absent)
+    return found?.size
+  }
+
+  /** Removes those of these contents that nothing refers to, in the background: each once nobody reads or adds it. */
+  collect(digests: string[]): void {
+    for (const digest of digests) {
+      const work = this.#pins
+        .whileFree(digest, () => this.#remove(digest))
+        .catch(this.#options.onError)
+      this.#work.add(work)
+      void work.finally(() => this.#work.delete(work))
+    }
+  }
+
+  /** Resolves when no removal is running. */
+  async settle(): Promise<void> {
+    while (this.#work.size > 0) await Promise.all(this.#work)
+  }
+
+  /** Whether the disk can be written now, and has the room that deleting needs. */
+  checkDisk(): 'ok' | 'degraded' | 'unavailable' {
+    try {
+      accessSync(join(this.#dataDir, 'tmp'), constants.W_OK)
+      const { bavail, bsize } = statfsSync(this.#dataDir)
+      return bavail * bsize < this.#reserve ? 'degraded' : 'ok'
+    } catch {
+      return 'unavailable'
+    }
+  }
+
+  /** How many contents are being read or added. */
+  get busy(): number {
+    return this.#pins.count
+  }
+
+  async #publish(file: string, digest: string): Promise<() => void> {
+    const letGo = await this.#pins.hold(digest)
+    try {
+      await this.#move(file, digest, 'identity')
+    } catch (error) {
+      await rm(file, { force: true })
+      letGo()
+      this.collect([digest])
+      throw error
+    }
+    return () => {
+      letGo()
+      this.collect([digest])
+    }
+  }
+
+  // Also over one that is there: it may be damaged, or not yet durable.
+  async #move(file: string, digest: string, form: Form) {
+    const { bavail, bsize } = await statfs(this.#dataDir)
+    if (bavail * bsize < this.#reserve) throw insufficientStorage()
+    const folder = await this.#folders.ensure('blobs', digest.slice(0, 2), digest.slice(2, 4))
+    await rename(file, this.#fileOf(digest, form))
+    await syncFolder(folder)
+  }
+
+  async #remove(digest: string) {
+    if (await this.#options.isReferenced(digest)) return
+    for (const form of encodedForms) await rm(this.#fileOf(digest, form), { force: true })
+    await rm(this.#fileOf(digest, 'identity'), { force: true })
+  }
+
+  #draftFile() {
+    return join(this.#dataDir, 'tmp', randomUUID())
+  }
+
+  #fileOf(digest: string, form: Form) {
+    return join(this.#dataDir, 'blobs', ...placeOf(digest, form))
+  }
+}
+
+/** Where below `blobs` a form of a content lies. */
+export const placeOf = (digest: string, form: Form = 'identity') =>
+  [
+    digest.slice(0, 2),
+    digest.slice(2, 4),
+    form === 'identity' ? digest : `${digest}.${form}`,
+  ] as const
+
+// Kept free for the database: on a disk that is full to the last byte nothing could be deleted either.
+const largestReserve = 16_777_216
+
+function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}

@@ -1,0 +1,95 @@
+import type { Database } from './database.ts'
+
+interface FileNode {
+  name: string
+  path: string
+  type: 'file'
+  size: number
+  content_type: string
+}
+
+interface DirectoryNode {
+  name: string
+  path: string
+  type: 'directory'
+  file_count: number
+  total_size: number
+  /** Nothing: not opened, since the answer is full or deep enough. */
+  children: (DirectoryNode | FileNode)[] | null
+  /** There are more children than an answer holds. */
+  truncated?: true
+}
+
+interface DirectoryRow {
+  id: number
+  name: string
+  path: string
+  children: number
+  file_count: number
+  total_size: number
+}
+
+export interface TreeQuery {
+  prefix: string
+  depth: number
+}
+
+/** An answer has no more nodes than this. */
+export const mostNodes = 10_000
+
+/**
+ * The directory at `prefix` with what lies below it, as the text of the answer: it is made where it is read, since
+ * ten thousand nodes would hold up everybody else. Breadth first; a directory that does not fit whole stays unopened,
+ * but the first is opened in any case. Nothing when there is no such directory.
+ */
+export function writeTree(db: Database, query: TreeQuery): Uint8Array | undefined {
+  const tree = db.transaction(() => grow(db, query))()
+  return tree && Buffer.from(JSON.stringify({ tree }))
+}
+
+function grow(db: Database, { prefix, depth }: TreeQuery): DirectoryNode | undefined {
+  const found = db
+    .prepare<[string], DirectoryRow>(`select ${columns} from directories where path = ?`)
+    .get(prefix)
+  if (!found) return undefined
+  const directoriesIn = db.prepare<[number, number], DirectoryRow>(
+    `select ${columns} from directories where parent = ? order by name limit ?`,
+  )
+  const filesIn = db.prepare<[number, number], FileNode>(
+    `select name, path, 'file' type, size, content_type from files
+     where directory = ? order by name limit ?`,
+  )
+
+  const root = toNode(found)
+  let left = mostNodes - 1
+  let level = [{ row: found, node: root }]
+  for (let at = 0; at < depth && level.length > 0; at += 1) {
+    const below: typeof level = []
+    for (const { row, node } of level) {
+      const isFirst = node === root
+      if (row.children > left && !isFirst) continue
+      const directories = directoriesIn.all(row.id, left).map((each) => ({
+        row: each,
+        node: toNode(each),
+      }))
+      const files = filesIn.all(row.id, left - directories.length)
+      node.children = [...directories.map((each) => each.node), ...files]
+      if (row.children > left) node.truncated = true
+      left -= node.children.length
+      below.push(...directories)
+    }
+    level = below
+  }
+  return root
+}
+
+const columns = 'id, name, path, children, file_count, total_size'
+
+const toNode = ({ name, path, file_count, total_size }: DirectoryRow): DirectoryNode => ({
+  name,
+  path,
+  type: 'directory',
+  file_count,
+  total_size,
+  children: null,
+})

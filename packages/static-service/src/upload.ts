@@ -1,0 +1,139 @@
+import multipart from '@fastify/multipart'
+import { callerOf } from '@house/auth'
+import type { App } from '@house/http'
+import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { Catalog } from './catalog.ts'
+import { duplicatePath, notMultipart } from './errors.ts'
+import type { FileRow } from './file-row.ts'
+import { conditionsOf, describe, FileRecord } from './files.ts'
+import { type Form, readForm } from './form.ts'
+import { categoryOf, contentTypeOf } from './kind.ts'
+import { encodePath, join, readDirectory, readPath, readWrittenPath } from './path.ts'
+import { nameOf } from './segments.ts'
+import type { Store } from './store.ts'
+
+interface UploadParts {
+  store: Store
+  catalog: Catalog
+  maxUploadBytes: number
+  maxBatchFiles: number
+  quotaBytes: number | undefined
+  publicBaseUrl: string | undefined
+  /** Told of each file once it is stored. */
+  onStored: (row: FileRow) => void
+}
+
+const binary = { type: 'string', format: 'binary' } as const
+
+const SingleForm = z.any().meta({
+  type: 'object',
+  required: ['file'],
+  properties: {
+    file: binary,
+    path: {
+      type: 'string',
+      description: 'the whole path, or with a slash at its end the directory; else the file name',
+    },
+  },
+})
+
+const BatchForm = z.any().meta({
+  type: 'object',
+  required: ['files'],
+  properties: {
+    files: { type: 'array', items: binary },
+    path: { type: 'string', description: 'the directory for all' },
+  },
+})
+
+/** The routes of /api/files/upload. */
+export async function serveUploads(app: App, parts: UploadParts): Promise<void> {
+  const { maxUploadBytes: maxBytes, maxBatchFiles, quotaBytes, publicBaseUrl } = parts
+  const config = { access: 'editor' as const }
+  const tags = ['files']
+
+  await app.register(async (scope) => {
+    // Here only: no other route takes a multipart body.
+    await scope.register(multipart)
+    scope.addHook('onRequest', async (request) => {
+      const type = request.headers['content-type'] ?? ''
+      if (!/^multipart\/form-data(?:\s*;|$)/i.test(type)) throw notMultipart()
+    })
+
+    scope.post(
+      '/api/files/upload',
+      {
+        config,
+        schema: {
+          summary: 'Store one file',
+          description:
+            'With `If-None-Match: *` only if there is none, with `If-Match` only if it is that one.',
+          tags,
+          consumes: ['multipart/form-data'],
+          body: SingleForm,
+          response: { 200: FileRecord, 201: FileRecord },
+        },
+      },
+      async (request, reply) => {
+        const rules = { field: 'file', maxFiles: 1, maxBytes, quotaBytes }
+        await using form = await readForm(request, parts.store, rules)
+        const { rows, wasNew } = await keep(request, form, singlePath)
+        const [row] = rows
+        if (!row) throw new Error('the catalog did not say what it stored')
+        return reply
+          .code(wasNew ? 201 : 200)
+          .header('location', `/api/files/${encodePath(row.path)}`)
+          .send(describe(row, publicBaseUrl))
+      },
+    )
+
+    scope.post(
+      '/api/files/upload/batch',
+      {
+        config,
+        schema: {
+          summary: 'Store several files, all or none',
+          tags,
+          consumes: ['multipart/form-data'],
+          body: BatchForm,
+          response: { 201: z.object({ files: z.array(FileRecord) }) },
+        },
+      },
+      async (request, reply) => {
+        const rules = { field: 'files', maxFiles: maxBatchFiles, maxBytes, quotaBytes }
+        await using form = await readForm(request, parts.store, rules)
+        const { rows } = await keep(request, form, batchPath)
+        return reply.code(201).send({ files: rows.map((row) => describe(row, publicBaseUrl)) })
+      },
+    )
+  })
+
+  // Bytes first, rows last: all are durable before any is visible.
+  async function keep(request: FastifyRequest, form: Form, pathOf: PathRule) {
+    const paths = form.files.map(({ name }) => pathOf(name, form.path))
+    const twice = paths.find((path, at) => paths.indexOf(path) !== at)
+    if (twice !== undefined) throw duplicatePath(twice)
+    const uploadedBy = callerOf(request).username
+    const files = await Promise.all(
+      form.files.map(async ({ draft }, at) => {
+        const path = paths[at] ?? ''
+        const contentType = await contentTypeOf(nameOf(path), draft.head)
+        const blob = await draft.keep()
+        return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
+      }),
+    )
+    const stored = await parts.catalog.put(files, conditionsOf(request.headers))
+    for (const row of stored.rows) parts.onStored(row)
+    return stored
+  }
+}
+
+type PathRule = (name: string, path: string | undefined) => string
+
+const singlePath: PathRule = (name, path) => {
+  if (path === undefined) return readPath(name)
+  return path.endsWith('/') ? batchPath(name, path) : readWrittenPath(path)
+}
+
+const batchPath: PathRule = (name, path = '') => readPath(join(readDirectory(path), name))

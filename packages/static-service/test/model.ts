@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto'
+import type { Node } from './start.ts'
+
+const kinds: Record<string, [type: string, category: string]> = {
+  png: ['image/png', 'image'],
+  html: ['text/html', 'code'],
+  txt: ['text/plain', 'document'],
+}
+
+export interface Known {
+  path: string
+  content: string
+  size: number
+  type: string
+  category: string
+}
+
+/** What the service should hold, kept as simply as it can be: a map, and loops over all of it. */
+export class Model {
+  readonly #files = new Map<string, Known>()
+
+  /** Stores all of these or, when a path would be both a file and a directory, none: then it says so. */
+  put(files: { path: string; content: string }[]): 'new' | 'replaced' | 'conflict' {
+    const paths = new Set([...this.#files.keys(), ...files.map(({ path }) => path)])
+    const all = [...paths]
+    if (all.some((path) => all.some((other) => other.startsWith(`${path}/`)))) return 'conflict'
+    const isNew = files.every(({ path }) => !this.#files.has(path))
+    for (const { path, content } of files) {
+      const [type, category] = kinds[path.split('.').at(-1) ?? ''] ?? [
+        'application/octet-stream',
+        'other',
+      ]
+      this.#files.set(path, { path, content, size: Buffer.byteLength(content), type, category })
+    }
+    return isNew ? 'new' : 'replaced'
+  }
+
+  remove(path: string): boolean {
+    return this.#files.delete(path)
+  }
+
+  has(path: string): boolean {
+    return this.#files.has(path)
+  }
+
+  /** In the order of their paths' bytes. */
+  get files(): Known[] {
+    return [...this.#files.values()].sort((one, other) => byBytes(one.path, other.path))
+  }
+
+  list({ search = '', category, sort }: { search?: string; category?: string; sort: string }) {
+    const found = this.files.filter(
+      (file) =>
+        file.path.toLowerCase().includes(search.toLowerCase()) &&
+        (category === undefined || file.category === category),
+    )
+    if (sort.endsWith('size')) found.sort((one, other) => one.size - other.size)
+    if (sort.startsWith('-')) found.reverse()
+    return found.map(({ path }) => path)
+  }
+
+  categories() {
+    const counts = Object.entries(Object.groupBy(this.files, ({ category }) => category)).map(
+      ([category, files = []]) => ({
+        category,
+        file_count: files.length,
+        total_size: sum(files),
+      }),
+    )
+    return counts.sort(
+      (one, other) => other.file_count - one.file_count || byBytes(one.category, other.category),
+    )
+  }
+
+  stats() {
+    const { files } = this
+    const contents = new Map(files.map((file) => [digest(file.content), file]))
+    return {
+      total_files: files.length,
+      total_size: sum(files),
+      stored_size: sum([...contents.values()]),
+      categories: this.categories(),
+      versions: 0,
+    }
+  }
+
+  tree(path = ''): Node {
+    const start = path ? `${path}/` : ''
+    const below = this.files.filter((file) => file.path.startsWith(start))
+    const names = [
+      ...new Set(below.map((file) => file.path.slice(start.length).split('/')[0] ?? '')),
+    ]
+    const nodes = names.sort(byBytes).map((name): Node => {
+      const file = this.#files.get(start + name)
+      if (!file) return this.tree(start + name)
+      return {
+        name,
+        path: file.path,
+        type: 'file',
+        size: file.size,
+        content_type: file.type,
+      } as Node
+    })
+    return {
+      name: path.split('/').at(-1) ?? '',
+      path,
+      type: 'directory',
+      file_count: below.length,
+      total_size: sum(below),
+      children: [
+        ...nodes.filter(({ type }) => type === 'directory'),
+        ...nodes.filter(({ type }) => type === 'file'),
+      ],
+    }
+  }
+
+  directories(): string[] {
+    const all = this.files.flatMap(({ path }) => {
+      const segments = path.split('/').slice(0, -1)
+      return segments.map((_, at) => segments.slice(0, at + 1).join('/'))
+    })
+    return [...new Set(all)]
+  }
+}
+
+export const digest = (content: string) => createHash('sha256').update(content).digest('hex')
+
+const byBytes = (one: string, other: string) => Buffer.compare(Buffer.from(one), Buffer.from(other))
+
+const sum = (files: Known[]) => files.reduce((total, { size }) => total + size, 0)

@@ -1,0 +1,46 @@
+import { execFileSync } from 'node:child_process'
+import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export interface SmallDisk extends Disposable {
+  folder: string
+  /** Fills it to the last byte with a file of somebody else's. */
+  fill: () => void
+  /** Removes that file. */
+  relieve: () => void
+}
+
+/** A disk of a few megabytes, or nothing, with a plain message, where this process may not mount one. */
+export function mountSmallDisk(megabytes: number): SmallDisk | undefined {
+  const folder = mkdtempSync(join(tmpdir(), 'static-small-disk-'))
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder], {
+      stdio: 'pipe',
+    })
+  } catch (error) {
+    rmSync(folder, { recursive: true })
+    process.stderr.write(`NOT TESTED: a full disk, since none can be mounted here (${error})\n`)
+    return undefined
+  }
+  const ballast = join(folder, 'ballast')
+  return {
+    folder,
+    fill: () => {
+      for (const size of [1_048_576, 4096, 1]) fillBy(ballast, Buffer.alloc(size))
+    },
+    relieve: () => rmSync(ballast),
+    [Symbol.dispose]: () => {
+      execFileSync('umount', ['--lazy', folder])
+      rmSync(folder, { recursive: true })
+    },
+  }
+}
+
+function fillBy(file: string, chunk: Buffer) {
+  try {
+    for (;;) appendFileSync(file, chunk)
+  } catch {
+    // Full.
+  }
+}
