@@ -20,7 +20,7 @@ export async function serveOpenapi(
       },
     },
     transform: (input) => jsonSchemaTransform({ ...input, schema: describeRoute(input) }),
-    transformObject: (input) => dropUnused(jsonSchemaTransformObject(input)),
+    transformObject: (input) => dropUnused(tidyPaths(jsonSchemaTransformObject(input))),
   })
   const open = { access: 'public' } as object
   app.get('/openapi.json', { schema: { hide: true }, config: open }, async () => app.swagger())
@@ -96,7 +96,7 @@ function describeRoute({ url, schema, route }: Route) {
     default: problem('Any other failure'),
   }
   return {
-    operationId: nameOperation(String(route.method), url),
+    operationId: nameOperation(String([route.method].flat()[0]), url),
     ...given,
     response: { ...failures, ...given.response },
     security: isOpen ? [] : [{ token: [] }],
@@ -119,6 +119,27 @@ function nameOperation(method: string, url: string): string {
     method.toLowerCase() +
     words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
   )
+}
+
+interface Operation {
+  parameters?: { name: string }[]
+}
+
+// Said once: HEAD answers wherever GET does, and a path alike with and without its last slash. The rest of a path,
+// `*` to the router, has a name.
+function tidyPaths<Description extends object>(description: Description): Description {
+  const { paths = {} } = description as { paths?: Record<string, Record<string, Operation>> }
+  for (const [url, operations] of Object.entries(paths)) {
+    delete operations.head
+    for (const parameter of Object.values(operations).flatMap((each) => each.parameters ?? [])) {
+      if (parameter.name === '*') parameter.name = 'path'
+    }
+    const named = url.replace('{*}', '{path}')
+    const isSaid = url.endsWith('/') && url.slice(0, -1) in paths
+    if (named !== url || isSaid) delete paths[url]
+    if (named !== url) paths[named] = operations
+  }
+  return description
 }
 
 // Each named schema is made in two forms, one as it is sent and one as it is answered; most are used in one.
