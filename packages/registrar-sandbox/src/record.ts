@@ -135,7 +135,7 @@ function isLabel(label: string): boolean {
   return /^(?!-)[\p{L}\p{N}_-]{1,63}(?<!-)$/u.test(label)
 }
 
+// XML has no place for these: C0 controls but white space, two noncharacters, halves of surrogate pairs.
 function hasControl(text: string): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: XML has no place for these.
-  return /[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|\p{Cs}/u.test(text)
+  return /[[\p{Cc}--[\t\n\r\x7f-\x9f]]\ufffe\uffff\p{Cs}]/v.test(text)
 }

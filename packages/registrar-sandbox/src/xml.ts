@@ -39,8 +39,8 @@ function quote(value: Value): string {
 
 function escapeText(value: string): string {
   const escaped = value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: a person may put anything in a zone.
-  return escaped.replace(/[\x00-\x08\x0b-\x1f]/g, refer)
+  // C0 controls: a person may put anything in a zone.
+  return escaped.replace(/[\p{Cc}--[\t\n\x7f-\x9f]]/gv, refer)
 }
 
 function refer(character: string): string {
