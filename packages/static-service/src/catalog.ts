@@ -17,8 +17,6 @@ import { Thread } from './thread.ts'
 import type { TreeQuery } from './tree.ts'
 import type { WriterTasks } from './writer.ts'
 
-export type { FileRow } from './file-row.ts'
-
 export interface CatalogOptions {
   /** Bytes that the distinct contents may have together; absent: no bound. */
   quotaBytes?: number | undefined

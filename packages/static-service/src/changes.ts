@@ -3,7 +3,7 @@ import type { Database } from './database.ts'
 import { Directories } from './directories.ts'
 import { type Conditions, holds } from './etag.ts'
 import type { FileRow, NewFile, NewVersion, VersionRow } from './file-row.ts'
-import { fold, gramsOf } from './grams.ts'
+import { bodyOf, fold } from './grams.ts'
 import { fileColumns } from './queries.ts'
 import { nameOf, parentOf } from './segments.ts'
 
@@ -57,7 +57,7 @@ export class Changes {
     this.#insert = db.prepare(
       `insert into files (directory, path, name, folded, digest, size, content_type, category,
          uploaded_by, created_at, updated_at)
-       values (@directory, @path, @name, @folded, @digest, @size, @contentType, @category,
+       values (@directory, @path, @name, nullif(@folded, upper(@path)), @digest, @size, @contentType, @category,
          @uploadedBy, @createdAt, @updatedAt) returning id`,
     )
     this.#update = db.prepare(
@@ -87,13 +87,16 @@ export class Changes {
 
   /** Several changes of several callers in one commit; a refused one leaves the others be. */
   commit(changes: Change[]): Outcome[] {
+    const [only, ...others] = changes
+    // One alone is not nested: SQLite's log to undo a nested one is slow where it is long.
+    if (only && others.length === 0) return [this.#tryOne(only)]
     return this.#db.transaction(() => changes.map((change) => this.#tryOne(change))).immediate()
   }
 
+  // Nested where there are others, so it is undone alone.
   #tryOne(change: Change): Outcome {
     try {
-      // Nested, so it is undone alone.
-      return this.#db.transaction(() => this.#apply(change))()
+      return this.#db.transaction(() => this.#apply(change)).immediate()
     } catch (error) {
       if (error instanceof Refused) return { refused: error.reason, path: error.path }
       throw error
@@ -133,7 +136,7 @@ export class Changes {
     const folded = fold(file.path)
     const id = this.#insert.get({ ...row, directory, folded })?.id
     if (id === undefined) throw new Error('an inserted row has no id')
-    this.#addGrams.run(id, gramsOf(folded, file.category))
+    this.#addGrams.run(id, bodyOf(folded, file.category))
     this.#directories.count(directory, { files: 1, bytes: file.size })
     this.#countCategory.run(file.category, 1, file.size)
     return row
@@ -148,7 +151,7 @@ export class Changes {
     this.#countCategory.run(file.category, 1, file.size)
     if (file.category !== old.category) {
       this.#dropGrams.run(id)
-      this.#addGrams.run(id, gramsOf(fold(file.path), file.category))
+      this.#addGrams.run(id, bodyOf(fold(file.path), file.category))
     }
     return row
   }

@@ -45,7 +45,7 @@ export const preconditionFailed = (path: string) =>
   new HttpError(
     412,
     'precondition_failed',
-    `What is at ${path} is not what If-Match or If-None-Match asks for: read it again`,
+    `What is at ${path} is not what the request's conditions (If-Match and the like) ask for: read it again`,
   )
 
 export const fileTooLarge = (max: number) =>

@@ -6,30 +6,46 @@
 /** A text as searches compare it: case and Unicode spelling do not matter. In capitals, since sigma has two small forms. */
 export const fold = (text: string) => text.toLowerCase().toUpperCase().normalize('NFC')
 
-/** What the index holds for a file. */
-export const gramsOf = (folded: string, category: string) =>
-  [...new Set(starts(Buffer.from(folded)))].join(' ').concat(' ', category)
+/** The grams of a folded text, each once. */
+export const gramsOf = (folded: string) => [...new Set(starts(Buffer.from(folded)))]
 
-/** How a folded term is looked for, among all files or those of a category; `isExact` when nothing else is found. */
-export function matchOf(folded: string, category?: string): { match: string; isExact: boolean } {
+/** What the index holds for a file. */
+export const bodyOf = (folded: string, category: string) => [...gramsOf(folded), category].join(' ')
+
+export interface Term {
+  folded: string
+  /** Only files of this category. */
+  category?: string | undefined
+  /** About which share of the files holds a gram, 0 to 1. */
+  shareOf: (gram: string) => number
+}
+
+/** How a term is looked for in the index; `isExact` when nothing else than its hits is found. */
+export function matchOf({ folded, category, shareOf }: Term): { match: string; isExact: boolean } {
   const bytes = Buffer.from(folded)
-  const grams =
-    bytes.length < gramLength
-      ? [`"${write(bytes)}" *`]
-      : [...new Set(starts(bytes).slice(0, 1 - gramLength))].slice(0, mostGrams).map(quote)
+  const grams = bytes.length < gramLength ? [`"${write(bytes)}" *`] : rarest(bytes, shareOf)
   const match = (category ? [...grams, category] : grams).join(' AND ')
   return { match, isExact: bytes.length <= gramLength }
 }
 
 const gramLength = 3
 
-// Each more makes the search narrower and slower; the rows that are found are compared anyway.
-const mostGrams = 24
+// The index walks the first gram's files and asks the others for each: the rarest leads. The rows that are found are
+// compared anyway, so what nearly every file has is not worth asking for.
+function rarest(bytes: Buffer, shareOf: Term['shareOf']): string[] {
+  const grams = [...new Set(starts(bytes).slice(0, 1 - gramLength))]
+    .map((gram) => ({ gram, share: shareOf(gram) }))
+    .sort((one, other) => one.share - other.share)
+  const useful = grams.filter(({ share }, at) => at === 0 || share < commonShare)
+  return useful.slice(0, mostGrams).map(({ gram }) => `"${gram}"`)
+}
+
+const mostGrams = 4
+
+const commonShare = 0.3
 
 const starts = (bytes: Buffer) =>
   Array.from(bytes, (_byte, at) => write(bytes.subarray(at, at + gramLength)))
 
 // The tokenizer takes every letter beyond ASCII as it is; ASCII is left for the categories.
 const write = (bytes: Buffer) => String.fromCharCode(...Array.from(bytes, (byte) => 0x100 + byte))
-
-const quote = (gram: string) => `"${gram}"`

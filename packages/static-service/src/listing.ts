@@ -1,8 +1,11 @@
+import type { Statement } from 'better-sqlite3'
 import type { Database } from './database.ts'
 import type { FileRow } from './file-row.ts'
 import { fold, matchOf } from './grams.ts'
 import type { Category } from './kind.ts'
+import { Landmarks } from './landmarks.ts'
 import { fileColumns } from './queries.ts'
+import { Sample } from './sample.ts'
 
 export const sorts = ['path', '-path', 'updated_at', '-updated_at', 'size', '-size'] as const
 
@@ -24,99 +27,162 @@ export interface FileList {
 /** Hits of a search are counted up to here. */
 export const mostHits = 10_000
 
-/** One page of the files, in a total order; equal times and sizes follow their paths, backwards in a descending sort. */
-export function listFiles(db: Database, query: ListQuery): FileList {
-  // One snapshot, so that the page and the total belong together.
-  return db.transaction(() =>
-    query.search ? searchFiles(db, query, query.search) : page(db, query),
-  )()
-}
+// As searches compare it: kept only where it is not the path in capitals.
+const folded = 'coalesce(folded, upper(path))'
 
-function page(db: Database, query: ListQuery): FileList {
-  const total = query.category ? countOf(db, query.category) : countAll(db)
-  const skip = (query.page - 1) * query.pageSize
-  if (skip >= total) return { rows: [], total, isExact: true }
-  return { rows: scan(db, query, { total, skip }), total, isExact: true }
-}
+/** Pages of the files, in a total order; equal times and sizes follow their paths, backwards in a descending sort. */
+export class Listing {
+  readonly #db: Database
+  readonly #sample: Sample
+  readonly #landmarks = new Landmarks()
+  /** Searches with more hits than are counted, so that their next pages need not count again. */
+  readonly #common = new Set<string>()
+  readonly #statements = new Map<string, Statement>()
 
-/**
- * Rare terms: all hits from the index, put in order here. Common ones: along the order itself, where the next hit is
- * never far, so that a page does not wait until a million hits are sorted.
- */
-function searchFiles(db: Database, query: ListQuery, search: string): FileList {
-  const term = fold(search)
-  const { match, isExact } = matchOf(term, query.category)
-  const check = isExact ? '' : 'and instr((select folded from files where id = grams.rowid), ?) > 0'
-  const hits = db
-    .prepare<unknown[], number>(`select rowid from grams where grams match ? ${check} limit ?`)
-    .pluck()
-    .all(match, ...(isExact ? [] : [term]), mostHits + 1)
-  const skip = (query.page - 1) * query.pageSize
-  if (hits.length > mostHits) {
-    return { rows: scan(db, query, { skip, term }), total: mostHits, isExact: false }
+  constructor(db: Database) {
+    this.#db = db
+    this.#sample = new Sample(db)
   }
-  const rows = skip >= hits.length ? [] : pick(db, query, hits)
-  return { rows, total: hits.length, isExact: true }
+
+  list(query: ListQuery): FileList {
+    // One snapshot, so that the page and the total belong together, and the landmarks to both.
+    return this.#db.transaction(() => {
+      if (this.#landmarks.enter(Number(this.#one('pragma data_version')))) this.#common.clear()
+      return query.search ? this.#search(query, fold(query.search)) : this.#page(query)
+    })()
+  }
+
+  #page(query: ListQuery): FileList {
+    const total = Number(
+      query.category
+        ? (this.#one('select file_count from categories where category = @category', {
+            category: query.category,
+          }) ?? 0)
+        : this.#one('select file_count from directories where id = 1'),
+    )
+    const skip = (query.page - 1) * query.pageSize
+    const rows = skip >= total ? [] : this.#scan(query, { total, skip })
+    return { rows, total, isExact: true }
+  }
+
+  /**
+   * Rare terms: all hits from the index, put in order here. Common ones: along the order itself, where the next hit is
+   * mostly not far, so that a page does not wait until a million hits are sorted.
+   */
+  #search(query: ListQuery, term: string): FileList {
+    const skip = (query.page - 1) * query.pageSize
+    const asked = JSON.stringify([term, query.category])
+    if (!this.#common.has(asked)) {
+      const { total, ids } = this.#hits(query, { term, skip })
+      if (total <= mostHits) return { rows: this.#rows(ids, query.sort), total, isExact: true }
+      this.#common.add(asked)
+    }
+    return { rows: this.#scan(query, { skip, term }), total: mostHits, isExact: false }
+  }
+
+  #hits(query: ListQuery, { term, skip }: { term: string; skip: number }): Hits {
+    this.#sample.refresh()
+    const { match, isExact } = matchOf({
+      folded: term,
+      category: query.category,
+      shareOf: (gram) => this.#sample.shareOf(gram),
+    })
+    const check = isExact ? '' : `and instr(${folded}, @term) > 0`
+    const found = this.#one(
+      `with hits as materialized (
+         select id, path, size, updated_at from grams cross join files on id = grams.rowid
+         where grams match @match ${check} limit ${mostHits + 1})
+       select json_object('total', count(*), 'ids', json((select json_group_array(id) from
+         (select id from hits order by ${orders[query.sort].by} limit @take offset @skip))))
+       from hits`,
+      { match, term, take: query.pageSize, skip },
+    )
+    return JSON.parse(String(found)) as Hits // Written just above.
+  }
+
+  // Counted from the nearest place that is known; the second half from the end, where the total is known.
+  #scan(query: ListQuery, { skip, total, term }: Span): FileRow[] {
+    const { category, sort, pageSize } = query
+    const isBackwards = total !== undefined && skip > total / 2
+    const order = orders[isBackwards ? orders[sort].reversed : sort]
+    const take = isBackwards ? Math.min(pageSize, total - skip) : pageSize
+    const position = isBackwards ? total - skip - take : skip
+    const scale = JSON.stringify([order.by, category, term])
+    const start = this.#landmarks.before(scale, position)
+    const filters = [
+      ...(category ? ['category = @category'] : []),
+      ...(term === undefined ? [] : [`instr(${folded}, @term) > 0`]),
+      ...(start ? [order.from] : []),
+    ]
+    const where = filters.length > 0 ? `where ${filters.join(' and ')}` : ''
+    // The ids come from an index alone; whole rows are read for the page only.
+    const ids = this.#prepare(
+      `select id from files ${where} order by ${order.by} limit @take offset @offset`,
+    )
+      .pluck()
+      .all({ ...start?.row, category, term, take, offset: position - (start?.position ?? 0) })
+    const rows = this.#rows(ids, sort)
+    const row = isBackwards ? rows.at(-1) : rows[0]
+    if (row && position > 0) this.#landmarks.add(scale, { position, row })
+    return rows
+  }
+
+  #rows(ids: unknown[], sort: ListQuery['sort']): FileRow[] {
+    return this.#prepare<FileRow>(
+      `select ${fileColumns} from files where id in (select value from json_each(@ids))
+       order by ${orders[sort].by}`,
+    ).all({ ids: JSON.stringify(ids) })
+  }
+
+  #one(sql: string, values: Record<string, unknown> = {}): unknown {
+    return this.#prepare(sql).pluck().get(values)
+  }
+
+  // Each question has a few dozen forms: they are kept as they come.
+  #prepare<Row = unknown>(sql: string): Statement<[Record<string, unknown>], Row> {
+    const known = this.#statements.get(sql) ?? this.#db.prepare(sql)
+    this.#statements.set(sql, known)
+    return known as Statement<[Record<string, unknown>], Row> // The text says what comes.
+  }
 }
 
-function pick(db: Database, { sort, page: at, pageSize }: ListQuery, hits: number[]): FileRow[] {
-  return db
-    .prepare<unknown[], FileRow>(
-      `select ${fileColumns} from files
-       where id in (select id from files where id in (select value from json_each(?))
-         order by ${orders[sort]} limit ? offset ?)
-       order by ${orders[sort]}`,
-    )
-    .all(JSON.stringify(hits), pageSize, (at - 1) * pageSize)
+interface Hits {
+  total: number
+  /** Of the page, in no order. */
+  ids: number[]
 }
 
 interface Span {
   skip: number
-  /** How many there are in all, where that is known: the second half is then reached from the end. */
+  /** How many there are in all, where that is known. */
   total?: number
   term?: string
 }
 
-// The ids come from an index alone; whole rows are read for the page only.
-function scan(db: Database, query: ListQuery, { skip, total, term }: Span): FileRow[] {
-  const { category, sort, pageSize } = query
-  const isBackwards = total !== undefined && skip > total / 2
-  const take = isBackwards ? Math.min(pageSize, total - skip) : pageSize
-  const offset = isBackwards ? total - skip - take : skip
-  const order = orders[isBackwards ? reversed(sort) : sort]
-  const filters = [
-    ...(category ? ['category = @category'] : []),
-    ...(term === undefined ? [] : ['instr(folded, @term) > 0']),
-  ]
-  const where = filters.length > 0 ? `where ${filters.join(' and ')}` : ''
-  return db
-    .prepare<unknown[], FileRow>(
-      `select ${fileColumns} from files
-       where id in (select id from files ${where} order by ${order} limit @take offset @offset)
-       order by ${orders[sort]}`,
-    )
-    .all({ category, term, take, offset })
+interface Order {
+  by: string
+  /** From a row on, itself included. */
+  from: string
+  reversed: ListQuery['sort']
 }
 
-const orders = {
-  path: 'path',
-  '-path': 'path desc',
-  updated_at: 'updated_at, path',
-  '-updated_at': 'updated_at desc, path desc',
-  size: 'size, path',
-  '-size': 'size desc, path desc',
+const orders: Record<ListQuery['sort'], Order> = {
+  path: { by: 'path', from: 'path >= @path', reversed: '-path' },
+  '-path': { by: 'path desc', from: 'path <= @path', reversed: 'path' },
+  updated_at: {
+    by: 'updated_at, path',
+    from: '(updated_at, path) >= (@updatedAt, @path)',
+    reversed: '-updated_at',
+  },
+  '-updated_at': {
+    by: 'updated_at desc, path desc',
+    from: '(updated_at, path) <= (@updatedAt, @path)',
+    reversed: 'updated_at',
+  },
+  size: { by: 'size, path', from: '(size, path) >= (@size, @path)', reversed: '-size' },
+  '-size': {
+    by: 'size desc, path desc',
+    from: '(size, path) <= (@size, @path)',
+    reversed: 'size',
+  },
 }
-
-function reversed(sort: ListQuery['sort']): ListQuery['sort'] {
-  const opposite = sort.startsWith('-') ? sort.slice(1) : `-${sort}`
-  return sorts.find((each) => each === opposite) ?? sort
-}
-
-const countAll = (db: Database) =>
-  db.prepare<[], number>('select file_count from directories where id = 1').pluck().get() ?? 0
-
-const countOf = (db: Database, category: Category) =>
-  db
-    .prepare<[string], number>('select file_count from categories where category = ?')
-    .pluck()
-    .get(category) ?? 0

@@ -61,4 +61,22 @@ export const migrations = [
      created_by text not null,
      created_at text not null
    ) strict;`,
+
+  // Along every order a search can look at what it compares without reading the rows. Nearly every path is its own
+  // spelling in capitals, which is then not kept beside it.
+  `drop index files_by_time;
+   drop index files_by_size;
+   drop index files_of_category;
+   drop index files_of_category_by_time;
+   drop index files_of_category_by_size;
+   alter table files rename column folded to folded_before;
+   alter table files add column folded text;
+   update files set folded = folded_before where folded_before <> upper(path);
+   alter table files drop column folded_before;
+   create index files_by_path on files (path, folded);
+   create index files_by_time on files (updated_at, path, folded);
+   create index files_by_size on files (size, path, folded);
+   create index files_of_category on files (category, path, folded);
+   create index files_of_category_by_time on files (category, updated_at, path, folded);
+   create index files_of_category_by_size on files (category, size, path, folded);`,
 ]

@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads'
 import { type Database, openReader } from './database.ts'
-import { type ListQuery, listFiles } from './listing.ts'
+import { Listing, type ListQuery } from './listing.ts'
 import { listVersions } from './queries.ts'
 import { answerQuestions } from './thread.ts'
 import { type TreeQuery, writeTree } from './tree.ts'
@@ -14,8 +14,14 @@ const database = () => {
   return opened
 }
 
+let listing: Listing | undefined
+const lists = () => {
+  listing ??= new Listing(database())
+  return listing
+}
+
 const tasks = {
-  list: (query: ListQuery) => listFiles(database(), query),
+  list: (query: ListQuery) => lists().list(query),
   tree: (query: TreeQuery) => writeTree(database(), query),
   versions: (span: { skip: number; take: number }) => listVersions(database(), span),
   digests: (prefix: string) =>

@@ -1,12 +1,15 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { Catalog } from '../src/catalog.ts'
-import { openDatabase, openReader } from '../src/database.ts'
+import { databaseFile, openDatabase, openReader } from '../src/database.ts'
 import type { NewFile } from '../src/file-row.ts'
-import type { ListQuery } from '../src/listing.ts'
+import { bodyOf, fold } from '../src/grams.ts'
+import { type ListQuery, sorts } from '../src/listing.ts'
+import { migrations } from '../src/migrations.ts'
 import type { Node } from './start.ts'
 
 const makeFolder = () => {
@@ -81,6 +84,52 @@ test('a database of a newer version is left alone', () => {
   db.close()
 
   expect(() => openDatabase(file)).toThrow('the database is of a newer version of this service')
+})
+
+test('a database of the first schema is brought up to date, and its files are found', async () => {
+  const folder = makeFolder()
+  const db = new Sqlite(databaseFile(folder))
+  db.exec(migrations[0] ?? '')
+  db.pragma('user_version = 1')
+  const insert = db.prepare(
+    `insert into files values (?, 1, ?, ?, ?, '00', 1, 'text/plain', 'document', 'tester', '2026', '2026')`,
+  )
+  for (const [at, path] of ['plain.txt', 'straße.txt'].entries()) {
+    insert.run(at + 1, path, path, fold(path))
+    db.prepare('insert into grams (rowid, body) values (?, ?)').run(
+      at + 1,
+      bodyOf(fold(path), 'document'),
+    )
+  }
+  db.close()
+
+  const catalog = await Catalog.open(folder)
+  onTestFinished(() => catalog.close())
+  const found = await Promise.all(['PLAIN', 'STRASSE'].map((search) => list(catalog, { search })))
+
+  expect(found.map(({ paths }) => paths)).toEqual([['plain.txt'], ['straße.txt']])
+})
+
+test.each(sorts)('pages by %s are the same in whatever order they are asked for', async (sort) => {
+  const paths = numbered(90, (number) => `${Number(number) % 7}/f${number}`)
+  const catalog = await open(paths)
+  const pages = (order: number[]) =>
+    order.reduce<Promise<string[][]>>(async (before, page) => {
+      const read = [...(await before)]
+      read[page - 1] = (await list(catalog, { sort, page, pageSize: 10 })).paths
+      return read
+    }, Promise.resolve([]))
+
+  const first = await pages([1, 2, 3, 4, 5, 6, 7, 8, 9])
+  const again = await pages([4, 9, 2, 3, 8, 5, 1, 7, 6])
+  await catalog.remove(paths[17] ?? '')
+  await catalog.put([toFile('0/a'), toFile('3/f'), toFile('9')])
+  const changed = await pages([7, 9, 3, 4, 1, 2, 5, 8, 6])
+  const whole = await list(catalog, { sort, pageSize: 200 })
+
+  expect(again).toEqual(first)
+  expect(new Set(first.flat())).toEqual(new Set(paths))
+  expect(changed.flat()).toEqual(whole.paths.slice(0, 90))
 })
 
 test('hits are counted exactly up to 10,000 and no further, and every page of them can be read', async () => {
