@@ -27,6 +27,8 @@ export interface FileList {
 /** Hits of a search are counted up to here. */
 export const mostHits = 10_000
 
+const mostSearches = 64
+
 // As searches compare it: kept only where it is not the path in capitals.
 const folded = 'coalesce(folded, upper(path))'
 
@@ -35,8 +37,8 @@ export class Listing {
   readonly #db: Database
   readonly #sample: Sample
   readonly #landmarks = new Landmarks()
-  /** Searches with more hits than are counted, so that their next pages need not count again. */
-  readonly #common = new Set<string>()
+  /** What was found since the last change, so that a next page need not search again. */
+  readonly #found = new Map<string, number[]>()
   readonly #statements = new Map<string, Statement>()
 
   constructor(db: Database) {
@@ -47,7 +49,8 @@ export class Listing {
   list(query: ListQuery): FileList {
     // One snapshot, so that the page and the total belong together, and the landmarks to both.
     return this.#db.transaction(() => {
-      if (this.#landmarks.enter(Number(this.#one('pragma data_version')))) this.#common.clear()
+      const isNew = this.#landmarks.enter(Number(this.#one('pragma data_version')))
+      if (isNew || this.#found.size > mostSearches) this.#found.clear()
       return query.search ? this.#search(query, fold(query.search)) : this.#page(query)
     })()
   }
@@ -71,33 +74,30 @@ export class Listing {
    */
   #search(query: ListQuery, term: string): FileList {
     const skip = (query.page - 1) * query.pageSize
-    const asked = JSON.stringify([term, query.category])
-    if (!this.#common.has(asked)) {
-      const { total, ids } = this.#hits(query, { term, skip })
-      if (total <= mostHits) return { rows: this.#rows(ids, query.sort), total, isExact: true }
-      this.#common.add(asked)
+    const asked = JSON.stringify([term, query.category, query.sort])
+    const ids = this.#found.get(asked) ?? this.#hits(query, term)
+    this.#found.set(asked, ids)
+    if (ids.length <= mostHits) {
+      const rows = this.#rows(ids.slice(skip, skip + query.pageSize), query.sort)
+      return { rows, total: ids.length, isExact: true }
     }
     return { rows: this.#scan(query, { skip, term }), total: mostHits, isExact: false }
   }
 
-  #hits(query: ListQuery, { term, skip }: { term: string; skip: number }): Hits {
+  /** In their order, or, when they are too many, one more than are counted, in none. */
+  #hits({ category, sort }: ListQuery, term: string): number[] {
     this.#sample.refresh()
-    const { match, isExact } = matchOf({
-      folded: term,
-      category: query.category,
-      shareOf: (gram) => this.#sample.shareOf(gram),
-    })
+    const shareOf = (gram: string) => this.#sample.shareOf(gram)
+    const { match, isExact } = matchOf({ folded: term, category, shareOf })
     const check = isExact ? '' : `and instr(${folded}, @term) > 0`
-    const found = this.#one(
+    const ids = this.#one(
       `with hits as materialized (
          select id, path, size, updated_at from grams cross join files on id = grams.rowid
          where grams match @match ${check} limit ${mostHits + 1})
-       select json_object('total', count(*), 'ids', json((select json_group_array(id) from
-         (select id from hits order by ${orders[query.sort].by} limit @take offset @skip))))
-       from hits`,
-      { match, term, take: query.pageSize, skip },
+       select json_group_array(id) from (select id from hits order by ${orders[sort].by})`,
+      { match, term },
     )
-    return JSON.parse(String(found)) as Hits // Written just above.
+    return JSON.parse(String(ids)) as number[] // Written just above.
   }
 
   // Counted from the nearest place that is known; the second half from the end, where the total is known.
@@ -123,7 +123,7 @@ export class Listing {
       .all({ ...start?.row, category, term, take, offset: position - (start?.position ?? 0) })
     const rows = this.#rows(ids, sort)
     const row = isBackwards ? rows.at(-1) : rows[0]
-    if (row && position > 0) this.#landmarks.add(scale, { position, row })
+    if (row && (position > 0 || term)) this.#landmarks.add(scale, { position, row })
     return rows
   }
 
@@ -144,12 +144,6 @@ export class Listing {
     this.#statements.set(sql, known)
     return known as Statement<[Record<string, unknown>], Row> // The text says what comes.
   }
-}
-
-interface Hits {
-  total: number
-  /** Of the page, in no order. */
-  ids: number[]
 }
 
 interface Span {
