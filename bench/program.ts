@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
@@ -17,6 +17,13 @@ export interface Program extends AsyncDisposable {
   memory: () => { now: number; peak: number }
   forgetPeak: () => void
 }
+
+// Nothing that was started outlives the bench, however it ends.
+const children = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL')
+})
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
 export interface Command {
   name: string
@@ -52,6 +59,8 @@ export async function start(command: Command): Promise<Program> {
     stdio: ['ignore', log, log],
   })
   closeSync(log)
+  children.add(child)
+  child.once('exit', () => children.delete(child))
   const ended = once(child, 'exit')
   while (!(await fetch(url + health).catch(() => undefined))?.ok) {
     if (child.exitCode !== null || performance.now() - began > 30_000) {

@@ -1,13 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import {
-  closeSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { ask } from './answer.ts'
 import { compare, type Finding } from './finding.ts'
@@ -92,9 +84,9 @@ export async function uploadSmall(folder: string): Promise<Finding[]> {
   }
   // Warm-up, and proof that what was sent is what is there.
   await contenders.ours()
-  const { body } = await ask(`${ours.url}/static/1-1.bin`)
+  const { body } = await ask(`${ours.url}/static/1-100.bin`)
   await contenders['nginx PUT, not durable']()
-  const put = readFileSync(join(dav, readdirSync(dav)[0] ?? ''))
+  const put = readFileSync(join(dav, '2-100.bin'))
   if (body.length !== 4096 || put.length !== 4096) throw new Error('the bytes sent are not there')
   const figures = await alternate(contenders)
   return compare({ work: 'uploads of 4 KiB, durable, 16 at once', unit: 'files/s' }, figures, {
