@@ -19,7 +19,10 @@ export async function startStatic(folder: string, env: Record<string, string> = 
 }
 
 /** The domain service, and the sandbox that stands for its registrar, on the core that the load comes from. */
-export async function startDomains(folder: string, { delayMs }: { delayMs: number }) {
+export async function startDomains(
+  folder: string,
+  { delayMs, env = {} }: { delayMs: number; env?: Record<string, string> },
+) {
   const registrar = await start({
     name: 'registrar-sandbox',
     run: () => [process.execPath, mainOf('registrar-sandbox')],
@@ -34,6 +37,7 @@ export async function startDomains(folder: string, { delayMs }: { delayMs: numbe
     REGISTRAR_API_KEY: account.ApiKey,
     REGISTRAR_CLIENT_IP: account.ClientIp,
     REGISTRAR_RATE: '9999999/minute',
+    ...env,
   })
   return {
     registrar,
