@@ -27,7 +27,7 @@ export async function describeMachine(): Promise<string> {
     `@fastify/static ${versionOf('@fastify/static')}`,
     `undici ${versionOf('undici')}`,
     `nginx ${await version(['nginx', '-v'], /nginx\/(\S+)/)}`,
-    `Caddy ${await version(['caddy', 'version'], /v?(\d\S*)/)}`,
+    `Caddy ${await version(['caddy', 'version'], /^v?(\d+\.\d\S*)/m)}`,
     `wrk ${await version(['wrk', '-v'], /wrk (?:debian\/)?(\S+)/)}`,
   ]
   return `# Results

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Finding } from './finding.ts'
@@ -20,12 +20,15 @@ if (unknown.length > 0) {
   process.exit(1)
 }
 
+const root = mkdtempSync(join(tmpdir(), 'bench-'))
+process.on('exit', () => rmSync(root, { recursive: true, force: true }))
 await installPeers()
 const findings: Finding[] = []
 const failures: string[] = []
 for (const [name, measure] of chosen) {
   process.stderr.write(`${name} …\n`)
-  const folder = mkdtempSync(join(tmpdir(), 'bench-'))
+  const folder = join(root, name)
+  mkdirSync(folder)
   try {
     const found = await measure(folder)
     findings.push(...found)

@@ -21,7 +21,7 @@ export interface Program extends AsyncDisposable {
 // Nothing that was started outlives the bench, however it ends.
 const children = new Set<ChildProcess>()
 process.on('exit', () => {
-  for (const child of children) child.kill('SIGKILL')
+  for (const child of children) child.kill()
 })
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1))
 
