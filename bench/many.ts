@@ -16,8 +16,8 @@ const perShelf = 1000
 export async function readMany(folder: string): Promise<Finding[]> {
   const kept = join(tmpdir(), `bench-tree-${files}`)
   const root = join(kept, 'plain')
-  if (!existsSync(join(kept, 'made'))) await make(kept, root)
-  const startOurs = () => startStatic(kept)
+  if (!existsSync(join(kept, 'made'))) await make({ folder, kept, root })
+  const startOurs = () => startStatic(folder, { DATA_DIR: dataOf(kept) })
   const startTheirs = () => startFastifyStatic(folder, root)
   await compareAnswers(startOurs, startTheirs)
 
@@ -63,13 +63,16 @@ const scattered = (url: string) => ({
   env: { FILES: String(files), FROM: String(Math.floor(Math.random() * files)) },
 })
 
+const dataOf = (kept: string) => join(kept, 'static-service')
+
 const pathOf = (file: number) =>
   `/static/shelf-${String(Math.floor(file / perShelf)).padStart(3, '0')}/${String(file).padStart(6, '0')}.css`
 
 // By the API, as a person would. It takes minutes, so the tree stays for the next run.
-async function make(kept: string, root: string) {
+async function make({ folder, kept, root }: { folder: string; kept: string; root: string }) {
   mkdirSync(kept, { recursive: true })
-  await using service = await startStatic(kept, { MAX_BATCH_FILES: String(perShelf) })
+  const env = { DATA_DIR: dataOf(kept), MAX_BATCH_FILES: String(perShelf) }
+  await using service = await startStatic(folder, env)
   for (let first = 0; first < files; first += perShelf) {
     const form = new FormData()
     for (let file = first; file < first + perShelf; file += 1) {
