@@ -10,7 +10,8 @@ import { Changes } from '../../packages/static-service/src/changes.ts'
 import { databaseFile, openDatabase } from '../../packages/static-service/src/database.ts'
 import type { ListQuery } from '../../packages/static-service/src/listing.ts'
 
-async function measure(rows: number) {
+/** Milliseconds of each question at so many files. */
+export async function measure(rows: number) {
   const folder = join(tmpdir(), `bench-catalog-${rows}`)
   mkdirSync(folder, { recursive: true })
   if (!existsSync(`${folder}/made`)) make(folder, rows)
@@ -39,16 +40,18 @@ async function measure(rows: number) {
     stats: () => catalog.totals(),
   }
   const megabytes = Math.round(statSync(databaseFile(folder)).size / 1e6)
+  const found: Record<string, { p50: number; p99: number }> = {}
   process.stdout.write(`\n${rows} files, database of ${megabytes} MB\n`)
   process.stdout.write(`${'question'.padEnd(28)}   first      p50      p99   longest block (ms)\n`)
   for (const [name, task] of Object.entries(tasks)) {
     const { first, times, block } = await time(task)
-    const figures = [first, at(times, 0.5), at(times, 0.99), block].map((ms) =>
-      ms.toFixed(2).padStart(9),
-    )
+    const [p50, p99] = [at(times, 0.5), at(times, 0.99)]
+    found[name] = { p50, p99 }
+    const figures = [first, p50, p99, block].map((ms) => ms.toFixed(2).padStart(9))
     process.stdout.write(`${name.padEnd(26)}${figures.join('')}\n`)
   }
   await catalog.close()
+  return found
 }
 
 // The loop is sampled each millisecond: a block is what a sample comes late by.
@@ -122,4 +125,6 @@ function nameOf(number: number) {
 }
 
 const sizes = process.argv.slice(2).map(Number)
-for (const rows of sizes.length > 0 ? sizes : [10_000, 1_000_000]) await measure(rows)
+if (import.meta.main) {
+  for (const rows of sizes.length > 0 ? sizes : [10_000, 1_000_000]) await measure(rows)
+}
