@@ -105,8 +105,7 @@ function runNginx({
     (name) => `${name}_temp_path ${folder}/${name};`,
   )
   const text = change(example('nginx.conf'), [
-    // Without root there is one user only.
-    ['user www-data;', process.getuid?.() === 0 ? 'user root;' : ''],
+    ['user www-data;', userOf(isPlain)],
     ['/run/nginx.pid', join(folder, 'pid')],
     ['http {', `http { ${buffers.join(' ')}`],
     ['/var/log/nginx/access.log', join(folder, 'access.log')],
@@ -157,6 +156,12 @@ function runCaddy({
   const args = ['run', '--config', file, '--adapter', 'caddyfile']
   const env = { PATH: process.env.PATH, HOME: folder }
   return spawn('caddy', args, { stdio: ['ignore', 'ignore', 'pipe'], env })
+}
+
+// Without root there is one user only. Tables put each service's folder where www-data does not come.
+const userOf = (isPlain = false) => {
+  if (process.getuid?.() !== 0) return ''
+  return isPlain ? 'user root;' : 'user www-data www-data;'
 }
 
 // Without TLS, and the static service's is every name.
