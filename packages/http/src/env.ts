@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { z } from 'zod'
 
 /** Whose `X-Forwarded-For` is believed: nobody's, everybody's, these addresses', or that of the nearest hops. */
@@ -65,8 +66,21 @@ const secrets = new Set(['JWT_SECRET', 'ADMIN_PASSWORD', 'REGISTRAR_API_KEY', 'M
 const readList = (text: string) => text.split(',').flatMap((part) => part.trim() || [])
 
 // `true`, a number of hops, or the addresses of the proxies; nobody is trusted by default.
-function readTrustProxy(text: string): TrustProxy {
+function readTrustProxy(text: string, context: z.core.$RefinementCtx): TrustProxy {
   if (text === 'true' || text === 'false') return text === 'true'
   if (/^[0-9]+$/.test(text)) return (_address, hop) => hop < Number(text)
-  return readList(text)
+  const proxies = readList(text)
+  if (proxies.length > 0 && proxies.every(isNetwork)) return proxies
+  context.addIssue('must be true, false, a number of hops, or addresses such as 10.0.0.0/8')
+  return z.NEVER
+}
+
+// What the framework takes: an address, a network, or one of its names for the networks of no public address.
+function isNetwork(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
+  const [address = '', length, ...more] = text.split('/')
+  const most = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0
+  if (length === undefined) return most > 0
+  const bits = /^[0-9]{1,3}$/.test(length) ? Number(length) : 0
+  return more.length === 0 && bits > 0 && bits <= most
 }

@@ -65,6 +65,9 @@ export function answerError(
       'request refused',
     )
   }
+  // The framework would close at once, with the body on its way: who still sends it, as every proxy does, would meet a
+  // reset instead of this answer. Left open, what comes is read and dropped.
+  if (told.code === 'body_too_large') reply.removeHeader('connection')
   // As bytes: to a text the framework would add a charset, which JSON does not have (RFC 8259, 11).
   return reply
     .code(told.status)

@@ -27,6 +27,10 @@ export const Settings = z.object({
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
   ),
   MEMORY_CACHE_BYTES: bytes.default(67_108_864),
+  STATIC_OFFLOAD: z
+    .enum(['off', 'nginx', 'caddy'], { error: 'must be off, nginx or caddy' })
+    .default('off'),
+  STATIC_OFFLOAD_BYTES: bytes.default(262_145),
 })
 
 export type Config = ReturnType<typeof readConfig>
@@ -36,7 +40,8 @@ export type Config = ReturnType<typeof readConfig>
  * @throws {BadEnvironment} naming every fault.
  */
 export function readConfig(env: Record<string, string | undefined>) {
-  const settings = readEnv(Settings, env)
+  const settings = readEnv(Settings.superRefine(demandProxy), env)
+  const { STATIC_OFFLOAD: to, STATIC_OFFLOAD_BYTES: leastBytes } = settings
   return {
     production: settings.NODE_ENV === 'production',
     address: { host: settings.HOST, port: settings.PORT },
@@ -64,6 +69,18 @@ export function readConfig(env: Record<string, string | undefined>) {
       /** The Content-Security-Policy of HTML, SVG and XML; `off` sends none. */
       csp: settings.STATIC_CSP === 'off' ? undefined : settings.STATIC_CSP,
       memoryCacheBytes: settings.MEMORY_CACHE_BYTES,
+      /** The proxy that sends large files; absent: they are sent from here. */
+      offload: to === 'off' ? undefined : { to, leastBytes },
     },
   }
+}
+
+// Only who is trusted as a proxy is left to send a body.
+function demandProxy(settings: z.output<typeof Settings>, context: z.core.$RefinementCtx) {
+  if (settings.STATIC_OFFLOAD === 'off' || settings.TRUST_PROXY) return
+  context.addIssue({
+    code: 'custom',
+    path: ['TRUST_PROXY'],
+    message: 'must say who the proxy is that STATIC_OFFLOAD leaves the bodies to',
+  })
 }

@@ -9,6 +9,9 @@ export interface Blob {
   size: number
 }
 
+/** A proxy that sends files reads them by their group (docs/proxy.md); nobody comes that far whom the data folder keeps out. */
+export const blobMode = 0o640
+
 /** Moves a flushed file to its digest, durably, and holds it there until the function that it returns is called. */
 export type Publish = (file: string, digest: string) => Promise<() => void>
 
@@ -27,7 +30,7 @@ export class Draft implements AsyncDisposable {
   #letGo: (() => void) | undefined
 
   static async open(file: string, publish: Publish): Promise<Draft> {
-    return new Draft(file, await open(file, 'wx', 0o600).catch(nameFullDisk), publish)
+    return new Draft(file, await open(file, 'wx', blobMode).catch(nameFullDisk), publish)
   }
 
   private constructor(file: string, handle: FileHandle, publish: Publish) {

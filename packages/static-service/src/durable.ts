@@ -56,6 +56,6 @@ export class Folders {
 
 async function enter(folder: string) {
   // Recursive only so that an existing one is no error: what is above it is there.
-  await mkdir(folder, { recursive: true, mode: 0o700 })
+  await mkdir(folder, { recursive: true, mode: 0o750 })
   await syncFolder(dirname(folder))
 }

@@ -12,6 +12,7 @@ import { fileNotFound, preconditionFailed } from './errors.ts'
 import type { FileRow } from './file-row.ts'
 import { isCompressible } from './kind.ts'
 import { preferForms, tagOf } from './negotiate.ts'
+import { canOffload, handOver, type Offload } from './offload.ts'
 import { join, readPath } from './path.ts'
 import { contentRange, frame, readRanges } from './ranges.ts'
 import { isActive, type Served, Shelf } from './shelf.ts'
@@ -68,7 +69,8 @@ export function serveStatic(app: App, { rules, ...parts }: Parts) {
         const served = await shelf.find(target.path)
         if (!served) return answerMissing(request, reply, target)
         const forms = attempt === 0 ? 'all' : 'identity'
-        const isAnswered = await answer(request, reply, { shelf, served, forms })
+        const offload = rules.offload
+        const isAnswered = await answer(request, reply, { shelf, served, forms, offload })
         if (isAnswered) return reply
         // The bytes are gone: the file was replaced or deleted after its row was read, or a form was.
         shelf.forget(served)
@@ -156,6 +158,7 @@ interface Answerable {
   shelf: Shelf
   served: Served
   forms: 'all' | 'identity'
+  offload: Offload | undefined
 }
 
 // False, and nothing is sent, when the bytes are not there any more. Never the reply itself: it can be awaited, and
@@ -163,7 +166,7 @@ interface Answerable {
 async function answer(
   request: Request,
   reply: FastifyReply,
-  { shelf, served, forms }: Answerable,
+  { shelf, served, forms, offload }: Answerable,
 ): Promise<boolean> {
   const { row, changed } = served
   const { headers } = request
@@ -183,6 +186,17 @@ async function answer(
   }
   if (ranges === 'unsatisfiable') throw rangeNotSatisfiable(row.size)
 
+  const isLarge = offload !== undefined && row.size >= offload.leastBytes
+  if (isLarge && canOffload(request, ranges, { to: offload.to, form })) {
+    if (!(await shelf.has(served, form))) return false
+    const { headers: own } = wholeOf(served.contentType, form, row.size)
+    const place = { to: offload.to, digest: row.digest, form, isWhole }
+    reply
+      .removeHeader('cache-control')
+      .headers(handOver({ ...known, ...own }, place))
+      .send()
+    return true
+  }
   const content = await shelf.content(served, form)
   if (!content) return false
   const size = Buffer.isBuffer(content) ? content.length : content.size

@@ -82,6 +82,17 @@ export class Shelf {
     })
   }
 
+  /**
+   * Whether the bytes of a form are there; they are not read.
+   * @throws when there are not as many as the row says.
+   */
+  async has({ row }: Served, form: Form): Promise<boolean> {
+    const size = await this.#parts.store.formSize(row.digest, form)
+    if (form === 'identity' && size !== undefined && size !== row.size)
+      throw lengthDiffers(row, size)
+    return size !== undefined
+  }
+
   /** Looks again at the catalog and the disk for a file whose bytes were not where they should be. */
   forget({ row }: Served) {
     this.#files.forget(row.path)

@@ -3,7 +3,7 @@ import { accessSync, constants, statfsSync } from 'node:fs'
 import { open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { Draft, nameFullDisk, writeWhole } from './draft.ts'
+import { blobMode, Draft, nameFullDisk, writeWhole } from './draft.ts'
 import { Folders, makeFolder, syncFolder } from './durable.ts'
 import { insufficientStorage } from './errors.ts'
 import { openFile } from './open-blob.ts'
@@ -88,7 +88,7 @@ export class Store {
     const file = this.#draftFile()
     try {
       if (!(await this.has(digest))) return
-      const handle = await open(file, 'wx', 0o600)
+      const handle = await open(file, 'wx', blobMode)
       try {
         await writeWhole(handle, bytes)
         await handle.sync()

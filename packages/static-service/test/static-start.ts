@@ -40,13 +40,24 @@ export interface StaticService extends AsyncDisposable {
   cut: (row: FileRow, length: number) => Promise<void>
 }
 
+// STATIC_FRONT names a module that puts a proxy before the service, through which all is asked then (see test/proxy).
+const front: Front | undefined = process.env.STATIC_FRONT
+  ? (await import(process.env.STATIC_FRONT)).front
+  : undefined
+
+interface Front {
+  /** Settings of the service that the proxy needs. */
+  env: Record<string, string>
+  standBefore: (port: number, dataDir: string) => Promise<{ port: number } & AsyncDisposable>
+}
+
 const secret = 'a secret of these tests that is long enough'
 
 /** The static routes before a real store and catalog, listening; files are put into them directly. */
 export async function startStatic(env: Record<string, string> = {}): Promise<StaticService> {
   const outside = await mkdtemp(join(tmpdir(), 'static-service-'))
   const dataDir = join(outside, 'data')
-  const config = readConfig({ JWT_SECRET: secret, DATA_DIR: dataDir, ...env })
+  const config = readConfig({ JWT_SECRET: secret, DATA_DIR: dataDir, ...front?.env, ...env })
   const written: string[] = []
   const sink = new Writable({
     write(chunk, _encoding, done) {
@@ -66,7 +77,7 @@ export async function startStatic(env: Record<string, string> = {}): Promise<Sta
     {
       about: { title: 'test', version: '0', description: '' },
       log,
-      trustProxy: false,
+      trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
       metrics: { registry: createMetrics(), token: undefined },
       health: () => ({ checks: {} }),
@@ -74,7 +85,9 @@ export async function startStatic(env: Record<string, string> = {}): Promise<Sta
     async (routes) => serveStatic(routes, { store, catalog, compressor, rules: config.static }),
   )
   await app.listen({ host: '127.0.0.1', port: 0 })
-  const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.
+  const own = app.server.address() as AddressInfo // An address with a port, since we listen on one.
+  const proxy = await front?.standBefore(own.port, dataDir)
+  const port = proxy?.port ?? own.port
   const send = (text: string | Buffer) => exchange(port, text)
   return {
     port,
@@ -95,6 +108,7 @@ export async function startStatic(env: Record<string, string> = {}): Promise<Sta
     lose: ({ digest }, form) => rm(join(dataDir, 'blobs', ...placeOf(digest, form))),
     cut: ({ digest }, length) => truncate(join(dataDir, 'blobs', ...placeOf(digest)), length),
     async [Symbol.asyncDispose]() {
+      await proxy?.[Symbol.asyncDispose]()
       await app.close()
       await compressor.close()
       await catalog.close()

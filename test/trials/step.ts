@@ -1,0 +1,28 @@
+/** Does one thing, and tells that it was done, in what time, and what it gave to say. */
+export async function step<Result>(what: string, act: () => Promise<Result>): Promise<Result> {
+  const began = Date.now()
+  try {
+    const result = await act()
+    const told = typeof result === 'string' ? `: ${result}` : ''
+    process.stdout.write(`ok   ${what}${told} (${((Date.now() - began) / 1000).toFixed(1)} s)\n`)
+    return result
+  } catch (error) {
+    process.stdout.write(`FAIL ${what}\n`)
+    throw error
+  }
+}
+
+/** Asks until there is an answer that is not undefined. */
+export async function until<Result>(
+  what: string,
+  ask: () => Promise<Result | undefined>,
+  seconds = 90,
+): Promise<Result> {
+  const deadline = Date.now() + seconds * 1000
+  for (;;) {
+    const result = await ask()
+    if (result !== undefined) return result
+    if (Date.now() > deadline) throw new Error(`in ${seconds} s it did not come to this: ${what}`)
+    await new Promise((wake) => setTimeout(wake, 200))
+  }
+}
