@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { check } from '../src/check.ts'
 import { type Chance, DiskImage, type Flush } from './disk-image.ts'
-import { run } from './program.ts'
+import { type Program, run } from './program.ts'
 import { ask, start } from './start.ts'
 import { findLosses, makeWriters, settle, type Writer, writeUntilKilled } from './writers.ts'
 
@@ -57,6 +57,29 @@ test.each([
   },
 )
 
+test('a compressed form is whole after a loss of power, or is not there', async () => {
+  const disk = makeDisk()
+  const program = await runRecorded(disk)
+  const token = await program.logIn()
+  await program.send(token, 'upload', [
+    { name: 'file', content: 'many words '.repeat(500), filename: 'a.txt' },
+  ])
+  const coding = async () => {
+    const headers = { 'accept-encoding': 'gzip' }
+    const answer = await program.ask({ method: 'GET', path: '/static/a.txt', headers })
+    return answer.headers['content-encoding']
+  }
+  await expect.poll(coding).toBe('gzip')
+  await program.kill()
+
+  const damages: string[][] = []
+  for (const chance of Object.values(fates)) damages.push(await losePower(disk, [], chance))
+  const unflushed = await losePower(disk, [], emptied, 'file')
+
+  expect(damages.flat()).toEqual([])
+  expect(unflushed).toEqual(Array(4).fill('a.txt')) // The content itself, and three forms.
+})
+
 interface Disk {
   root: string
   journal: string
@@ -71,14 +94,18 @@ function makeDisk(): Disk {
   return { root, journal: join(outside, 'journal'), dataDir: join(root, 'new', 'folder', 'data') }
 }
 
-/** Lets the writers write until the service is killed; says how many changes were acknowledged. */
-async function writeForAWhile({ dataDir, journal }: Disk, everybody: Writer[]): Promise<number> {
+/** The service, with a journal of what it does to the disk. */
+async function runRecorded({ dataDir, journal }: Disk): Promise<Program> {
   const recorder = join(import.meta.dirname, 'record-disk.ts')
-  const program = await run(dataDir, {
-    DISK_JOURNAL: journal,
-    NODE_OPTIONS: `--import ${recorder}`,
-  })
+  const options = { DISK_JOURNAL: journal, NODE_OPTIONS: `--import ${recorder}` }
+  const program = await run(dataDir, options)
   onTestFinished(() => program.kill())
+  return program
+}
+
+/** Lets the writers write until the service is killed; says how many changes were acknowledged. */
+async function writeForAWhile(disk: Disk, everybody: Writer[]): Promise<number> {
+  const program = await runRecorded(disk)
   const token = await program.logIn()
   for (const writer of everybody) await settle(program, writer)
   const killer = setTimeout(() => program.child.kill('SIGKILL'), 150 + Math.random() * 350)
