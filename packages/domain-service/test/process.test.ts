@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startSandbox } from '@house/registrar-sandbox'
+import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { readConfig, Settings } from '../src/config.ts'
 import { apiKey, www } from './start.ts'
@@ -93,6 +94,40 @@ test.each([
   expect(output()).not.toMatch(/^\s+at /m)
   expect(output()).not.toContain(apiKey)
 })
+
+test.each([
+  [
+    'none',
+    false,
+    /^Cannot start: the database in DATA_DIR is damaged \(file is not a database\): .*/m,
+  ],
+  [
+    'locked',
+    true,
+    /^Cannot start: another process has locked the database in DATA_DIR: stop it first\.$/m,
+  ],
+])(
+  'a start on a database that is %s is refused in one sentence, with status 1',
+  async (_name, isLocked, words) => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'domain-broken-'))
+    onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+    const file = join(dataDir, 'domain-service.sqlite')
+    if (!isLocked) writeFileSync(file, 'x'.repeat(9000))
+    const other = isLocked ? new Sqlite(file) : undefined
+    onTestFinished(() => {
+      other?.close()
+    })
+    other?.exec('begin exclusive')
+    const { child, output } = run({ ...production, DATA_DIR: dataDir })
+
+    const [code] = await once(child, 'close')
+
+    expect(code).toBe(1)
+    expect(output()).toMatch(words)
+    expect(output()).not.toMatch(/^\s+at /m)
+  },
+  30_000,
+)
 
 test('in development the first start makes an admin and says the password once', async () => {
   const program = run({ LOG_LEVEL: 'info' })
