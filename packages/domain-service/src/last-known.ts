@@ -6,15 +6,21 @@ interface Known {
   /** The zone as it was last written, or read to be written. */
   zone: Zone | undefined
   /** Writes that were given up without an answer, and may still be carried out. */
-  givenUp: { sent: Zone; until: number }[]
-  isWritten: boolean
+  givenUp: GivenUp[]
+}
+
+interface GivenUp {
+  sent: Zone
+  until: number
+  /** Whether another zone was written after it, which it would undo. */
+  isOutdated: boolean
 }
 
 interface Options {
   /** Milliseconds after which a call of the registrar is given up. */
   timeout: number
-  /** Asked, some time after a write was given up, to look at the zone and to write it anew where it must be. */
-  onCheck: (domain: Domain) => void
+  /** Looks at a zone some time after a write to it was given up, and writes it anew where it must be. */
+  check: (domain: Domain) => Promise<unknown>
 }
 
 /**
@@ -33,9 +39,9 @@ export class LastKnown {
 
   /** The zone is now so, and was answered so. */
   put({ name }: Domain, zone: Zone) {
-    const givenUp = this.#known.get(name)?.givenUp ?? []
+    const givenUp = this.#givenUp(name).map((each) => ({ ...each, isOutdated: true }))
     this.#known.delete(name)
-    this.#known.set(name, { zone, givenUp, isWritten: true })
+    this.#known.set(name, { zone, givenUp })
     const [oldest] = this.#known.keys()
     if (this.#known.size > mostKnown && oldest !== undefined) this.#known.delete(oldest)
   }
@@ -48,32 +54,44 @@ export class LastKnown {
 
   /** A write of this zone was given up, and is not done yet. */
   expectLate(domain: Domain, sent: Zone) {
-    const { zone, givenUp = [] } = this.#known.get(domain.name) ?? {}
     const until = performance.now() + longest
-    const all = [...givenUp, { sent, until }].slice(-mostGivenUp)
-    this.#known.set(domain.name, { zone, givenUp: all, isWritten: false })
-    for (const factor of checkAfter) {
-      const check = setTimeout(() => {
-        this.#checks.delete(check)
-        // Else there is nothing that a late write could undo.
-        if (this.#known.get(domain.name)?.isWritten) this.#options.onCheck(domain)
-      }, factor * this.#options.timeout).unref()
-      this.#checks.add(check)
-    }
+    const givenUp = [...this.#givenUp(domain.name), { sent, until, isOutdated: false }]
+    const zone = this.#known.get(domain.name)?.zone
+    this.#known.set(domain.name, { zone, givenUp: givenUp.slice(-mostGivenUp) })
+    for (const factor of checkAfter) this.#checkAfter(factor, domain)
   }
 
-  /** The zone as it should be: as it was found, unless a late write has put that there over a later one. */
-  restore({ name }: Domain, found: Zone): Zone {
-    const known = this.#known.get(name)
-    if (!known?.zone || isSame(found, known.zone)) return found
-    known.givenUp = known.givenUp.filter(({ until }) => until > performance.now())
-    if (known.isWritten && known.givenUp.some(({ sent }) => isSame(found, sent))) return known.zone
+  /** Whether a late write has put this zone there over a later one. */
+  isLate({ name }: Domain, found: Zone): boolean {
+    return this.#givenUp(name).some((each) => each.isOutdated && isSame(found, each.sent))
+  }
+
+  /** The zone as it should be: as it was found, or as it was before a late write. */
+  restore(domain: Domain, found: Zone): Zone {
+    const known = this.#known.get(domain.name)
+    if (!known?.zone || !this.isNew(domain, found)) return found
+    if (this.isLate(domain, found)) return known.zone
     known.zone = found
     return found
   }
 
   close() {
     for (const check of this.#checks) clearTimeout(check)
+  }
+
+  #givenUp(name: string): GivenUp[] {
+    const now = performance.now()
+    return (this.#known.get(name)?.givenUp ?? []).filter(({ until }) => until > now)
+  }
+
+  #checkAfter(factor: number, domain: Domain) {
+    const check = setTimeout(() => {
+      this.#checks.delete(check)
+      // Else there is nothing that a late write could undo.
+      if (!this.#givenUp(domain.name).some(({ isOutdated }) => isOutdated)) return
+      this.#options.check(domain).catch(() => this.#checkAfter(factor, domain))
+    }, factor * this.#options.timeout).unref()
+    this.#checks.add(check)
   }
 }
 

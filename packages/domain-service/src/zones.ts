@@ -49,7 +49,7 @@ export class Zones {
     this.#cache = new Cache({ ttl: parts.cacheTtl })
     this.#lastKnown = new LastKnown({
       timeout: parts.timeout,
-      onCheck: (domain) => void this.write(domain, nothing).catch(() => undefined),
+      check: (domain) => this.write(domain, nothing),
     })
   }
 
@@ -143,7 +143,6 @@ export class Zones {
       after: current,
       onGivenUp: () => this.#lastKnown.expectLate(domain, current),
     })
-    if (outcome.kind === 'written') this.#lastKnown.put(domain, outcome.zone)
     const isChange = (each: Judged) => each.after !== each.before && !each.waiting.request.dryRun
     const first = base === zone ? judged.findIndex(isChange) : 0
     // What was judged before the first change does not depend on the write.
@@ -173,7 +172,12 @@ export class Zones {
     this.#cache.drop(domain.name)
     if (outcome.kind === 'written') this.#cache.put(domain.name, outcome.zone)
     else if (outcome.kind !== 'refused') this.#tellDoubt(domain, judged, outcome.error)
-    const done = findDone(judged, outcome)
+    // What a late write has put there is no sign that anything was done.
+    const isLate = outcome.kind === 'differs' && this.#lastKnown.isLate(domain, outcome.zone)
+    const done = isLate ? [] : findDone(judged, outcome)
+    if (outcome.kind === 'written' || (outcome.kind === 'differs' && done.length > 0)) {
+      this.#lastKnown.put(domain, outcome.zone)
+    }
     this.#record(domain, done)
     for (const each of judged) {
       if (outcome.kind === 'written' || done.includes(each)) settle(each, outcome)
