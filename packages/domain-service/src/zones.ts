@@ -246,8 +246,8 @@ const isAboutContent = (error: HttpError) =>
 
 // Calls are dearer than time: a crowd is waited for until it has been quiet for a moment.
 async function gather(queue: Waiting[]) {
-  const latest = Date.now() + 250
-  for (let seen = 0; queue.length > seen && Date.now() < latest; ) {
+  const latest = performance.now() + 250
+  for (let seen = 0; queue.length > seen && performance.now() < latest; ) {
     seen = queue.length
     await sleep(20)
     await turn() // What lies ready at the sockets after a busy moment is read before the queue is looked at.
