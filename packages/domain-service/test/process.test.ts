@@ -163,6 +163,41 @@ test('SIGTERM lets what runs end, then exits 0; the log is JSON without secrets'
     expect(program.output()).not.toContain(hidden)
 })
 
+test('SIGTERM in the middle of a crowd of writers and readers answers each of them, and exits 0', async () => {
+  await using sandbox = await startSandbox({
+    apiUser: 'a',
+    apiKey,
+    rate: 'off',
+    delayMs: 200,
+    domains: [{ name: 'example.com', hosts: [www] }],
+  })
+  const program = run({ ...production, REGISTRAR_URL: sandbox.url, REGISTRAR_RATE: '1000/minute' })
+  const { address, access_token } = await logIn(program)
+  const hosts = `${address}/api/domains/example.com/dns/hosts`
+  const authorization = `Bearer ${access_token}`
+  const running = Array.from({ length: 40 }, (_, at) =>
+    at % 4 === 0
+      ? fetch(hosts, { headers: { authorization, 'cache-control': 'no-cache' } })
+      : fetch(`${hosts}/A`, {
+          method: 'POST',
+          headers: { authorization, 'content-type': 'application/json' },
+          body: JSON.stringify({ name: `h${at}`, address: '192.0.2.1' }),
+        }),
+  )
+  await expect.poll(() => sandbox.calls.length).toBeGreaterThan(0)
+  // Connections are taken in their order, so those of the crowd have been by then.
+  await fetch(`${address}/health`)
+
+  program.child.kill('SIGTERM')
+  const answers = await Promise.all(running)
+  const [code] = await once(program.child, 'close')
+
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 201]))
+  expect(sandbox.zone('example.com').hosts).toHaveLength(31)
+  expect(code).toBe(0)
+  expect(program.output()).toContain('"msg":"stopped"')
+})
+
 test('a second signal exits at once', async () => {
   await using sandbox = await startSandbox({
     apiUser: 'a',
