@@ -43,11 +43,12 @@ export interface AuthOptions {
 export const auth = fastifyPlugin(
   async (app: FastifyInstance, options: AuthOptions) => {
     const { secret, audience, tokenTtl, users, refuse } = options
-    const { loginLimit = usualLimit, verify = verifyPassword, now = Date.now } = options
+    const { loginLimit = usualLimit, verify = verifyPassword, now } = options
     await app.register(jwt, jwtOptions(secret, audience))
     const find = (username: string) => users.find(username)
-    const tokens = new Tokens(app.jwt, { secret, ttl: tokenTtl, now, find })
-    const limit = new LoginLimit({ ...loginLimit, now })
+    const tokens = new Tokens(app.jwt, { secret, ttl: tokenTtl, now: now ?? Date.now, find })
+    // A clock that is set back must lock nobody out for longer.
+    const limit = new LoginLimit({ ...loginLimit, now: now ?? (() => performance.now()) })
     const failures = nameFailures(refuse, audience)
     guardRoutes(app, tokens, failures)
     serveLogin(app, { users, tokens, limit, tokenTtl, failures, verify })

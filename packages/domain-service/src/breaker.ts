@@ -1,3 +1,4 @@
+import { steadyNow } from './clock.ts'
 import { registrarUnavailable } from './errors.ts'
 
 /**
@@ -15,7 +16,7 @@ export class Breaker {
   constructor(options: { threshold?: number; pause?: number; now?: () => number } = {}) {
     this.#threshold = options.threshold ?? 5
     this.#pause = options.pause ?? 5_000
-    this.#now = options.now ?? Date.now
+    this.#now = options.now ?? steadyNow
   }
 
   get state(): 'closed' | 'open' | 'half_open' {

@@ -1,4 +1,5 @@
 import type { Database } from 'better-sqlite3'
+import { steadyNow } from './clock.ts'
 import { registrarBusy } from './errors.ts'
 
 export interface Limit {
@@ -51,7 +52,7 @@ export class Budget {
   }) {
     this.#limits = options.limits
     this.#maxWait = options.maxWait ?? 10_000
-    this.#now = options.now ?? Date.now
+    this.#now = options.now ?? steadyNow
     const longest = Math.max(...options.limits.map((limit) => milliseconds[limit.window]))
     const forget = options.database.prepare<[number]>('delete from calls where at <= ?')
     const insert = options.database.prepare<[number]>('insert into calls (at) values (?)')

@@ -1,3 +1,5 @@
+import { steadyNow } from './clock.ts'
+
 interface Entry<Value> {
   value: Value
   at: number
@@ -33,7 +35,7 @@ export class Cache<Value> {
     this.#ttl = options.ttl
     this.#maxStale = options.maxStale ?? 300_000
     this.#maxEntries = options.maxEntries ?? 2_000
-    this.#now = options.now ?? Date.now
+    this.#now = options.now ?? steadyNow
   }
 
   /**

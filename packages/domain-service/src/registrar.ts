@@ -138,14 +138,14 @@ export class Registrar {
   }
 
   async #read<Value>(call: Call<Value>): Promise<Value> {
-    const started = Date.now()
+    const started = performance.now()
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#attempt(call)
       } catch (error) {
         if (!(error instanceof CallFailed)) throw error
         const mayHelp = error.kind === 'unknown' || error.kind === 'busy'
-        const isLate = Date.now() - started >= 2 * this.#options.timeout
+        const isLate = performance.now() - started >= 2 * this.#options.timeout
         if (!mayHelp || attempt === tries || isLate) throw error.error
         this.#options.log.warn(
           { command: call.command, code: error.error.code },

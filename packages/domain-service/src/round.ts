@@ -21,6 +21,16 @@ export interface Request {
   requestId: string
 }
 
+/** What is asked for when only the zone as it should be is wanted. */
+export const nothing: Request = {
+  change: (zone) => zone,
+  ifMatch: undefined,
+  dryRun: false,
+  force: false,
+  by: 'domain-service',
+  requestId: 'late-write',
+}
+
 export interface Written {
   zone: Zone
   added: HostRecord[]
@@ -137,6 +147,18 @@ export function findDone(judged: Judged[], outcome: Outcome): Judged[] {
   return deltas
     .filter(({ added, removed }) => holds(added, missing) && holds(removed, unexpected))
     .map(({ each }) => each)
+}
+
+/** Answers a request by what it came to. */
+export function settle({ waiting, written, error }: Judged, outcome?: Outcome) {
+  if (!written) waiting.reject(error)
+  else if (outcome?.kind === 'written' && !waiting.request.dryRun)
+    waiting.resolve({ ...written, zone: outcome.zone })
+  else waiting.resolve(written)
+}
+
+export function rejectAll(waiting: Waiting[], error: unknown) {
+  for (const each of waiting) each.reject(error)
 }
 
 const deltaOf = ({ before, after }: Judged) => ({

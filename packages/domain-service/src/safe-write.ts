@@ -22,6 +22,8 @@ interface Write {
   after: Zone
   verify: boolean
   log: Logger
+  /** Told when a write was given up that was not done by then, but may be later. */
+  onGivenUp: () => void
 }
 
 const busyTries = 3
@@ -38,6 +40,9 @@ export async function writeSafely(write: Write): Promise<Outcome> {
     if (!failure && !write.verify) return { kind: 'written', zone: write.after }
 
     const outcome = await readBack(write, failure)
+    if (failure?.kind === 'unknown' && (outcome === 'unchanged' || outcome.kind !== 'written')) {
+      write.onGivenUp()
+    }
     if (outcome !== 'unchanged') return outcome
     if (failure?.kind === 'doubtful') return { kind: 'refused', error: failure.error }
     if (isLast) break
@@ -80,7 +85,8 @@ async function readBack(
   return { kind: 'differs', zone, error: writeNotConfirmed(tellDifference(zone, after)) }
 }
 
-function isSame(found: Zone, wanted: Zone): boolean {
+/** Whether a zone is as it was meant to be, modulo what the registrar is known to change. */
+export function isSame(found: Zone, wanted: Zone): boolean {
   const { domain } = wanted
   // Into an empty zone the registrar puts its parking rows.
   const rows =

@@ -38,8 +38,8 @@ export async function makeService(config: Config, log: Logger): Promise<App> {
     calls,
   })
   const journal = new Journal(database)
-  const { cacheTtl, verify } = config
-  const zones = new Zones({ registrar, journal, cacheTtl, verify, log })
+  const { cacheTtl, timeout, verify } = config
+  const zones = new Zones({ registrar, journal, cacheTtl, timeout, verify, log })
   const parts = { config, secret, users, database, registrar, journal, zones, metrics, log }
   const app = await buildApp(parts)
   app.addHook('onClose', async () => {

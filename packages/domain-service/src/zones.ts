@@ -4,15 +4,28 @@ import { Cache, type Cached } from './cache.ts'
 import type { Domain } from './domain.ts'
 import { tooManyWaiting } from './errors.ts'
 import type { Journal } from './journal.ts'
+import { LastKnown } from './last-known.ts'
 import type { Zone } from './record.ts'
 import type { Registrar } from './registrar.ts'
-import { findDone, type Judged, judge, type Request, type Waiting, type Written } from './round.ts'
+import {
+  findDone,
+  type Judged,
+  judge,
+  nothing,
+  type Request,
+  rejectAll,
+  settle,
+  type Waiting,
+  type Written,
+} from './round.ts'
 import { type Outcome, writeSafely } from './safe-write.ts'
 
 interface Parts {
   registrar: Registrar
   journal: Journal
   cacheTtl: number
+  /** Milliseconds after which a call of the registrar is given up. */
+  timeout: number
   verify: boolean
   log: Logger
 }
@@ -29,10 +42,15 @@ export class Zones {
   readonly #cache: Cache<Zone>
   readonly #queues = new Map<string, Waiting[]>()
   readonly #rounds = new Set<Promise<void>>()
+  readonly #lastKnown: LastKnown
 
   constructor(parts: Parts) {
     this.#parts = parts
     this.#cache = new Cache({ ttl: parts.cacheTtl })
+    this.#lastKnown = new LastKnown({
+      timeout: parts.timeout,
+      check: (domain) => this.write(domain, nothing),
+    })
   }
 
   /** A zone as of at most the cache's time ago, or of now where `fresh`. */
@@ -69,6 +87,7 @@ export class Zones {
 
   /** Resolves when no round runs any more. */
   async settle() {
+    this.#lastKnown.close()
     while (this.#rounds.size > 0) await Promise.allSettled(this.#rounds)
   }
 
@@ -79,9 +98,7 @@ export class Zones {
       queue?.length;
       queue = this.#queues.get(domain.name)
     ) {
-      const zone = await this.#parts.registrar
-        .zone(domain, 'write')
-        .catch((error: unknown) => ({ error }))
+      const zone = await this.#readFresh(domain).catch((error: unknown) => ({ error }))
       // Who came while the zone was read is taken along, and so is who comes on their heels.
       if (queue.length > 1) await gather(queue)
       const waiting = queue.splice(0)
@@ -91,9 +108,22 @@ export class Zones {
     this.#queues.delete(domain.name)
   }
 
+  // A zone that is not as it was left is read twice: the registrar may have given an old answer.
+  async #readFresh(domain: Domain): Promise<Zone> {
+    const zone = await this.#parts.registrar.zone(domain, 'write')
+    return this.#lastKnown.isNew(domain, zone) ? this.#parts.registrar.zone(domain, 'write') : zone
+  }
+
   async #round(domain: Domain, zone: Zone, waiting: Waiting[]) {
     const judged: Judged[] = []
-    let current = zone
+    const base = this.#lastKnown.restore(domain, zone)
+    if (base !== zone) {
+      this.#parts.log.error(
+        { domain: domain.name },
+        'later changes undone by a late write: restored',
+      )
+    }
+    let current = base
     for (const each of waiting) {
       const result = judge(each, current)
       if (!each.request.dryRun) current = result.after
@@ -106,10 +136,15 @@ export class Zones {
     }
 
     this.#cache.drop(domain.name)
-    const outcome = await writeSafely({ ...this.#parts, domain, before: zone, after: current })
-    const first = judged.findIndex(
-      (each) => each.after !== each.before && !each.waiting.request.dryRun,
-    )
+    const outcome = await writeSafely({
+      ...this.#parts,
+      domain,
+      before: zone,
+      after: current,
+      onGivenUp: () => this.#lastKnown.expectLate(domain, current),
+    })
+    const isChange = (each: Judged) => each.after !== each.before && !each.waiting.request.dryRun
+    const first = base === zone ? judged.findIndex(isChange) : 0
     // What was judged before the first change does not depend on the write.
     for (const each of judged.slice(0, first)) settle(each)
     const dependent = judged.slice(first)
@@ -127,7 +162,7 @@ export class Zones {
     await this.#round(domain, zone, waiting.slice(0, middle))
     const rest = waiting.slice(middle)
     try {
-      await this.#round(domain, await this.#parts.registrar.zone(domain, 'write'), rest)
+      await this.#round(domain, await this.#readFresh(domain), rest)
     } catch (error) {
       rejectAll(rest, error)
     }
@@ -137,7 +172,12 @@ export class Zones {
     this.#cache.drop(domain.name)
     if (outcome.kind === 'written') this.#cache.put(domain.name, outcome.zone)
     else if (outcome.kind !== 'refused') this.#tellDoubt(domain, judged, outcome.error)
-    const done = findDone(judged, outcome)
+    // What a late write has put there is no sign that anything was done.
+    const isLate = outcome.kind === 'differs' && this.#lastKnown.isLate(domain, outcome.zone)
+    const done = isLate ? [] : findDone(judged, outcome)
+    if (outcome.kind === 'written' || (outcome.kind === 'differs' && done.length > 0)) {
+      this.#lastKnown.put(domain, outcome.zone)
+    }
     this.#record(domain, done)
     for (const each of judged) {
       if (outcome.kind === 'written' || done.includes(each)) settle(each, outcome)
@@ -204,21 +244,10 @@ export const isPassing = (error: unknown) =>
 const isAboutContent = (error: HttpError) =>
   ['registrar_rejected', 'too_many_records'].includes(error.code)
 
-function settle({ waiting, written, error }: Judged, outcome?: Outcome) {
-  if (!written) waiting.reject(error)
-  else if (outcome?.kind === 'written' && !waiting.request.dryRun)
-    waiting.resolve({ ...written, zone: outcome.zone })
-  else waiting.resolve(written)
-}
-
-function rejectAll(waiting: Waiting[], error: unknown) {
-  for (const each of waiting) each.reject(error)
-}
-
 // Calls are dearer than time: a crowd is waited for until it has been quiet for a moment.
 async function gather(queue: Waiting[]) {
-  const latest = Date.now() + 250
-  for (let seen = 0; queue.length > seen && Date.now() < latest; ) {
+  const latest = performance.now() + 250
+  for (let seen = 0; queue.length > seen && performance.now() < latest; ) {
     seen = queue.length
     await sleep(20)
     await turn() // What lies ready at the sockets after a busy moment is read before the queue is looked at.

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startSandbox } from '@house/registrar-sandbox'
+import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { readConfig, Settings } from '../src/config.ts'
 import { apiKey, www } from './start.ts'
@@ -94,6 +95,40 @@ test.each([
   expect(output()).not.toContain(apiKey)
 })
 
+test.each([
+  [
+    'none',
+    false,
+    /^Cannot start: the database in DATA_DIR is damaged \(file is not a database\): .*/m,
+  ],
+  [
+    'locked',
+    true,
+    /^Cannot start: another process has locked the database in DATA_DIR: stop it first\.$/m,
+  ],
+])(
+  'a start on a database that is %s is refused in one sentence, with status 1',
+  async (_name, isLocked, words) => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'domain-broken-'))
+    onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+    const file = join(dataDir, 'domain-service.sqlite')
+    if (!isLocked) writeFileSync(file, 'x'.repeat(9000))
+    const other = isLocked ? new Sqlite(file) : undefined
+    onTestFinished(() => {
+      other?.close()
+    })
+    other?.exec('begin exclusive')
+    const { child, output } = run({ ...production, DATA_DIR: dataDir })
+
+    const [code] = await once(child, 'close')
+
+    expect(code).toBe(1)
+    expect(output()).toMatch(words)
+    expect(output()).not.toMatch(/^\s+at /m)
+  },
+  30_000,
+)
+
 test('in development the first start makes an admin and says the password once', async () => {
   const program = run({ LOG_LEVEL: 'info' })
 
@@ -126,6 +161,41 @@ test('SIGTERM lets what runs end, then exits 0; the log is JSON without secrets'
     expect(() => JSON.parse(line)).not.toThrow()
   for (const hidden of [apiKey, access_token, 'a long password', secret])
     expect(program.output()).not.toContain(hidden)
+})
+
+test('SIGTERM in the middle of a crowd of writers and readers answers each of them, and exits 0', async () => {
+  await using sandbox = await startSandbox({
+    apiUser: 'a',
+    apiKey,
+    rate: 'off',
+    delayMs: 200,
+    domains: [{ name: 'example.com', hosts: [www] }],
+  })
+  const program = run({ ...production, REGISTRAR_URL: sandbox.url, REGISTRAR_RATE: '1000/minute' })
+  const { address, access_token } = await logIn(program)
+  const hosts = `${address}/api/domains/example.com/dns/hosts`
+  const authorization = `Bearer ${access_token}`
+  const running = Array.from({ length: 40 }, (_, at) =>
+    at % 4 === 0
+      ? fetch(hosts, { headers: { authorization, 'cache-control': 'no-cache' } })
+      : fetch(`${hosts}/A`, {
+          method: 'POST',
+          headers: { authorization, 'content-type': 'application/json' },
+          body: JSON.stringify({ name: `h${at}`, address: '192.0.2.1' }),
+        }),
+  )
+  await expect.poll(() => sandbox.calls.length).toBeGreaterThan(0)
+  // Connections are taken in their order, so those of the crowd have been by then.
+  await fetch(`${address}/health`)
+
+  program.child.kill('SIGTERM')
+  const answers = await Promise.all(running)
+  const [code] = await once(program.child, 'close')
+
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 201]))
+  expect(sandbox.zone('example.com').hosts).toHaveLength(31)
+  expect(code).toBe(0)
+  expect(program.output()).toContain('"msg":"stopped"')
 })
 
 test('a second signal exits at once', async () => {

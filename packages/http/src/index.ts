@@ -26,6 +26,7 @@ export { createMetrics } from './metrics.ts'
 export { Pagination, pageQuery, paginate } from './page.ts'
 export { type Fault, HttpError, Problem, validationFailed } from './problem.ts'
 export { serve } from './serve.ts'
+export { failStart } from './start-failure.ts'
 export { faultsOf } from './validation.ts'
 
 export type App = FastifyInstance<

@@ -1,6 +1,7 @@
 import type { Change, Outcome, Refusal } from './changes.ts'
 import { type Database, databaseFile, openReader } from './database.ts'
 import {
+  catalogLocked,
   fileNotFound,
   insufficientStorage,
   pathConflict,
@@ -177,7 +178,7 @@ export class Catalog {
           resolve(outcome)
         }
       } catch (error) {
-        for (const { reject } of round) reject(nameFullDisk(error))
+        for (const { reject } of round) reject(nameFailure(error))
       }
     }
     this.#isCommitting = false
@@ -207,7 +208,8 @@ const refusals: Record<Exclude<Refusal, 'quota_exceeded'>, (path: string) => Err
   version_exists: versionExists,
 }
 
-const nameFullDisk = (error: unknown) =>
-  error instanceof Error && 'code' in error && /^SQLITE_(?:FULL|IOERR_SHM)/.test(String(error.code))
-    ? insufficientStorage(error)
-    : error
+function nameFailure(error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (/^SQLITE_(?:FULL|IOERR_SHM)/.test(code)) return insufficientStorage(error)
+  return code.startsWith('SQLITE_BUSY') ? catalogLocked(error) : error
+}

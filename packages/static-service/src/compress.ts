@@ -1,10 +1,11 @@
+import { hash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip, zstdCompress } from 'node:zlib'
 import type { Logger } from '@house/http'
 import { LRUCache } from 'lru-cache'
 import type { FileRow } from './file-row.ts'
 import { isCompressible } from './kind.ts'
-import { encodedForms, type Store } from './store.ts'
+import { encodedForms, type OpenBlob, type Store } from './store.ts'
 
 /** What the compressor must know of a file. */
 export type Compressible = Pick<FileRow, 'digest' | 'size' | 'contentType'>
@@ -41,6 +42,16 @@ export class Compressor {
     if (this.#waiting.size >= longestQueue) return
     this.#waiting.set(file.digest, file)
     this.#running ??= this.#work()
+  }
+
+  /** Removes a form that does not unfold to its file; a new one is made when it is next asked for. Never throws. */
+  async discard(digest: string, form: (typeof encodedForms)[number]) {
+    this.#log.error({ digest, form }, 'compressed form damaged')
+    try {
+      await this.#store.dropForm(digest, form)
+    } catch (error) {
+      this.#log.error({ err: error, digest, form }, 'compressed form not removed')
+    }
   }
 
   /** `listener` is told the digest of each file that has got a new form. */
@@ -81,7 +92,7 @@ export class Compressor {
       if (this.#isClosed) return
       const key = `${digest}.${form}`
       if (this.#vain.has(key) || (await this.#store.hasForm(digest, form))) continue
-      bytes ??= await blob.read(0, blob.size)
+      bytes ??= await readRight(blob, digest)
       const made = await makers[form](bytes)
       if (made.length < bytes.length) {
         await this.#store.putForm(digest, form, made)
@@ -91,6 +102,12 @@ export class Compressor {
       }
     }
   }
+}
+
+async function readRight(blob: OpenBlob, digest: string): Promise<Buffer> {
+  const bytes = await blob.read(0, blob.size)
+  if (hash('sha256', bytes) === digest) return bytes
+  throw new Error('the stored content is not what was stored')
 }
 
 const longestQueue = 10_000

@@ -57,6 +57,14 @@ export const tooManyFiles = (max: number) =>
 export const notMultipart = () =>
   new HttpError(415, 'unsupported_media_type', 'Files are sent as multipart/form-data')
 
+export const catalogLocked = (cause: unknown) =>
+  new HttpError(
+    503,
+    'unavailable',
+    'Another process has locked the database of this service: nothing was changed; try again',
+    { cause, headers: { 'retry-after': '5' } },
+  )
+
 export const insufficientStorage = (cause?: unknown) =>
   new HttpError(
     507,

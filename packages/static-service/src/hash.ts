@@ -1,9 +1,17 @@
-import { createHash } from 'node:crypto'
+import { createHash, hash as hashOnce } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { createBrotliDecompress, createGunzip, createZstdDecompress } from 'node:zlib'
-import type { encodedForms } from './store.ts'
+import { promisify } from 'node:util'
+import {
+  brotliDecompress,
+  createBrotliDecompress,
+  createGunzip,
+  createZstdDecompress,
+  gunzip,
+  zstdDecompress,
+} from 'node:zlib'
+import type { encodedForms, Form } from './store.ts'
 
 /** The digest and size of a file as it lies on the disk; nothing when it is not there. */
 export async function hashFile(
@@ -43,6 +51,30 @@ export async function hashForm(
   return hash.digest('hex')
 }
 
+/** As `hashForm`, of bytes in memory, off the main thread but for the hash; of identity, the digest of the bytes. */
+export async function hashBytes(
+  bytes: Buffer,
+  form: Form,
+  size: number,
+): Promise<string | undefined> {
+  if (form === 'identity') return hashOnce('sha256', bytes)
+  try {
+    // Not more than the content has: what was altered could unfold without end.
+    return hashOnce(
+      'sha256',
+      await unfoldBytes[form](bytes, { maxOutputLength: Math.max(size, 1) }),
+    )
+  } catch {
+    return undefined
+  }
+}
+
 const chunkLength = 1_048_576
 
 const unfold = { br: createBrotliDecompress, zstd: createZstdDecompress, gzip: createGunzip }
+
+const unfoldBytes = {
+  br: promisify(brotliDecompress),
+  zstd: promisify(zstdDecompress),
+  gzip: promisify(gunzip),
+}

@@ -1,6 +1,6 @@
 import './memory.ts' // Before whatever else takes memory.
 import { BadUsersFile, StartRefused } from '@house/auth'
-import { BadEnvironment, createLogger, serve } from '@house/http'
+import { BadEnvironment, createLogger, failStart, serve } from '@house/http'
 import { readConfig } from './config.ts'
 import { makeService } from './service.ts'
 
@@ -9,10 +9,5 @@ try {
   const log = createLogger({ name: 'static-service', level: config.logLevel })
   await serve(await makeService(config, log), config.address)
 } catch (error) {
-  const isForPeople = [BadEnvironment, StartRefused, BadUsersFile].some(
-    (kind) => error instanceof kind,
-  )
-  if (!isForPeople || !(error instanceof Error)) throw error
-  process.stderr.write(`${error.message}\n`)
-  process.exitCode = 1
+  failStart(error, [BadEnvironment, StartRefused, BadUsersFile])
 }

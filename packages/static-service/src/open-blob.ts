@@ -8,10 +8,15 @@ export async function openFile(file: string, onClose: () => void): Promise<OpenB
     if (error.code !== 'ENOENT') throw error
   })
   if (!handle) return undefined
-  const { size } = await handle.stat()
+  const { size, ino, ctimeMs } = await handle.stat().catch(async (error) => {
+    await handle.close()
+    throw error
+  })
   let isOpen = true
   return {
     size,
+    changed: ctimeMs,
+    stamp: `${ino}.${size}.${ctimeMs}`,
     read: (start, length) => readWhole(handle, start, Math.max(0, Math.min(length, size - start))),
     stream: (start, end) => new BlobStream(handle, start, Math.min(end, size)),
     async [Symbol.asyncDispose]() {

@@ -3,6 +3,7 @@ import type { Catalog } from './catalog.ts'
 import { type Compressor, leastBytes } from './compress.ts'
 import type { FileRow } from './file-row.ts'
 import { HotCache } from './hot-cache.ts'
+import { Proofs } from './proofs.ts'
 import { encodedForms, type Form, type OpenBlob, type Store } from './store.ts'
 
 /** A file as it is served: its row, and what follows from it once and for all its answers. */
@@ -27,13 +28,14 @@ interface Parts {
 
 /**
  * What can be served, from memory where it is small and often wanted. Never stale: rows are forgotten when the catalog
- * tells of a change, which is before the change is answered; bytes are kept by digest, and so are never wrong.
+ * tells of a change, which is before the change is answered; bytes are kept by digest, once they were found to have it.
  */
 export class Shelf {
   readonly #parts: Parts
   readonly #files: HotCache<Served>
   readonly #forms: HotCache<readonly Form[]>
   readonly #bodies: HotCache<Buffer>
+  readonly #proofs = new Proofs()
 
   constructor(parts: Parts) {
     const share = Math.floor(parts.memoryBytes / 8)
@@ -69,16 +71,19 @@ export class Shelf {
   }
 
   /**
-   * The bytes of a form, or undefined when they are not there.
-   * @throws when there are not as many as the row says.
+   * The bytes of a form, or undefined when they are not there, which is also what becomes of a form that is damaged.
+   * @throws when the content itself is not what was stored, as far as `Proofs` can tell.
    */
   content({ row }: Served, form: Form): Content | undefined | Promise<Content | undefined> {
     const small = form === 'identity' ? smallFile : smallSource
-    if (row.size > small) return this.#open(row, form)
+    if (row.size > small) return this.#openProven(row, form)
     return this.#bodies.get(`${row.digest}.${form}`, async () => {
       await using blob = await this.#open(row, form)
+      if (!blob) return undefined
       // A copy: a small buffer is a piece of a larger one, which would stay with it.
-      return blob && copyOf(await blob.read(0, blob.size))
+      const bytes = copyOf(await blob.read(0, blob.size))
+      if (await this.#proofs.areRight(bytes, row, form)) return bytes
+      return await this.#reject(row, form)
     })
   }
 
@@ -97,6 +102,24 @@ export class Shelf {
   forget({ row }: Served) {
     this.#files.forget(row.path)
     this.#forms.forget(row.digest)
+  }
+
+  async #openProven(row: FileRow, form: Form): Promise<OpenBlob | undefined> {
+    const blob = await this.#open(row, form)
+    if (!blob) return undefined
+    try {
+      if (await this.#proofs.isRight(blob, row, form)) return blob
+    } catch (error) {
+      await blob[Symbol.asyncDispose]()
+      throw error
+    }
+    await blob[Symbol.asyncDispose]()
+    return this.#reject(row, form)
+  }
+
+  async #reject(row: FileRow, form: Form): Promise<undefined> {
+    if (form === 'identity') throw isAltered(row)
+    await this.#parts.compressor.discard(row.digest, form)
   }
 
   async #open(row: FileRow, form: Form): Promise<OpenBlob | undefined> {
@@ -126,3 +149,6 @@ const smallSource = 1024 * 1024
 
 const lengthDiffers = (row: FileRow, found: number) =>
   new Error(`the blob ${row.digest} of ${row.path} has ${found} bytes instead of ${row.size}`)
+
+const isAltered = (row: FileRow) =>
+  new Error(`the blob ${row.digest} of ${row.path} is not what was stored`)

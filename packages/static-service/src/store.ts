@@ -17,6 +17,10 @@ export type Form = 'identity' | (typeof encodedForms)[number]
 /** A content that is being read; it stays until this is disposed of, whatever is deleted meanwhile. */
 export interface OpenBlob extends AsyncDisposable {
   readonly size: number
+  /** When the file was last written, renamed or touched, in milliseconds since 1970. Nobody can set it. */
+  readonly changed: number
+  /** Another one as soon as anything about the file is. */
+  readonly stamp: string
   /** Exactly these bytes, or those up to the end. */
   read(start: number, length: number): Promise<Buffer>
   /** The bytes from `start` to before `end`; to be destroyed or read to its end before the blob is disposed of. */
@@ -102,6 +106,11 @@ export class Store {
     } finally {
       letGo()
     }
+  }
+
+  /** Removes a compressed form that is of no use. */
+  async dropForm(digest: string, form: Exclude<Form, 'identity'>): Promise<void> {
+    await rm(this.#fileOf(digest, form), { force: true })
   }
 
   has(digest: string): Promise<boolean> {

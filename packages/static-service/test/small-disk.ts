@@ -9,6 +9,8 @@ export interface SmallDisk extends Disposable {
   fill: () => void
   /** Removes that file. */
   relieve: () => void
+  /** Makes it read-only, as a disk becomes that has failed. No file may be open to be written. */
+  forbidWrites: () => void
 }
 
 /** A disk of a few megabytes, or nothing, with a plain message, where this process may not mount one. */
@@ -30,6 +32,9 @@ export function mountSmallDisk(megabytes: number): SmallDisk | undefined {
       for (const size of [1_048_576, 4096, 1]) fillBy(ballast, Buffer.alloc(size))
     },
     relieve: () => rmSync(ballast),
+    forbidWrites: () => {
+      execFileSync('mount', ['-o', 'remount,ro', folder], { stdio: 'pipe' })
+    },
     [Symbol.dispose]: () => {
       execFileSync('umount', ['--lazy', folder])
       rmSync(folder, { recursive: true })

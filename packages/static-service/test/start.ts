@@ -235,15 +235,18 @@ export function ask(port: number, { method, path, headers, body }: Asked): Promi
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
   const asked = request({ port, host: '127.0.0.1', method, path, headers, agent: false })
   asked.on('error', reject)
-  asked.on('response', async (response) => {
-    const bytes = await buffer(response)
-    const isJson = /json/.test(response.headers['content-type'] ?? '') && bytes.length > 0
-    resolve({
-      status: response.statusCode ?? 0,
-      headers: response.headers,
-      bytes,
-      body: Body.parse(isJson ? JSON.parse(bytes.toString()) : {}),
-    })
+  asked.on('response', (response) => {
+    const answer = async () => {
+      const bytes = await buffer(response)
+      const isJson = /json/.test(response.headers['content-type'] ?? '') && bytes.length > 0
+      return {
+        status: response.statusCode ?? 0,
+        headers: response.headers,
+        bytes,
+        body: Body.parse(isJson ? JSON.parse(bytes.toString()) : {}),
+      }
+    }
+    answer().then(resolve, reject)
   })
   asked.end(body)
   return promise
