@@ -1,11 +1,12 @@
 import { ensureFirstAdmin, resolveSecret, Users } from '@house/auth'
-import { type App, Counter, createMetrics, type Logger } from '@house/http'
+import { type App, createMetrics, type Logger } from '@house/http'
 import { buildApp } from './app.ts'
 import { Breaker } from './breaker.ts'
 import { Budget } from './budget.ts'
 import type { Config } from './config.ts'
 import { openDatabase } from './database.ts'
 import { Journal } from './journal.ts'
+import { timeCalls } from './metrics.ts'
 import { Registrar } from './registrar.ts'
 import { Zones } from './zones.ts'
 
@@ -23,19 +24,13 @@ export async function makeService(config: Config, log: Logger): Promise<App> {
   )
   const database = openDatabase(dataDir)
   const metrics = createMetrics()
-  const calls = new Counter({
-    name: 'registrar_calls_total',
-    help: 'Calls to the registrar, by command and outcome',
-    labelNames: ['command', 'outcome'],
-    registers: [metrics],
-  })
   const registrar = new Registrar({
     account: config.account,
     timeout: config.timeout,
     budget: new Budget({ limits: config.limits, database }),
     breaker: new Breaker(),
     log,
-    calls,
+    calls: timeCalls(metrics),
   })
   const journal = new Journal(database)
   const { cacheTtl, verify } = config

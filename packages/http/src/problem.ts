@@ -4,6 +4,13 @@ import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 
+declare module 'fastify' {
+  interface FastifyReply {
+    /** The code of the problem that this reply is, for who counts them. */
+    problemCode?: string
+  }
+}
+
 export const Problem = z
   .object({
     type: z.literal('about:blank'),
@@ -65,6 +72,7 @@ export function answerError(
       'request refused',
     )
   }
+  reply.problemCode = told.code
   // As bytes: to a text the framework would add a charset, which JSON does not have (RFC 8259, 11).
   return reply
     .code(told.status)

@@ -43,6 +43,11 @@ export class Compressor {
     this.#running ??= this.#work()
   }
 
+  /** How many files wait to be compressed. */
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
   /** `listener` is told the digest of each file that has got a new form. */
   onForm(listener: (digest: string) => void) {
     this.#listener = listener

@@ -149,6 +149,11 @@ export class Store {
     return this.#pins.count
   }
 
+  /** How many files lie beside the stored ones: what is arriving. */
+  async countDrafts(): Promise<number> {
+    return (await readdir(join(this.#dataDir, 'tmp'))).length
+  }
+
   async #publish(file: string, digest: string): Promise<() => void> {
     const letGo = await this.#pins.hold(digest)
     try {
