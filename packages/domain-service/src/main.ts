@@ -1,4 +1,5 @@
 import { BadUsersFile, StartRefused } from '@house/auth'
+import { FolderRefused } from '@house/data'
 import { BadEnvironment, createLogger, serve } from '@house/http'
 import { readConfig } from './config.ts'
 import { makeService } from './service.ts'
@@ -8,7 +9,7 @@ try {
   const log = createLogger({ name: 'domain-service', level: config.logLevel })
   await serve(await makeService(config, log), config.address)
 } catch (error) {
-  const isForPeople = [BadEnvironment, StartRefused, BadUsersFile].some(
+  const isForPeople = [BadEnvironment, FolderRefused, StartRefused, BadUsersFile].some(
     (kind) => error instanceof kind,
   )
   if (!isForPeople || !(error instanceof Error)) throw error

@@ -1,0 +1,114 @@
+import { constants, existsSync, linkSync, statSync } from 'node:fs'
+import { copyFile, mkdir, open } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Kept } from './backup.ts'
+import { syncFolder } from './durable.ts'
+import { digestOf } from './manifest.ts'
+import { FolderRefused } from './refusal.ts'
+
+interface Copying {
+  from: string
+  to: string
+  signal: AbortSignal
+  onKept: (kept: Kept) => void
+}
+
+/**
+ * Brings contents from one folder into another, durably: by hard links, since a content is never written to again, and
+ * where there can be none (another disk, another owner) by copies.
+ */
+export async function bringContents(contents: Iterable<Kept>, copying: Copying): Promise<void> {
+  const { from, to, signal, onKept } = copying
+  const folders = new Set<string>()
+  const waiting = contents[Symbol.iterator]()
+  let mayLink = true
+  let count = 0
+
+  // Several at a time, for disks that are far away. All have ended when this has, also when one has failed.
+  const ends = await Promise.allSettled(Array.from({ length: 8 }, bring))
+  const failed = ends.find((end) => end.status === 'rejected')
+  if (failed) throw failed.reason
+  for (const folder of folders) await syncFolder(folder)
+
+  async function bring() {
+    try {
+      await bringEach()
+    } finally {
+      waiting.return?.() // One that fails leaves nothing to the others.
+    }
+  }
+
+  async function bringEach() {
+    for (let next = waiting.next(); !next.done; next = waiting.next()) {
+      const { file } = next.value
+      await ensure(dirname(file))
+      mayLink &&= tryLink(join(from, file), join(to, file))
+      if (!mayLink) await copyWhole(join(from, file), join(to, file))
+      onKept(next.value)
+      count += 1
+      if (count % 64 === 0) await turn() // Links are made without waiting: a signal must still be heard.
+      signal.throwIfAborted()
+    }
+  }
+
+  async function ensure(folder: string) {
+    if (folder === '.') folders.add(to)
+    if (folder === '.' || folders.has(join(to, folder))) return
+    await mkdir(join(to, folder), { recursive: true, mode: 0o700 })
+    for (let each = folder; each !== '.'; each = dirname(each)) folders.add(join(to, each))
+    folders.add(to)
+  }
+}
+
+interface Checking {
+  folder: string
+  /** Reads every byte; else sizes are compared. */
+  hash: boolean
+  signal: AbortSignal
+  onKept: (kept: Kept) => void
+}
+
+/** @throws {FolderRefused} naming what is missing or damaged. */
+export async function checkContents(contents: Iterable<Kept>, checking: Checking): Promise<void> {
+  const { folder, hash, signal, onKept } = checking
+  const faults: string[] = []
+  let count = 0
+  for (const kept of contents) {
+    const fault = await judge(join(folder, kept.file), kept, hash)
+    if (fault) faults.push(`${kept.file} ${fault}`)
+    onKept(kept)
+    count += 1
+    if (count % 64 === 0) await turn()
+    signal.throwIfAborted()
+  }
+  if (faults.length === 0) return
+  const named = [...faults.slice(0, 20), ...(faults.length > 20 ? ['…'] : [])].join('\n  ')
+  throw new FolderRefused(`${faults.length} contents are not whole:\n  ${named}`)
+}
+
+async function judge(file: string, { size, sha256 }: Kept, hash: boolean) {
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (!found) return 'is missing'
+  if (found.size !== size) return `has ${found.size} bytes instead of ${size}`
+  if (hash && (await digestOf(file)) !== sha256) return 'has been altered'
+  return undefined
+}
+
+// Whatever else is wrong, copying meets it too, and tells of it.
+function tryLink(from: string, to: string): boolean {
+  try {
+    linkSync(from, to)
+    return true
+  } catch {
+    return false
+  }
+}
+
+// A content that is missing is not told of here but where all are checked, together with all others.
+async function copyWhole(from: string, to: string) {
+  if (!existsSync(from)) return
+  await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
+  await using handle = await open(to, 'r+')
+  await handle.sync()
+}
