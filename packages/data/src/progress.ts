@@ -1,6 +1,9 @@
+import type { Writable } from 'node:stream'
 import type { Kept } from './backup.ts'
 
 const perLine = { terminal: 100, file: 5000 }
+
+type Stream = Writable & { isTTY?: boolean }
 
 interface Amount {
   count: number
@@ -12,14 +15,14 @@ interface Amount {
  * `database` and `kept` are told of what is done, and can be handed on as they are.
  */
 export class Progress {
-  readonly #stream: NodeJS.WriteStream
+  readonly #stream: Stream
   #phase = ''
   #of: Amount = { count: 0, bytes: 0 }
   #done: Amount = { count: 0, bytes: 0 }
   #begun = 0
   #told = Date.now()
 
-  constructor(stream: NodeJS.WriteStream) {
+  constructor(stream: Stream) {
     this.#stream = stream
   }
 
