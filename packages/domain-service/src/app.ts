@@ -39,7 +39,11 @@ export function buildApp(parts: Parts): Promise<App> {
       log: parts.log,
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
-      metrics: { registry: parts.metrics, token: config.metricsToken },
+      metrics: {
+        registry: parts.metrics,
+        token: config.metricsToken,
+        alarming: ['write_not_confirmed', 'registrar_auth'],
+      },
       bodyLimit: 4 * 1024 * 1024, // 150 records of 2500 characters, however JSON writes them.
       health: () => ({
         checks: { database: checkDatabase(parts.database), registrar: checkRegistrar(registrar) },

@@ -41,7 +41,8 @@ export interface AppOptions {
   log: Logger
   trustProxy: TrustProxy
   corsOrigins: string[]
-  metrics: { registry: Registry; token: string | undefined }
+  /** `alarming` are the codes of problems that somebody is to be told of when the first one happens. */
+  metrics: { registry: Registry; token: string | undefined; alarming?: string[] }
   health: () => HealthReport
   /** Bytes of a body that is not streamed; 1 MiB unless said otherwise. */
   bodyLimit?: number
@@ -106,7 +107,8 @@ export async function createApp(
     })
   }
   await serveOpenapi(app, options.about)
-  if (options.metrics.token) serveMetrics(app, options.metrics.registry, options.metrics.token)
+  const { token } = options.metrics
+  if (token) serveMetrics(app, { ...options.metrics, token })
   serveHealth(app, options.about.version, options.health)
   await routes(app)
   refuseOtherMethods()

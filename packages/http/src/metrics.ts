@@ -78,11 +78,18 @@ async function readAll(read: Read, label = ''): Promise<[Record<string, string>,
   }
 }
 
+interface Metrics {
+  registry: Registry
+  token: string
+  /** Codes of problems that are told from the start, at 0: Prometheus sees only what changes, not what appears. */
+  alarming?: string[]
+}
+
 /**
  * GET /metrics (Prometheus text) for who has the token, a histogram of all requests and a count of all problems.
  * Without a token: nothing.
  */
-export function serveMetrics(app: FastifyInstance, registry: Registry, token: string) {
+export function serveMetrics(app: FastifyInstance, { registry, token, alarming = [] }: Metrics) {
   const duration = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time to answer, by method, route and status',
@@ -96,6 +103,7 @@ export function serveMetrics(app: FastifyInstance, registry: Registry, token: st
     labelNames: ['code'],
     registers: [registry],
   })
+  for (const code of ['internal_error', ...alarming]) problems.inc({ code }, 0)
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unmatched'
     duration.observe(

@@ -39,7 +39,11 @@ export function buildApp(parts: Parts): Promise<App> {
       log: parts.log,
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
-      metrics: { registry: parts.metrics, token: config.metricsToken },
+      metrics: {
+        registry: parts.metrics,
+        token: config.metricsToken,
+        alarming: ['insufficient_storage'],
+      },
       health: () => report(parts),
       // An upload may take its time; one that stands still is ended where it is read.
       requestTimeout: 0,
