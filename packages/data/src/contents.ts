@@ -20,44 +20,21 @@ interface Copying {
  */
 export async function bringContents(contents: Iterable<Kept>, copying: Copying): Promise<void> {
   const { from, to, signal, onKept } = copying
-  const folders = new Set<string>()
-  const waiting = contents[Symbol.iterator]()
+  const folders = new Set([to])
   let mayLink = true
-  let count = 0
 
-  // Several at a time, for disks that are far away. All have ended when this has, also when one has failed.
-  const ends = await Promise.allSettled(Array.from({ length: 8 }, bring))
-  const failed = ends.find((end) => end.status === 'rejected')
-  if (failed) throw failed.reason
-  for (const folder of folders) await syncFolder(folder)
-
-  async function bring() {
-    try {
-      await bringEach()
-    } finally {
-      waiting.return?.() // One that fails leaves nothing to the others.
-    }
-  }
-
-  async function bringEach() {
-    for (let next = waiting.next(); !next.done; next = waiting.next()) {
-      const { file } = next.value
-      await ensure(dirname(file))
-      mayLink &&= tryLink(join(from, file), join(to, file))
-      if (!mayLink) await copyWhole(join(from, file), join(to, file))
-      onKept(next.value)
-      count += 1
-      if (count % 64 === 0) await turn() // Links are made without waiting: a signal must still be heard.
-      signal.throwIfAborted()
-    }
-  }
+  await forEach(contents, signal, async (kept) => {
+    await ensure(dirname(kept.file))
+    mayLink &&= tryLink(join(from, kept.file), join(to, kept.file))
+    if (!mayLink) await copyWhole(join(from, kept.file), join(to, kept.file))
+    onKept(kept)
+  })
+  await forEach(folders, signal, syncFolder)
 
   async function ensure(folder: string) {
-    if (folder === '.') folders.add(to)
-    if (folder === '.' || folders.has(join(to, folder))) return
+    if (folders.has(join(to, folder))) return
     await mkdir(join(to, folder), { recursive: true, mode: 0o700 })
     for (let each = folder; each !== '.'; each = dirname(each)) folders.add(join(to, each))
-    folders.add(to)
   }
 }
 
@@ -73,18 +50,39 @@ interface Checking {
 export async function checkContents(contents: Iterable<Kept>, checking: Checking): Promise<void> {
   const { folder, hash, signal, onKept } = checking
   const faults: string[] = []
-  let count = 0
-  for (const kept of contents) {
+  await forEach(contents, signal, async (kept) => {
     const fault = await judge(join(folder, kept.file), kept, hash)
     if (fault) faults.push(`${kept.file} ${fault}`)
     onKept(kept)
-    count += 1
-    if (count % 64 === 0) await turn()
-    signal.throwIfAborted()
-  }
+  })
   if (faults.length === 0) return
   const named = [...faults.slice(0, 20), ...(faults.length > 20 ? ['…'] : [])].join('\n  ')
   throw new FolderRefused(`${faults.length} contents are not whole:\n  ${named}`)
+}
+
+// Several at a time, since disks are waited for. All have ended when this has, also when one has failed.
+async function forEach<Item>(
+  items: Iterable<Item>,
+  signal: AbortSignal,
+  work: (item: Item) => Promise<void>,
+) {
+  const waiting = items[Symbol.iterator]()
+  let count = 0
+  const workOn = async () => {
+    try {
+      for (let next = waiting.next(); !next.done; next = waiting.next()) {
+        await work(next.value)
+        count += 1
+        if (count % 64 === 0) await turn() // What needs no waiting holds nothing up: a signal must still be heard.
+        signal.throwIfAborted()
+      }
+    } finally {
+      waiting.return?.() // One that fails leaves nothing to the others.
+    }
+  }
+  const ends = await Promise.allSettled(Array.from({ length: 8 }, workOn))
+  const failed = ends.find((end) => end.status === 'rejected')
+  if (failed) throw failed.reason
 }
 
 async function judge(file: string, { size, sha256 }: Kept, hash: boolean) {
