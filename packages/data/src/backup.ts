@@ -110,6 +110,9 @@ function refuse({ layout, dataDir }: Work, folder: string, partial: string) {
   if (first === '' || layout.folders.includes(first)) {
     throw new FolderRefused(`${folder} is the service's own: choose another folder.`)
   }
+  if (folder.endsWith('.partial')) {
+    throw new FolderRefused('A name that ends in .partial is of what is not finished.')
+  }
   if (existsSync(folder)) throw new FolderRefused(`There is something in ${folder} already.`)
   if (existsSync(partial)) {
     throw new FolderRefused(`An earlier backup was broken off: remove ${partial} first.`)

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { backUp, checkAll, type Layout, type Work } from './backup.ts'
+import { backUp, type Contents, checkAll, type Layout, type Work } from './backup.ts'
 import { digestOf, readManifest } from './manifest.ts'
 import { Progress } from './progress.ts'
 import { explain, FolderRefused } from './refusal.ts'
@@ -50,12 +50,10 @@ export async function runDataCommand(
 
 const commands = {
   async backup(work: Work) {
-    const { count, bytes } = await backUp(work)
-    return `Backed up into ${work.folder}: the database and ${count} contents of ${bytes} bytes${also(work)}.`
+    return `Backed up into ${work.folder}: ${await tell(work, await backUp(work))}.`
   },
   async restore(work: Work) {
-    const { count, bytes } = await restore(work)
-    return `Restored into ${work.dataDir}: the database and ${count} contents of ${bytes} bytes${also(work)}.`
+    return `Restored into ${work.dataDir}: ${await tell(work, await restore(work))}.`
   },
   async check(work: Work) {
     const folder = resolve(work.folder)
@@ -67,6 +65,12 @@ const commands = {
     await checkAll(work, folder)
     return `The backup of ${made_at} is whole${also(work)}.`
   },
+}
+
+async function tell(work: Work, { count, bytes }: Contents): Promise<string> {
+  const { files } = await readManifest(resolve(work.folder), work.layout.service)
+  const names = files.map(({ name }) => name).join(', ')
+  return `${names}, and ${count} contents of ${bytes} bytes${also(work)}`
 }
 
 const also = ({ verify }: Work) => (verify ? ', every byte compared with its digest' : '')

@@ -17,6 +17,7 @@ const reasons: Record<string, string> = {
   SQLITE_14: 'The database cannot be opened: run this as the user that the service runs as',
   SQLITE_11: 'The database is damaged',
   SQLITE_26: 'The database is damaged',
+  SQLITE_8: 'That is not allowed: run this as the user that the service runs as',
   EACCES: 'That is not allowed: run this as the user that the service runs as',
   EPERM: 'That is not allowed: run this as the user that the service runs as',
   EROFS: 'The disk can only be read',

@@ -184,3 +184,23 @@ test('a backup may lie in the data folder, but not where the service tidies up',
   }
   expect(fs.existsSync(join(dataDir, 'backups/monday/backup.json'))).toBe(true)
 })
+
+test('what root restores belongs to whose the data folder is', async () => {
+  const { dataDir, backup, other } = makeStore()
+  await backUp(work(dataDir, backup))
+  fs.mkdirSync(other)
+  const uid = process.getuid?.() === 0 ? 1000 : fs.statSync(other).uid
+  fs.chownSync(other, uid, fs.statSync(other).gid)
+
+  await restore(work(other, backup))
+
+  const names = fs.readdirSync(other, { recursive: true, encoding: 'utf8' })
+  expect(names.length).toBeGreaterThan(6)
+  expect(names.filter((name) => fs.statSync(join(other, name)).uid !== uid)).toEqual([])
+})
+
+test('no backup is named like one that is not finished', async () => {
+  const { dataDir, backup } = makeStore()
+
+  await expect(backUp(work(dataDir, `${backup}.partial`))).rejects.toThrow('ends in .partial')
+})

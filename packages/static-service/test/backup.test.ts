@@ -203,7 +203,9 @@ test('a backup that is killed looks like none, and holds up nobody', async () =>
     `An earlier backup was broken off: remove ${target}.partial first.\n`,
   ])
   const next = await runCli(service.dataDir, 'backup', join(outside, 'tuesday'))
-  expect(next.out).toMatch(/^Backed up into .*: the database and 40 contents of \d+ bytes\.\n$/)
+  expect(next.out).toMatch(
+    /^Backed up into .*: static-service\.sqlite, users\.json, and 40 contents of \d+ bytes\.\n$/,
+  )
   expect(next.status).toBe(0)
 }, 60_000)
 
