@@ -163,3 +163,13 @@ test('the event loop, the process and the disk are told of', async () => {
   expect(figures.data_disk_free_bytes).toBeGreaterThan(0)
   expect(figures.data_disk_size_bytes).toBeGreaterThanOrEqual(figures.data_disk_free_bytes ?? 0)
 })
+
+test('what somebody is to be told of is there from the start, so that its first time is a change', async () => {
+  await using service = await start()
+
+  expect(await scrape(service)).toMatchObject({
+    'http_problems_total{code="internal_error"}': 0,
+    'http_problems_total{code="write_not_confirmed"}': 0,
+    'http_problems_total{code="registrar_auth"}': 0,
+  })
+})

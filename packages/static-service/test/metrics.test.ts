@@ -98,6 +98,14 @@ test('every figure that waits for something is there, and 0 while nothing waits'
   })
 })
 
+test('a full disk is told of from the start, so that its first time is a change', async () => {
+  await using service = await start()
+
+  expect(await scrape(service)).toMatchObject({
+    'http_problems_total{code="insufficient_storage"}': 0,
+  })
+})
+
 test('a figure that cannot be read hides no other', async () => {
   await using service = await start()
   rmSync(`${service.dataDir}/tmp`, { recursive: true })
