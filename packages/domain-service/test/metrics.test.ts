@@ -3,6 +3,7 @@ import { password, type Service, start } from './start.ts'
 
 const getHosts = 'namecheap.domains.dns.getHosts'
 const setHosts = 'namecheap.domains.dns.setHosts'
+const patient = { timeout: 10_000 }
 const zone = '/api/domains/example.com/dns/hosts'
 
 /** What the service tells now: each figure by its name and labels as they are written. */
@@ -62,11 +63,11 @@ test('the budget is told by what it allows and what is left of it', async () => 
 
 test('a call that waits for the budget is told of', async () => {
   await using service = await start({ env: { REGISTRAR_RATE: '100/minute' } })
-  service.sandbox.fault({ kind: 'error', number: 500000, command: getHosts })
+  service.sandbox.fault({ kind: 'error', number: 500000, command: getHosts, times: 2 })
 
   const read = service.call('GET', zone)
 
-  await expect.poll(async () => (await scrape(service)).registrar_calls_waiting).toBe(1)
+  await expect.poll(async () => (await scrape(service)).registrar_calls_waiting, patient).toBe(1)
   await read
   expect(await scrape(service)).toMatchObject({ registrar_calls_waiting: 0 })
 })
@@ -127,13 +128,13 @@ test('an older answer that was given while the registrar failed is counted', asy
 test('writes that wait for their round are told of', async () => {
   await using service = await start()
   await service.call('GET', zone)
-  service.sandbox.fault({ kind: 'slow', ms: 700, command: getHosts })
+  service.sandbox.fault({ kind: 'hang', command: getHosts, times: 2 })
 
   const write = service.call('POST', `${zone}/A`, {
     body: { name: 'new', address: '192.0.2.9' },
   })
 
-  await expect.poll(async () => (await scrape(service)).zone_writes_waiting).toBe(1)
+  await expect.poll(async () => (await scrape(service)).zone_writes_waiting, patient).toBe(1)
   await write
   expect(await scrape(service)).toMatchObject({ zone_writes_waiting: 0 })
 })
@@ -143,7 +144,9 @@ test('logins are told of: who waits, who was wrong, who has to wait', async () =
 
   const attempts = Promise.all(Array.from({ length: 12 }, () => logIn(service, 'not it')))
 
-  await expect.poll(async () => (await scrape(service)).auth_hashes_waiting).toBeGreaterThan(0)
+  await expect
+    .poll(async () => (await scrape(service)).auth_hashes_waiting, patient)
+    .toBeGreaterThan(0)
   await attempts
   await logIn(service, password)
   const figures = await scrape(service)

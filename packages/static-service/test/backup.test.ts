@@ -1,14 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, watch } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, watch } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { check } from '../src/check.ts'
-import { Store } from '../src/store.ts'
 import { type Program, run } from './program.ts'
 import { mountSmallDisk } from './small-disk.ts'
 import { start } from './start.ts'
@@ -97,7 +95,13 @@ test('backups under load hold all that was acknowledged before, every file whole
   const token = await program.logIn()
   const writers = Array.from({ length: 6 }, (_, at) => new Writer(program, token, `writer-${at}`))
   const working = Promise.all(writers.map((writer) => writer.work()))
-  await expect.poll(() => Math.min(...writers.map((each) => each.acknowledged))).toBeGreaterThan(2)
+  onTestFinished(async () => {
+    for (const writer of writers) writer.stop()
+    await working
+  })
+  await expect
+    .poll(() => Math.min(...writers.map((each) => each.acknowledged)), { timeout: 30_000 })
+    .toBeGreaterThan(2)
 
   for (const name of ['first', 'second', 'third']) {
     const before = writers.map(({ path, acknowledged }) => ({ path, acknowledged }))
@@ -122,59 +126,6 @@ test('backups under load hold all that was acknowledged before, every file whole
     .poll(() => check({ dataDir, repair: false, onProgress: () => undefined }), { timeout: 20_000 })
     .toMatchObject({ damages: [], orphans: [] })
 }, 180_000)
-
-test('what is deleted during a backup stays on the disk until that has ended', async () => {
-  await using service = await start()
-  await service.put('a', 'wanted by the backup')
-  const [blob = ''] = service.filesOnDisk()
-  const lock = new DatabaseSync(join(service.dataDir, 'backup.lock'))
-  lock.exec('begin exclusive')
-
-  const { status } = await service.call('DELETE', '/api/files/a')
-  await service.put('b')
-  await service.call('DELETE', '/api/files/b')
-
-  expect([status, existsSync(blob)]).toEqual([204, true])
-  expect((await service.call('GET', '/static/a')).status).toBe(404)
-  lock.close()
-  await expect.poll(() => service.filesOnDisk(), { timeout: 10_000 }).toEqual([])
-}, 30_000)
-
-test('a content that is stored again while its removal waits is kept', async () => {
-  await using service = await start()
-  await service.put('a', 'the same')
-  const lock = new DatabaseSync(join(service.dataDir, 'backup.lock'))
-  lock.exec('begin exclusive')
-  await service.call('DELETE', '/api/files/a')
-  await service.put('b', 'the same')
-  lock.close()
-  await service.put('c', 'passing')
-  await service.call('DELETE', '/api/files/c')
-
-  await expect.poll(() => service.filesOnDisk().length, { timeout: 10_000 }).toBe(1)
-  expect((await service.call('GET', '/static/b')).bytes.toString()).toBe('the same')
-}, 30_000)
-
-test('whether a backup is made is asked after whether anything refers to a content', async () => {
-  const asked: string[] = []
-  const store = await Store.open(makeFolder(), {
-    isReferenced: async () => {
-      await Promise.resolve()
-      asked.push('referenced?')
-      return false
-    },
-    isBackedUp: () => {
-      asked.push('backed up?')
-      return false
-    },
-    onError: (error) => expect(error).toBeUndefined(),
-  })
-
-  store.collect(['0'.repeat(64)])
-  await store.settle()
-
-  expect(asked).toEqual(['referenced?', 'backed up?'])
-})
 
 test('a backup that is killed looks like none, and holds up nobody', async () => {
   await using service = await start()
