@@ -10,6 +10,11 @@ export class HashQueue {
     return this.#waiting.length >= this.#longest
   }
 
+  /** How many jobs wait for their turn. */
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
   /** Runs the job when its turn comes. */
   async run<T>(job: () => Promise<T>): Promise<T> {
     await this.#takeTurn()

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
 import { nameFailures } from './errors.ts'
 import { guardRoutes } from './gate.ts'
+import { HashQueue } from './hash-queue.ts'
 import { serveLogin } from './login.ts'
 import { LoginLimit } from './login-limit.ts'
 import { verifyPassword } from './password.ts'
@@ -13,6 +14,7 @@ import type { Users } from './users.ts'
 export { type Access, allowsDomain, type Caller, Role } from './access.ts'
 export { callerOf } from './caller.ts'
 export { ensureFirstAdmin } from './first-admin.ts'
+export { HashQueue } from './hash-queue.ts'
 export { type Refuse, StartRefused } from './refusal.ts'
 export { exampleSecret, resolveSecret } from './secret.ts'
 export { authSettings } from './settings.ts'
@@ -28,6 +30,8 @@ export interface AuthOptions {
   tokenTtl: number
   users: Users
   refuse: Refuse
+  /** Where password hashes wait for their turn; handed in by who watches it. */
+  hashes?: HashQueue
   /** Wrong logins for each name and for each address; 10 in 15 minutes unless said otherwise. */
   loginLimit?: { attempts: number; windowMs: number }
   /** Says whether a password is that of a PHC string; handed in by tests that count hashes. */
@@ -44,6 +48,7 @@ export const auth = fastifyPlugin(
   async (app: FastifyInstance, options: AuthOptions) => {
     const { secret, audience, tokenTtl, users, refuse } = options
     const { loginLimit = usualLimit, verify = verifyPassword, now } = options
+    const { hashes = new HashQueue() } = options
     await app.register(jwt, jwtOptions(secret, audience))
     const find = (username: string) => users.find(username)
     const tokens = new Tokens(app.jwt, { secret, ttl: tokenTtl, now: now ?? Date.now, find })
@@ -51,7 +56,7 @@ export const auth = fastifyPlugin(
     const limit = new LoginLimit({ ...loginLimit, now: now ?? (() => performance.now()) })
     const failures = nameFailures(refuse, audience)
     guardRoutes(app, tokens, failures)
-    serveLogin(app, { users, tokens, limit, tokenTtl, failures, verify })
+    serveLogin(app, { users, tokens, limit, tokenTtl, failures, hashes, verify })
   },
   { name: '@house/auth', fastify: '5.x' },
 )

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { Role } from './access.ts'
 import { callerOf } from './caller.ts'
 import type { Failures } from './errors.ts'
-import { HashQueue } from './hash-queue.ts'
+import type { HashQueue } from './hash-queue.ts'
 import type { Attempt, LoginLimit } from './login-limit.ts'
 import { longestPassword } from './password.ts'
 import type { Tokens } from './tokens.ts'
@@ -50,14 +50,14 @@ export interface LoginParts {
   limit: LoginLimit
   tokenTtl: number
   failures: Failures
+  hashes: HashQueue
   /** Says whether a password is that of a PHC string. */
   verify: (phc: string, password: string) => Promise<boolean>
 }
 
 /** POST /api/auth/login and GET /api/auth/me. */
 export function serveLogin(app: FastifyInstance, parts: LoginParts) {
-  const { users, tokens, limit, failures, verify } = parts
-  const queue = new HashQueue()
+  const { users, tokens, limit, failures, hashes, verify } = parts
 
   const refuseTooMany = (attempt: Attempt) => {
     const seconds = limit.secondsToWait(attempt)
@@ -78,8 +78,8 @@ export function serveLogin(app: FastifyInstance, parts: LoginParts) {
 
       // Asked twice: who is over the limit takes no place in the queue, and who waited there may be over it by now.
       refuseTooMany(attempt)
-      if (queue.isFull) throw failures.tooBusy()
-      const isRight = await queue.run(async () => {
+      if (hashes.isFull) throw failures.tooBusy()
+      const isRight = await hashes.run(async () => {
         refuseTooMany(attempt)
         return limit.count(attempt, () => verify(user?.password ?? users.decoy, password))
       })

@@ -1,5 +1,5 @@
-import { auth, type Users } from '@house/auth'
-import { type App, createApp, Gauge, HttpError, type Logger, type Registry } from '@house/http'
+import { auth, HashQueue, type Users } from '@house/auth'
+import { type App, createApp, HttpError, type Logger, type Registry } from '@house/http'
 import type { Database } from 'better-sqlite3'
 import packageJson from '../package.json' with { type: 'json' }
 import { serveAccount } from './account.ts'
@@ -8,6 +8,7 @@ import { serveDomains } from './domains.ts'
 import { serveHistory } from './history.ts'
 import { serveHosts } from './hosts.ts'
 import type { Journal } from './journal.ts'
+import { observeCaches, observeParts } from './metrics.ts'
 import type { Registrar } from './registrar.ts'
 import type { Zones } from './zones.ts'
 
@@ -26,7 +27,8 @@ export interface Parts {
 /** The domain service's app, all its routes in place, not yet listening. */
 export function buildApp(parts: Parts): Promise<App> {
   const { config, registrar, journal, zones, users, secret } = parts
-  observe(parts)
+  const hashes = new HashQueue()
+  observeParts({ ...parts, hashes })
   return createApp(
     {
       about: {
@@ -37,7 +39,11 @@ export function buildApp(parts: Parts): Promise<App> {
       log: parts.log,
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
-      metrics: { registry: parts.metrics, token: config.metricsToken },
+      metrics: {
+        registry: parts.metrics,
+        token: config.metricsToken,
+        alarming: ['write_not_confirmed', 'registrar_auth'],
+      },
       bodyLimit: 4 * 1024 * 1024, // 150 records of 2500 characters, however JSON writes them.
       health: () => ({
         checks: { database: checkDatabase(parts.database), registrar: checkRegistrar(registrar) },
@@ -50,8 +56,10 @@ export function buildApp(parts: Parts): Promise<App> {
         tokenTtl: config.auth.tokenTtl,
         users,
         refuse,
+        hashes,
       })
-      serveDomains(app, registrar, config.cacheTtl)
+      const caches = serveDomains(app, registrar, config.cacheTtl)
+      observeCaches(parts.metrics, { ...caches, zones })
       serveHosts(app, zones)
       serveHistory(app, journal, zones)
       serveAccount(app, registrar)
@@ -83,34 +91,4 @@ function checkRegistrar(registrar: Registrar) {
     ? { last_failure: lastFailure.code, failed_at: lastFailure.at.toISOString() }
     : {}
   return { status: 'degraded' as const, breaker, ...failure }
-}
-
-function observe({ metrics, registrar, zones }: Parts) {
-  const registers = [metrics]
-  new Gauge({
-    name: 'registrar_calls_left',
-    help: 'Calls that the registrar still allows, by window',
-    labelNames: ['window'],
-    registers,
-    collect() {
-      for (const { window, left } of registrar.state().budget) this.set({ window }, left)
-    },
-  })
-  new Gauge({
-    name: 'zone_writes_waiting',
-    help: 'Writes that wait for their round',
-    registers,
-    collect() {
-      this.set(zones.waiting)
-    },
-  })
-  new Gauge({
-    name: 'zone_cache_reads_total',
-    help: 'Reads of zones by what the cache had',
-    labelNames: ['result'],
-    registers,
-    collect() {
-      for (const [result, count] of Object.entries(zones.cacheCounts)) this.set({ result }, count)
-    },
-  })
 }

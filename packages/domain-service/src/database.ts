@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 
@@ -23,10 +22,11 @@ const migrations = [
    create index calls_at on calls (at);`,
 ]
 
-/** The service's own database in its data folder: made and brought up to date where needed, durable at each commit. */
+export const databaseName = 'domain-service.sqlite'
+
+/** The service's own database in its data folder, which must be there: made and brought up to date where needed, durable at each commit. */
 export function openDatabase(dataDir: string): Database.Database {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-  const db = new Database(join(dataDir, 'domain-service.sqlite'))
+  const db = new Database(join(dataDir, databaseName))
   db.pragma('journal_mode = WAL')
   // WAL would fall back to NORMAL at each reopening, and then a power cut takes the last commits with it.
   db.pragma('synchronous = FULL')

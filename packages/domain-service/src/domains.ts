@@ -80,7 +80,7 @@ const ListDomains = z.strictObject({
 const smallestPage = 10
 const largestPage = 100
 
-/** The routes of /api/domains, but for its records. */
+/** The routes of /api/domains, but for its records. Returns the caches that they read through, for who counts. */
 export function serveDomains(app: App, registrar: Registrar, cacheTtl: number) {
   const tags = ['domains']
   const pages = new Cache<{ domains: DomainEntry[]; total: number }>({ ttl: cacheTtl })
@@ -178,6 +178,7 @@ export function serveDomains(app: App, registrar: Registrar, cacheTtl: number) {
       return { domain: domain.name, ...cached.value }
     },
   )
+  return { pages, accounts, infos, nameservers }
 }
 
 async function readAll(

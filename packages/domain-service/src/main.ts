@@ -1,4 +1,5 @@
 import { BadUsersFile, StartRefused } from '@house/auth'
+import { FolderRefused } from '@house/data'
 import { BadEnvironment, createLogger, failStart, serve } from '@house/http'
 import { readConfig } from './config.ts'
 import { makeService } from './service.ts'
@@ -8,5 +9,5 @@ try {
   const log = createLogger({ name: 'domain-service', level: config.logLevel })
   await serve(await makeService(config, log), config.address)
 } catch (error) {
-  failStart(error, [BadEnvironment, StartRefused, BadUsersFile])
+  failStart(error, [BadEnvironment, FolderRefused, StartRefused, BadUsersFile])
 }

@@ -1,4 +1,4 @@
-import { type Counter, HttpError, type Logger } from '@house/http'
+import { type Histogram, HttpError, type Logger } from '@house/http'
 import {
   type DomainInfo,
   demandSuccess,
@@ -30,7 +30,8 @@ interface Options {
   budget: Budget
   breaker: Breaker
   log: Logger
-  calls?: Counter<'command' | 'outcome'>
+  /** Told the seconds of each call. */
+  calls?: Histogram<'command' | 'outcome'>
 }
 
 interface Call<Value> {
@@ -128,6 +129,7 @@ export class Registrar {
     return {
       breaker: breaker.state,
       budget: budget.left(),
+      waiting: budget.waiting,
       lastSuccess: this.#lastSuccess,
       lastFailure: this.#lastFailure,
     }
@@ -165,18 +167,20 @@ export class Registrar {
       breaker.skipped()
       throw error
     }
+    const { command } = call
+    const tell = calls?.startTimer({ command })
     try {
-      const { response, result } = await this.#wire.call(call.command, call.params, call.expected)
+      const { response, result } = await this.#wire.call(command, call.params, call.expected)
       const value = call.read(response, result)
       breaker.succeeded()
       this.#lastSuccess = new Date()
       this.#lastFailure = undefined
-      calls?.inc({ command: call.command, outcome: 'ok' })
+      tell?.({ outcome: 'ok' })
       return value
     } catch (error) {
       if (!(error instanceof CallFailed)) throw error
-      calls?.inc({ command: call.command, outcome: error.error.code })
-      this.#note(error, call.command)
+      tell?.({ outcome: error.error.code })
+      this.#note(error, command)
       throw error
     }
   }

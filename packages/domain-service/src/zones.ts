@@ -81,7 +81,8 @@ export class Zones {
     return [...this.#queues.values()].reduce((sum, queue) => sum + queue.length, 0)
   }
 
-  get cacheCounts() {
+  /** What the cache of zones had. */
+  get counts() {
     return this.#cache.counts
   }
 

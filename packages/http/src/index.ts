@@ -18,11 +18,11 @@ import { serveOpenapi } from './openapi.ts'
 import { answerError, answerSocketError, HttpError, malformedBody } from './problem.ts'
 import { validateRequests } from './validation.ts'
 
-export { Counter, Gauge, Histogram, Registry } from 'prom-client'
+export { Histogram, Registry } from 'prom-client'
 export { BadEnvironment, readEnv, serverSettings } from './env.ts'
 export type { Check, HealthReport } from './health.ts'
 export { createLogger, type Logger } from './log.ts'
-export { createMetrics } from './metrics.ts'
+export { createMetrics, observe, observeCount, observeDisk } from './metrics.ts'
 export { Pagination, pageQuery, paginate } from './page.ts'
 export { type Fault, HttpError, Problem, validationFailed } from './problem.ts'
 export { serve } from './serve.ts'
@@ -42,7 +42,8 @@ export interface AppOptions {
   log: Logger
   trustProxy: TrustProxy
   corsOrigins: string[]
-  metrics: { registry: Registry; token: string | undefined }
+  /** `alarming` are the codes of problems that somebody is to be told of when the first one happens. */
+  metrics: { registry: Registry; token: string | undefined; alarming?: string[] }
   health: () => HealthReport
   /** Bytes of a body that is not streamed; 1 MiB unless said otherwise. */
   bodyLimit?: number
@@ -107,7 +108,8 @@ export async function createApp(
     })
   }
   await serveOpenapi(app, options.about)
-  if (options.metrics.token) serveMetrics(app, options.metrics.registry, options.metrics.token)
+  const { token } = options.metrics
+  if (token) serveMetrics(app, { ...options.metrics, token })
   serveHealth(app, options.about.version, options.health)
   await routes(app)
   refuseOtherMethods()

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { statfs } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
-import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { z } from 'zod'
 import { HttpError } from './problem.ts'
 
@@ -11,8 +12,84 @@ export function createMetrics(): Registry {
   return registry
 }
 
-/** GET /metrics (Prometheus text) for who has the token, and a histogram of all requests. Without a token: nothing. */
-export function serveMetrics(app: FastifyInstance, registry: Registry, token: string) {
+/** A family of figures: its name as Prometheus has them, and the label of its members where it has several. */
+interface Family {
+  name: string
+  help: string
+  label?: string
+}
+
+type Read = () => number | Record<string, number> | Promise<number>
+
+/** A figure that is read when it is asked for; `NaN` while it cannot be, so that one failure hides no other figure. */
+export function observe(registry: Registry, { name, help, label }: Family, read: Read) {
+  new Gauge({
+    name,
+    help,
+    labelNames: label ? [label] : [],
+    registers: [registry],
+    async collect() {
+      for (const [labels, value] of await readAll(read, label)) this.set(labels, value)
+    },
+  })
+}
+
+/** As `observe`, for what somebody counts already and what only grows. */
+export function observeCount(registry: Registry, { name, help, label }: Family, read: Read) {
+  new Counter({
+    name,
+    help,
+    labelNames: label ? [label] : [],
+    registers: [registry],
+    async collect() {
+      this.reset()
+      for (const [labels, value] of await readAll(read, label)) this.inc(labels, value)
+    },
+  })
+}
+
+/** How much room there is, and is left, on the disk that holds this folder. */
+export function observeDisk(registry: Registry, folder: string) {
+  observe(
+    registry,
+    { name: 'data_disk_size_bytes', help: 'Size of the disk that holds DATA_DIR' },
+    async () => {
+      const { blocks, bsize } = await statfs(folder)
+      return blocks * bsize
+    },
+  )
+  observe(
+    registry,
+    { name: 'data_disk_free_bytes', help: 'What is left of it for this service' },
+    async () => {
+      const { bavail, bsize } = await statfs(folder)
+      return bavail * bsize
+    },
+  )
+}
+
+async function readAll(read: Read, label = ''): Promise<[Record<string, string>, number][]> {
+  try {
+    const found = await read()
+    if (typeof found === 'number') return [[{}, found]]
+    return Object.entries(found).map(([key, value]) => [{ [label]: key }, value])
+  } catch {
+    return label ? [] : [[{}, Number.NaN]]
+  }
+}
+
+interface Metrics {
+  registry: Registry
+  token: string
+  /** Codes of problems that are told from the start, at 0: Prometheus sees only what changes, not what appears. */
+  alarming?: string[]
+}
+
+/**
+ * GET /metrics (Prometheus text) for who has the token, a histogram of all requests and a count of all problems.
+ * Without a token: nothing.
+ */
+export function serveMetrics(app: FastifyInstance, { registry, token, alarming = [] }: Metrics) {
   const duration = new Histogram({
     name: 'http_request_duration_seconds',
     help: 'Time to answer, by method, route and status',
@@ -20,12 +97,21 @@ export function serveMetrics(app: FastifyInstance, registry: Registry, token: st
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
     registers: [registry],
   })
-  app.addHook('onResponse', async (request, reply) => {
+  const problems = new Counter({
+    name: 'http_problems_total',
+    help: 'Problems that were answered, by their code',
+    labelNames: ['code'],
+    registers: [registry],
+  })
+  for (const code of ['internal_error', ...alarming]) problems.inc({ code }, 0)
+  app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unmatched'
     duration.observe(
       { method: request.method, route, status: reply.statusCode },
       reply.elapsedTime / 1000,
     )
+    if (reply.problemCode) problems.inc({ code: reply.problemCode })
+    done()
   })
 
   const wanted = digest(`Bearer ${token}`)

@@ -4,6 +4,13 @@ import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 
+declare module 'fastify' {
+  interface FastifyReply {
+    /** The code of the problem that this reply is, for who counts them. */
+    problemCode?: string
+  }
+}
+
 export const Problem = z
   .object({
     type: z.literal('about:blank'),
@@ -68,6 +75,7 @@ export function answerError(
   // The framework would close at once, with the body on its way: who still sends it, as every proxy does, would meet a
   // reset instead of this answer. Left open, what comes is read and dropped.
   if (told.code === 'body_too_large') reply.removeHeader('connection')
+  reply.problemCode = told.code
   // As bytes: to a text the framework would add a charset, which JSON does not have (RFC 8259, 11).
   return reply
     .code(told.status)

@@ -1,11 +1,12 @@
-import { auth, type Users } from '@house/auth'
-import { type App, createApp, Gauge, HttpError, type Logger, type Registry } from '@house/http'
+import { auth, HashQueue, type Users } from '@house/auth'
+import { type App, createApp, HttpError, type Logger, type Registry } from '@house/http'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Catalog } from './catalog.ts'
 import type { Compressor } from './compress.ts'
 import type { Config } from './config.ts'
 import { invalidPath } from './errors.ts'
 import { serveFiles } from './files.ts'
+import { observeMemory, observeParts } from './metrics.ts'
 import { serveStatic } from './serve.ts'
 import type { Store } from './store.ts'
 import { serveUploads } from './upload.ts'
@@ -25,7 +26,8 @@ export interface Parts {
 /** The static service's app, all its routes in place, not yet listening. */
 export function buildApp(parts: Parts): Promise<App> {
   const { config, catalog, store, compressor, users, secret } = parts
-  observe(parts)
+  const hashes = new HashQueue()
+  observeParts({ ...parts, hashes })
   return createApp(
     {
       about: {
@@ -37,7 +39,11 @@ export function buildApp(parts: Parts): Promise<App> {
       log: parts.log,
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
-      metrics: { registry: parts.metrics, token: config.metricsToken },
+      metrics: {
+        registry: parts.metrics,
+        token: config.metricsToken,
+        alarming: ['insufficient_storage'],
+      },
       health: () => report(parts),
       // An upload may take its time; one that stands still is ended where it is read.
       requestTimeout: 0,
@@ -50,6 +56,7 @@ export function buildApp(parts: Parts): Promise<App> {
         tokenTtl: config.auth.tokenTtl,
         users,
         refuse,
+        hashes,
       })
       await serveUploads(app, {
         ...config,
@@ -59,7 +66,8 @@ export function buildApp(parts: Parts): Promise<App> {
       })
       serveFiles(app, { catalog, publicBaseUrl: config.publicBaseUrl })
       serveVersions(app, catalog)
-      serveStatic(app, { store, catalog, compressor, rules: config.static })
+      const shelf = serveStatic(app, { store, catalog, compressor, rules: config.static })
+      observeMemory(parts.metrics, shelf.memory)
     },
   )
 }
@@ -84,25 +92,5 @@ function report({ catalog, store }: Parts) {
       checks: { database: { status: 'unavailable' as const }, disk },
       fields: { current_version: null },
     }
-  }
-}
-
-function observe({ metrics, catalog, store }: Parts) {
-  const registers = [metrics]
-  const gauges = {
-    files: ['Files that are stored', () => catalog.check().totals.totalFiles],
-    file_bytes: ['Bytes of all files', () => catalog.check().totals.totalSize],
-    stored_bytes: ['Bytes of the distinct contents', () => catalog.check().totals.storedSize],
-    contents_in_use: ['Contents that are being read or added', () => store.busy],
-  } as const
-  for (const [name, [help, read]] of Object.entries(gauges)) {
-    new Gauge({
-      name: `static_${name}`,
-      help,
-      registers,
-      collect() {
-        this.set(read())
-      },
-    })
   }
 }

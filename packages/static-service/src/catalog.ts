@@ -139,6 +139,11 @@ export class Catalog {
     return { totals: this.#queries.totals(), newest: this.#queries.newestVersion() }
   }
 
+  /** How many changes wait for their commit, and how many questions for the reading thread. */
+  get waiting(): { changes: number; questions: number } {
+    return { changes: this.#waiting.length, questions: this.#reader.waiting }
+  }
+
   /** Called after each committed change with the paths that it changed, before the change is answered. */
   onChange(listener: (paths: string[]) => void): void {
     this.#changeListeners.push(listener)

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { lockFolder } from '@house/data'
 import { prefixes, readShard, type Shard } from './blobs.ts'
 import { findMiscounts } from './counts.ts'
 import { type Database, databaseFile, openReader } from './database.ts'
 import { hashFile, hashForm } from './hash.ts'
-import { lockFolder } from './lock.ts'
 import { encodedForms, placeOf } from './store.ts'
 
 export interface Damage {
@@ -33,7 +33,7 @@ export interface CheckOptions {
 /**
  * Reads every stored byte and compares it with its digest, every row with its content, and every count with what it
  * counts. Changes nothing unless asked to repair; a damaged content is never removed.
- * @throws {NoStore} when there is none, {StartRefused} when one that a service uses is to be repaired.
+ * @throws {NoStore} when there is none, {FolderRefused} when one that a service uses is to be repaired.
  */
 export async function check({ dataDir, repair, onProgress }: CheckOptions): Promise<Report> {
   const file = databaseFile(dataDir)

@@ -54,6 +54,11 @@ export class Compressor {
     }
   }
 
+  /** How many files wait to be compressed. */
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
   /** `listener` is told the digest of each file that has got a new form. */
   onForm(listener: (digest: string) => void) {
     this.#listener = listener

@@ -3,8 +3,10 @@ import { migrations } from './migrations.ts'
 
 export type Database = Sqlite.Database
 
+export const databaseName = 'static-service.sqlite'
+
 /** The catalog's file in a data folder. */
-export const databaseFile = (dataDir: string) => `${dataDir}/static-service.sqlite`
+export const databaseFile = (dataDir: string) => `${dataDir}/${databaseName}`
 
 /** The database to change, made and brought up to date where needed. One connection at a time may do that. */
 export function openDatabase(file: string): Database {

@@ -7,6 +7,8 @@ import { LRUCache } from 'lru-cache'
 export class HotCache<Value extends object> {
   readonly #kept: LRUCache<string, Value>
   readonly #loading = new Map<string, Promise<Value | undefined>>()
+  /** Look-ups that memory answered, and those that it could not. */
+  readonly counts = { hit: 0, miss: 0 }
 
   /** `bytes` bounds the memory, by what `sizeOf` says of each value. */
   constructor(bytes: number, sizeOf: (value: Value) => number) {
@@ -21,7 +23,18 @@ export class HotCache<Value extends object> {
     key: string,
     load: () => Promise<Value | undefined>,
   ): Value | Promise<Value | undefined> | undefined {
-    return this.#kept.get(key) ?? this.#loading.get(key) ?? this.#load(key, load)
+    const kept = this.#kept.get(key)
+    if (kept) {
+      this.counts.hit += 1
+      return kept
+    }
+    this.counts.miss += 1
+    return this.#loading.get(key) ?? this.#load(key, load)
+  }
+
+  /** The memory that it takes, by its own reckoning. */
+  get bytes(): number {
+    return this.#kept.calculatedSize
   }
 
   forget(key: string) {

@@ -1,5 +1,6 @@
 import './memory.ts' // Before whatever else takes memory.
 import { BadUsersFile, StartRefused } from '@house/auth'
+import { FolderRefused } from '@house/data'
 import { BadEnvironment, createLogger, failStart, serve } from '@house/http'
 import { readConfig } from './config.ts'
 import { makeService } from './service.ts'
@@ -9,5 +10,5 @@ try {
   const log = createLogger({ name: 'static-service', level: config.logLevel })
   await serve(await makeService(config, log), config.address)
 } catch (error) {
-  failStart(error, [BadEnvironment, StartRefused, BadUsersFile])
+  failStart(error, [BadEnvironment, FolderRefused, StartRefused, BadUsersFile])
 }

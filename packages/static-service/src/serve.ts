@@ -45,8 +45,9 @@ interface Parts {
 /**
  * GET and HEAD /static/{path}, for everybody: conditions, ranges and content codings by RFC 9110. Every answer is of
  * the file as it was at some moment after the request came, whole, with the validators of those very bytes.
+ * Returns the shelf that it serves from, for who counts.
  */
-export function serveStatic(app: App, { rules, ...parts }: Parts) {
+export function serveStatic(app: App, { rules, ...parts }: Parts): Shelf {
   const describe = (row: FileRow) => describeFile(row, rules)
   const shelf = new Shelf({ ...parts, memoryBytes: rules.memoryCacheBytes, describe })
 
@@ -78,6 +79,7 @@ export function serveStatic(app: App, { rules, ...parts }: Parts) {
       throw new Error(`the blob of ${target.path} is missing`)
     },
   })
+  return shelf
 
   async function answerMissing(request: Request, reply: FastifyReply, target: Target) {
     const { path, isDirectory } = target

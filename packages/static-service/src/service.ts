@@ -1,18 +1,17 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { ensureFirstAdmin, resolveSecret, Users } from '@house/auth'
+import { BackupWatch, lockFolder, makeFolder } from '@house/data'
 import { type App, createMetrics, type Logger } from '@house/http'
 import { buildApp } from './app.ts'
 import { Catalog } from './catalog.ts'
 import { Compressor } from './compress.ts'
 import type { Config } from './config.ts'
-import { makeFolder } from './durable.ts'
-import { lockFolder } from './lock.ts'
 import { Store } from './store.ts'
 import { sweep } from './sweep.ts'
 
 /**
  * Makes the parts, and the app that closes them in order when it is closed.
- * @throws {StartRefused} when another process has the data folder, or nobody may log in.
+ * @throws {FolderRefused} when another process has the data folder, {StartRefused} when nobody may log in.
  */
 export async function makeService(config: Config, log: Logger): Promise<App> {
   const { auth, production, dataDir } = config
@@ -29,8 +28,10 @@ export async function makeService(config: Config, log: Logger): Promise<App> {
       log.error({ err: error }, 'users file not read: the last good one stays in force'),
     )
     const catalog = await Catalog.open(dataDir, { quotaBytes: config.quotaBytes })
+    const backups = new BackupWatch(dataDir)
     const store = await Store.open(dataDir, {
       isReferenced: (digest) => catalog.isReferenced(digest),
+      isBackedUp: () => backups.isRunning,
       onError: (error) => log.error({ err: error }, 'content not removed'),
     })
     catalog.onFree((digests) => store.collect(digests))
@@ -42,6 +43,7 @@ export async function makeService(config: Config, log: Logger): Promise<App> {
       await compressor.close()
       await sweeping
       await store.settle()
+      backups[Symbol.dispose]()
       await catalog.close()
       unlock()
     })

@@ -49,6 +49,11 @@ export class Shelf {
     parts.compressor.onForm((digest) => this.#forms.forget(digest))
   }
 
+  /** What it keeps in memory, for who counts: rows, lists of forms, and contents. */
+  get memory() {
+    return { rows: this.#files, forms: this.#forms, contents: this.#bodies }
+  }
+
   /** The file that is at this path now. */
   find(path: string) {
     return this.#files.get(path, async () => {

@@ -3,9 +3,10 @@ import { accessSync, constants, statfsSync } from 'node:fs'
 import { open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
+import { makeFolder, syncFolder } from '@house/data'
 import { blobMode, Draft, nameFullDisk, writeWhole } from './draft.ts'
-import { Folders, makeFolder, syncFolder } from './durable.ts'
 import { insufficientStorage } from './errors.ts'
+import { Folders } from './folders.ts'
 import { openFile } from './open-blob.ts'
 import { Pins } from './pins.ts'
 
@@ -30,6 +31,8 @@ export interface OpenBlob extends AsyncDisposable {
 export interface StoreOptions {
   /** Whether anything refers to this digest: what nothing refers to is collected. */
   isReferenced: (digest: string) => Promise<boolean>
+  /** Whether a backup is being made: meanwhile nothing is removed. */
+  isBackedUp?: () => boolean
   /** Told when bytes could not be removed; they are found again at the next start. */
   onError: (error: unknown) => void
 }
@@ -41,6 +44,8 @@ export class Store {
   readonly #options: StoreOptions
   readonly #reserve: number
   readonly #work = new Set<Promise<void>>()
+  readonly #postponed = new Set<string>()
+  #timer: NodeJS.Timeout | undefined
   readonly #pins = new Pins((digest) => this.collect([digest]))
 
   /** Makes the folders where needed and sweeps the drafts that an earlier process left. */
@@ -158,6 +163,11 @@ export class Store {
     return this.#pins.count
   }
 
+  /** How many files lie beside the stored ones: what is arriving. */
+  async countDrafts(): Promise<number> {
+    return (await readdir(join(this.#dataDir, 'tmp'))).length
+  }
+
   async #publish(file: string, digest: string): Promise<() => void> {
     const letGo = await this.#pins.hold(digest)
     try {
@@ -185,8 +195,21 @@ export class Store {
 
   async #remove(digest: string) {
     if (await this.#options.isReferenced(digest)) return
+    // Asked after the question above, never before it: see `backUp`, which relies on the order.
+    if (this.#options.isBackedUp?.()) return this.#postpone(digest)
     for (const form of encodedForms) await rm(this.#fileOf(digest, form), { force: true })
     await rm(this.#fileOf(digest, 'identity'), { force: true })
+  }
+
+  #postpone(digest: string) {
+    this.#postponed.add(digest)
+    // What is still waiting when the process ends is swept at the next start.
+    this.#timer ??= setTimeout(() => {
+      const digests = [...this.#postponed]
+      this.#postponed.clear()
+      this.#timer = undefined
+      this.collect(digests)
+    }, postponement).unref()
   }
 
   #draftFile() {
@@ -208,6 +231,8 @@ export const placeOf = (digest: string, form: Form = 'identity') =>
 
 // Kept free for the database: on a disk that is full to the last byte nothing could be deleted either.
 const largestReserve = 16_777_216
+
+const postponement = 1000
 
 function absent(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error

@@ -43,6 +43,11 @@ export class Thread<Known extends Tasks> {
     return promise
   }
 
+  /** Questions that are not answered yet. */
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
   /** Does nothing while the thread is alive. @throws what ended it. */
   check(): void {
     if (this.#failure) throw this.#failure

@@ -82,7 +82,9 @@ export async function startStatic(env: Record<string, string> = {}): Promise<Sta
       metrics: { registry: createMetrics(), token: undefined },
       health: () => ({ checks: {} }),
     },
-    async (routes) => serveStatic(routes, { store, catalog, compressor, rules: config.static }),
+    async (routes) => {
+      serveStatic(routes, { store, catalog, compressor, rules: config.static })
+    },
   )
   await app.listen({ host: '127.0.0.1', port: 0 })
   const own = app.server.address() as AddressInfo // An address with a port, since we listen on one.

@@ -1,26 +1,6 @@
-import { mkdir, open } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
-
-/** Makes what was created, renamed or removed in this folder survive a loss of power. */
-export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
-/** Makes a folder with all above it, each entered durably in the one that holds it. */
-export async function makeFolder(folder: string): Promise<void> {
-  const wanted = resolve(folder)
-  const first = await mkdir(wanted, { recursive: true, mode: 0o700 })
-  if (!first) return
-  for (let made = wanted; ; made = dirname(made)) {
-    await syncFolder(dirname(made))
-    if (made === first) return
-  }
-}
+import { mkdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { syncFolder } from '@house/data'
 
 /**
  * The folders below a root, made as they are needed. A folder is entered durably before anybody is told that it is

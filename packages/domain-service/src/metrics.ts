@@ -1,0 +1,88 @@
+import type { HashQueue } from '@house/auth'
+import { Histogram, observe, observeCount, observeDisk, type Registry } from '@house/http'
+import type { Config } from './config.ts'
+import type { Registrar } from './registrar.ts'
+import type { Zones } from './zones.ts'
+
+// What an operator wants to know of this service. Labels come from short lists of ours: never a domain or a name.
+
+/** The seconds of each call to the registrar, without the wait for the budget, by command and outcome. */
+export const timeCalls = (registry: Registry) =>
+  new Histogram({
+    name: 'registrar_call_duration_seconds',
+    help: 'Time that the registrar took, by command and outcome (ok, or the code of the failure)',
+    labelNames: ['command', 'outcome'],
+    buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30],
+    registers: [registry],
+  })
+
+interface Parts {
+  config: Config
+  metrics: Registry
+  registrar: Registrar
+  zones: Zones
+  hashes: HashQueue
+}
+
+export function observeParts({ config, metrics, registrar, zones, hashes }: Parts) {
+  const budget = () => registrar.state().budget
+  observe(
+    metrics,
+    {
+      name: 'registrar_calls_left',
+      help: 'Calls that the registrar still allows',
+      label: 'window',
+    },
+    () => Object.fromEntries(budget().map(({ window, left }) => [window, left])),
+  )
+  observe(
+    metrics,
+    { name: 'registrar_calls_limit', help: 'Calls that it allows at all', label: 'window' },
+    () => Object.fromEntries(budget().map(({ window, limit }) => [window, limit])),
+  )
+  observe(
+    metrics,
+    { name: 'registrar_calls_waiting', help: 'Calls that wait for a place in the budget' },
+    () => registrar.state().waiting,
+  )
+  observe(
+    metrics,
+    { name: 'registrar_circuit_state', help: '1 for the state that it is in', label: 'state' },
+    () => ({ closed: 0, open: 0, half_open: 0, [registrar.state().breaker]: 1 }),
+  )
+  observe(
+    metrics,
+    { name: 'zone_writes_waiting', help: 'Writes that wait for their round' },
+    () => zones.waiting,
+  )
+  observe(
+    metrics,
+    { name: 'auth_hashes_waiting', help: 'Logins that wait for their password to be hashed' },
+    () => hashes.waiting,
+  )
+  observeDisk(metrics, config.dataDir)
+}
+
+interface Counted {
+  counts: { hit: number; miss: number; stale: number }
+}
+
+/** What the read caches had, each by its name. */
+export function observeCaches(metrics: Registry, caches: Record<string, Counted>) {
+  const figures = {
+    hit: ['domain_cache_hits_total', 'Reads that were answered from the cache'],
+    miss: ['domain_cache_misses_total', 'Reads that the registrar was asked for'],
+    stale: ['domain_cache_stale_total', 'Reads answered with an older value, as it failed'],
+  } as const
+  for (const [result, [name, help]] of Object.entries(figures)) {
+    observeCount(metrics, { name, help, label: 'cache' }, () =>
+      Object.fromEntries(
+        // The keys of `figures` are those of the counts.
+        Object.entries(caches).map(([cache, { counts }]) => [
+          cache,
+          counts[result as keyof typeof counts],
+        ]),
+      ),
+    )
+  }
+}

@@ -1,0 +1,178 @@
+import { expect, test } from 'vitest'
+import { password, type Service, start } from './start.ts'
+
+const getHosts = 'namecheap.domains.dns.getHosts'
+const setHosts = 'namecheap.domains.dns.setHosts'
+const patient = { timeout: 10_000 }
+const zone = '/api/domains/example.com/dns/hosts'
+
+/** What the service tells now: each figure by its name and labels as they are written. */
+async function scrape(service: Service): Promise<Record<string, number>> {
+  const answer = await fetch(`${service.url}/metrics`, {
+    headers: { authorization: 'Bearer metrics-token-of-tests' },
+  })
+  const lines = (await answer.text()).split('\n').filter((line) => line && !line.startsWith('#'))
+  return Object.fromEntries(
+    lines.map((line) => {
+      const space = line.lastIndexOf(' ')
+      return [line.slice(0, space), Number(line.slice(space + 1))]
+    }),
+  )
+}
+
+const logIn = (service: Service, word: string) =>
+  fetch(`${service.url}/api/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username: 'viewer', password: word }),
+  })
+
+test('requests are told by route and status, problems by code, calls by command and outcome', async () => {
+  await using service = await start()
+  service.sandbox.fault({ kind: 'error', number: 2019166, command: getHosts })
+  await service.call('GET', zone)
+  await service.call('GET', zone)
+  await service.call('DELETE', `${zone}/0123456789ab`, { user: 'viewer' })
+
+  const figures = await scrape(service)
+
+  const requests = 'http_request_duration_seconds_count{method="GET"'
+  const calls = `registrar_call_duration_seconds_count{command="${getHosts}"`
+  expect(figures).toMatchObject({
+    [`${requests},route="/api/domains/:domain/dns/hosts",status="404"}`]: 1,
+    [`${requests},route="/api/domains/:domain/dns/hosts",status="200"}`]: 1,
+    'http_problems_total{code="domain_not_found"}': 1,
+    'http_problems_total{code="forbidden"}': 1,
+    [`${calls},outcome="domain_not_found"}`]: 1,
+    [`${calls},outcome="ok"}`]: 1,
+  })
+  expect(Object.keys(figures).join('\n')).not.toMatch(/example|viewer|admin/)
+})
+
+test('the budget is told by what it allows and what is left of it', async () => {
+  await using service = await start({ env: { REGISTRAR_RATE: '5/minute,700/hour' } })
+  await service.call('GET', zone)
+
+  expect(await scrape(service)).toMatchObject({
+    'registrar_calls_limit{window="minute"}': 5,
+    'registrar_calls_left{window="minute"}': 4,
+    'registrar_calls_left{window="hour"}': 699,
+    registrar_calls_waiting: 0,
+  })
+})
+
+test('a call that waits for the budget is told of', async () => {
+  await using service = await start({ env: { REGISTRAR_RATE: '100/minute' } })
+  service.sandbox.fault({ kind: 'error', number: 500000, command: getHosts, times: 2 })
+
+  const read = service.call('GET', zone)
+
+  await expect.poll(async () => (await scrape(service)).registrar_calls_waiting, patient).toBe(1)
+  await read
+  expect(await scrape(service)).toMatchObject({ registrar_calls_waiting: 0 })
+})
+
+test('an open circuit is told of', async () => {
+  await using service = await start()
+  const before = await scrape(service)
+  service.sandbox.fault({ kind: 'reset', times: 0 })
+  await service.call('GET', zone)
+  await service.call('GET', zone)
+
+  const after = await scrape(service)
+
+  const closed = 'registrar_circuit_state{state="closed"}'
+  const open = 'registrar_circuit_state{state="open"}'
+  expect([before[closed], before[open]]).toEqual([1, 0])
+  expect([after[closed], after[open]]).toEqual([0, 1])
+})
+
+test('a write that was not confirmed is counted by its code', async () => {
+  await using service = await start()
+  service.sandbox.fault({ kind: 'lost', command: setHosts })
+  service.sandbox.fault({ kind: 'reset', command: getHosts, after: 1, times: 0 })
+
+  const { body } = await service.call('PUT', zone, { body: { hosts: [] } })
+
+  expect(body.code).toBe('write_not_confirmed')
+  expect(await scrape(service)).toMatchObject({
+    'http_problems_total{code="write_not_confirmed"}': 1,
+  })
+})
+
+test('each read cache tells what it had', async () => {
+  await using service = await start({ env: { CACHE_TTL_MS: '60000' } })
+  for (const path of [zone, zone, '/api/domains', '/api/domains/example.com/info']) {
+    await service.call('GET', path)
+  }
+
+  expect(await scrape(service)).toMatchObject({
+    'domain_cache_hits_total{cache="zones"}': 1,
+    'domain_cache_misses_total{cache="zones"}': 1,
+    'domain_cache_misses_total{cache="pages"}': 1,
+    'domain_cache_misses_total{cache="infos"}': 1,
+    'domain_cache_misses_total{cache="nameservers"}': 0,
+    'domain_cache_stale_total{cache="zones"}': 0,
+  })
+})
+
+test('an older answer that was given while the registrar failed is counted', async () => {
+  await using service = await start({ env: { CACHE_TTL_MS: '0' } })
+  await service.call('GET', zone)
+  service.sandbox.fault({ kind: 'reset', command: getHosts, times: 3 })
+  await service.call('GET', zone)
+
+  expect(await scrape(service)).toMatchObject({ 'domain_cache_stale_total{cache="zones"}': 1 })
+})
+
+test('writes that wait for their round are told of', async () => {
+  await using service = await start()
+  await service.call('GET', zone)
+  service.sandbox.fault({ kind: 'hang', command: getHosts, times: 2 })
+
+  const write = service.call('POST', `${zone}/A`, {
+    body: { name: 'new', address: '192.0.2.9' },
+  })
+
+  await expect.poll(async () => (await scrape(service)).zone_writes_waiting, patient).toBe(1)
+  await write
+  expect(await scrape(service)).toMatchObject({ zone_writes_waiting: 0 })
+})
+
+test('logins are told of: who waits, who was wrong, who has to wait', async () => {
+  await using service = await start()
+
+  const attempts = Promise.all(Array.from({ length: 12 }, () => logIn(service, 'not it')))
+
+  await expect
+    .poll(async () => (await scrape(service)).auth_hashes_waiting, patient)
+    .toBeGreaterThan(0)
+  await attempts
+  await logIn(service, password)
+  const figures = await scrape(service)
+  expect(figures.auth_hashes_waiting).toBe(0)
+  const wrong = figures['http_problems_total{code="invalid_credentials"}'] ?? 0
+  const limited = figures['http_problems_total{code="too_many_requests"}'] ?? 0
+  expect([wrong, limited]).toEqual([10, 3])
+})
+
+test('the event loop, the process and the disk are told of', async () => {
+  await using service = await start()
+
+  const figures = await scrape(service)
+
+  expect(figures.nodejs_eventloop_lag_p99_seconds).toBeGreaterThan(0)
+  expect(figures.process_start_time_seconds).toBeGreaterThan(0)
+  expect(figures.data_disk_free_bytes).toBeGreaterThan(0)
+  expect(figures.data_disk_size_bytes).toBeGreaterThanOrEqual(figures.data_disk_free_bytes ?? 0)
+})
+
+test('what somebody is to be told of is there from the start, so that its first time is a change', async () => {
+  await using service = await start()
+
+  expect(await scrape(service)).toMatchObject({
+    'http_problems_total{code="internal_error"}': 0,
+    'http_problems_total{code="write_not_confirmed"}': 0,
+    'http_problems_total{code="registrar_auth"}': 0,
+  })
+})

@@ -1,0 +1,67 @@
+import type { HashQueue } from '@house/auth'
+import { observe, observeCount, observeDisk, type Registry } from '@house/http'
+import type { Catalog } from './catalog.ts'
+import type { Compressor } from './compress.ts'
+import type { Config } from './config.ts'
+import type { Shelf } from './shelf.ts'
+import type { Store } from './store.ts'
+
+// What an operator wants to know of this service, read when it is asked for. No label names a file or a person.
+
+interface Parts {
+  config: Config
+  metrics: Registry
+  catalog: Catalog
+  store: Store
+  compressor: Compressor
+  hashes: HashQueue
+}
+
+export function observeParts({ config, metrics, catalog, store, compressor, hashes }: Parts) {
+  const figures = {
+    static_files: ['Files that are stored', () => catalog.check().totals.totalFiles],
+    static_file_bytes: ['Bytes of all files', () => catalog.check().totals.totalSize],
+    static_stored_bytes: [
+      'Bytes of the distinct contents',
+      () => catalog.check().totals.storedSize,
+    ],
+    static_contents_in_use: ['Contents that are being read or added', () => store.busy],
+    static_uploads_in_flight: ['Files that are arriving', () => store.countDrafts()],
+    static_changes_waiting: ['Changes that wait for their commit', () => catalog.waiting.changes],
+    static_questions_waiting: ['Listings and the like that wait', () => catalog.waiting.questions],
+    static_compressions_waiting: ['Files that wait to be compressed', () => compressor.waiting],
+    auth_hashes_waiting: ['Logins that wait for their password to be hashed', () => hashes.waiting],
+  } as const
+  for (const [name, [help, read]] of Object.entries(figures)) observe(metrics, { name, help }, read)
+  observeDisk(metrics, config.dataDir)
+}
+
+/** What memory answers instead of the catalog and the disk, by what is kept there. */
+export function observeMemory(metrics: Registry, memory: Shelf['memory']) {
+  const { rows, forms, contents } = memory
+  const read = (figure: (kept: typeof rows | typeof forms | typeof contents) => number) => () => ({
+    rows: figure(rows),
+    forms: figure(forms),
+    contents: figure(contents),
+  })
+  const label = 'kept'
+  observeCount(
+    metrics,
+    { name: 'static_memory_hits_total', help: 'Look-ups that memory answered', label },
+    read(({ counts }) => counts.hit),
+  )
+  observeCount(
+    metrics,
+    { name: 'static_memory_misses_total', help: 'Look-ups that it could not answer', label },
+    read(({ counts }) => counts.miss),
+  )
+  observe(
+    metrics,
+    {
+      name: 'static_memory_bytes',
+      help: 'Memory that is taken, reckoned with its overhead',
+      label,
+    },
+    read(({ bytes }) => bytes),
+  )
+}
