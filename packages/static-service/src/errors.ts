@@ -57,6 +57,14 @@ export const tooManyFiles = (max: number) =>
 export const notMultipart = () =>
   new HttpError(415, 'unsupported_media_type', 'Files are sent as multipart/form-data')
 
+export const rangeNotSatisfiable = (size: number) =>
+  new HttpError(
+    416,
+    'range_not_satisfiable',
+    `The file has ${size} bytes: none of them is in the range`,
+    { headers: { 'accept-ranges': 'bytes', 'content-range': `bytes */${size}` } },
+  )
+
 export const insufficientStorage = (cause?: unknown) =>
   new HttpError(
     507,
