@@ -20,10 +20,10 @@ export interface Everything extends AsyncDisposable {
 }
 
 /** Both services and the sandbox, run as `npm start` runs them, on free ports and an empty folder. */
-export async function startEverything(): Promise<Everything> {
+export async function startEverything(options: string[] = []): Promise<Everything> {
   const dataDir = mkdtempSync(join(tmpdir(), 'everything-'))
   const portBase = await findPorts(3)
-  const child = spawn(process.execPath, ['scripts/start.ts'], {
+  const child = spawn(process.execPath, ['scripts/start.ts', ...options], {
     cwd: root,
     env: {
       ...process.env,
@@ -57,7 +57,8 @@ export async function startEverything(): Promise<Everything> {
 
 export const metricsToken = 'metrics-token-of-these-tests'
 
-async function readUntil(child: ChildProcess, end: string): Promise<string> {
+/** What a program has written, as soon as that ends it. */
+export async function readUntil(child: ChildProcess, end: string): Promise<string> {
   let text = ''
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const read = (chunk: Buffer) => {

@@ -36,18 +36,25 @@ test('npm start brings everything up, and the lines that it prints work when pas
   expect(code).toBe(0)
 }, 60_000)
 
-test('what npm start has started ends when it is killed', async () => {
-  await using everything = await startEverything()
-  const { domains, files, sandbox, child } = everything
+test.each([
+  ['npm start', []],
+  ['npm run dev', ['--watch']],
+])(
+  'what %s has started ends when that is killed',
+  async (_name, options) => {
+    await using everything = await startEverything(options)
+    const { domains, files, sandbox, child } = everything
 
-  child.kill('SIGKILL')
+    child.kill('SIGKILL')
 
-  const isUp = (url: string) =>
-    fetch(`${url}/health`, { headers: { connection: 'close' } }).then(
-      () => true,
-      () => false,
-    )
-  await expect
-    .poll(() => Promise.all([domains, files, sandbox].map(isUp)), { timeout: 15_000 })
-    .toEqual([false, false, false])
-}, 60_000)
+    const isUp = (url: string) =>
+      fetch(`${url}/health`, { headers: { connection: 'close' } }).then(
+        () => true,
+        () => false,
+      )
+    await expect
+      .poll(() => Promise.all([domains, files, sandbox].map(isUp)), { timeout: 15_000 })
+      .toEqual([false, false, false])
+  },
+  60_000,
+)
