@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -51,6 +51,16 @@ test.each(services)('each operation of the %s is told whole', async (name) => {
   })
 
   expect(untold).toEqual([])
+})
+
+test.each(services)('every failure that the %s has a name for is told', async (name) => {
+  const { text } = await describe(name)
+  const source = readFileSync(join(root, 'packages', name, 'src/errors.ts'), 'utf8')
+
+  const named = [...source.matchAll(/[45]\d\d,\s*'([a-z_]+)'/g)].map(([, code]) => code)
+
+  expect(named.length).toBeGreaterThan(10)
+  for (const code of named) expect(text).toContain(`"code":"${code}"`)
 })
 
 test('a client generated from the descriptions compiles under the strictness of the project', async () => {
