@@ -10,6 +10,7 @@ const root = join(import.meta.dirname, '..')
 const data = resolve(root, process.env.DATA_DIR ?? 'data')
 const portBase = Number(process.env.PORT_BASE ?? 3001)
 const isWatching = process.argv.includes('--watch')
+const endWithStart = new URL('end-with-start.ts', import.meta.url).href
 const children = new Set<ChildProcess>()
 let isStopping = false
 
@@ -47,10 +48,11 @@ for (const program of programs) {
 process.stdout.write(tellWhatToTry())
 
 function run({ name, port, env }: { name: string; port: number; env: Record<string, string> }) {
-  const child = spawn(process.execPath, [...(isWatching ? ['--watch'] : []), mainOf(name)], {
+  const options = [...(isWatching ? ['--watch'] : []), '--import', endWithStart]
+  const child = spawn(process.execPath, [...options, mainOf(name)], {
     cwd: root,
     env: { LOG_LEVEL: 'warn', ...process.env, ...env, PORT: String(port) },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['pipe', 'pipe', 'inherit'],
     detached: true, // Ctrl-C reaches this script only, which stops them in order.
   })
   // Lines for people, by a pipe: the services themselves write JSON.

@@ -1,32 +1,12 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import net from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, onTestFinished, test } from 'vitest'
-
-const root = join(import.meta.dirname, '..')
+import { expect, test } from 'vitest'
+import { startEverything } from './everything.ts'
 
 test('npm start brings everything up, and the lines that it prints work when pasted', async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'start-'))
-  const portBase = await findPorts(3)
-  const child = spawn(process.execPath, ['scripts/start.ts'], {
-    cwd: root,
-    env: {
-      ...process.env,
-      DATA_DIR: dataDir,
-      PORT_BASE: String(portBase),
-      NODE_ENV: 'development',
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  onTestFinished(async () => {
-    child.kill()
-    rmSync(dataDir, { recursive: true, force: true })
-  })
-  const text = await readUntil(child, 'Ctrl-C stops everything.')
+  await using everything = await startEverything()
+  const { text, child, dataDir } = everything
   const lines = text.slice(text.indexOf('# log in'), text.indexOf('Ctrl-C stops everything.'))
 
   const { stdout } = await promisify(execFile)('bash', ['-c', lines], { cwd: dataDir })
@@ -56,32 +36,25 @@ test('npm start brings everything up, and the lines that it prints work when pas
   expect(code).toBe(0)
 }, 60_000)
 
-async function readUntil(child: ChildProcess, end: string): Promise<string> {
-  let text = ''
-  const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const read = (chunk: Buffer) => {
-    text += chunk
-    if (text.includes(end)) resolve(text)
-  }
-  child.stdout?.on('data', read)
-  child.stderr?.on('data', read)
-  child.on('exit', () => reject(new Error(`it ended before it was up:\n${text}`)))
-  return promise
-}
+test.each([
+  ['npm start', []],
+  ['npm run dev', ['--watch']],
+])(
+  'what %s has started ends when that is killed',
+  async (_name, options) => {
+    await using everything = await startEverything(options)
+    const { domains, files, sandbox, child } = everything
 
-// That many free ports in a row, as the services have them.
-async function findPorts(count: number): Promise<number> {
-  for (;;) {
-    const base = 20_000 + Math.floor(Math.random() * 20_000)
-    const free = await Promise.all(Array.from({ length: count }, (_, at) => isFree(base + at)))
-    if (free.every(Boolean)) return base
-  }
-}
+    child.kill('SIGKILL')
 
-async function isFree(port: number): Promise<boolean> {
-  const server = net.createServer()
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  server.once('error', () => resolve(false))
-  server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  return promise
-}
+    const isUp = (url: string) =>
+      fetch(`${url}/health`, { headers: { connection: 'close' } }).then(
+        () => true,
+        () => false,
+      )
+    await expect
+      .poll(() => Promise.all([domains, files, sandbox].map(isUp)), { timeout: 15_000 })
+      .toEqual([false, false, false])
+  },
+  60_000,
+)

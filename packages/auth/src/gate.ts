@@ -9,11 +9,25 @@ declare module 'fastify' {
     /** Who may call this route; a route that does not say stops the boot. */
     access?: Access
   }
+  // As the package http has them, which the app around brings.
+  interface FastifySchema {
+    failures?: readonly Error[]
+    answers?: Record<number, Answer>
+  }
+}
+
+interface Answer {
+  description: string
+  headers?: Record<string, { description: string; example: string }>
+  content?: string
 }
 
 /** Lets nobody into a route whom its `access` does not admit, and no route be made that has none. */
 export function guardRoutes(app: FastifyInstance, tokens: Tokens, failures: Failures) {
-  app.addHook('onRoute', refuseOpenRoute)
+  app.addHook('onRoute', (route) => {
+    refuseOpenRoute(route)
+    tellRefusals(route, failures)
+  })
   app.addHook('onRequest', async (request) => {
     const needed = accessOf(request)
     if (needed === 'public') return
@@ -30,6 +44,18 @@ function refuseOpenRoute({ method, url, config }: RouteOptions) {
   throw new Error(
     `The route ${[method].flat().join(', ')} ${url} must set config.access to public, viewer, editor or admin`,
   )
+}
+
+// For the description of the API.
+function tellRefusals({ schema, config }: RouteOptions, failures: Failures) {
+  const needed = config?.access
+  if (!schema || !needed || needed === 'public') return
+  schema.failures = [
+    ...(schema.failures ?? []),
+    failures.tokenMissing(),
+    failures.tokenExpired(),
+    ...(needed === 'viewer' ? [] : [failures.forbidden(needed)]), // Everybody is a viewer at least.
+  ]
 }
 
 function accessOf(request: FastifyRequest): Access {

@@ -12,7 +12,9 @@ import type { Users } from './users.ts'
 declare module 'fastify' {
   // As @fastify/swagger has them, which the app around brings.
   interface FastifySchema {
+    operationId?: string
     summary?: string
+    description?: string
     tags?: readonly string[]
   }
 }
@@ -22,8 +24,10 @@ const Login = z
     username: z.string().normalize('NFC').min(1).max(64),
     password: z.string().min(1).max(longestPassword),
   })
-  .meta({ id: 'Login' })
+  .meta({ id: 'Login', examples: [{ username: 'admin', password: 'the password of admin' }] })
 type Login = z.infer<typeof Login>
+
+const account = { username: 'admin', role: 'admin' as const }
 
 const Account = z
   .object({
@@ -31,7 +35,7 @@ const Account = z
     role: Role,
     domains: z.array(z.string()).optional().meta({ description: 'only these; absent: all' }),
   })
-  .meta({ id: 'Account' })
+  .meta({ id: 'Account', examples: [account] })
 
 const LoggedIn = z
   .object({
@@ -40,9 +44,24 @@ const LoggedIn = z
     token_type: z.literal('Bearer'),
     expires_in: z.int().meta({ description: 'seconds' }),
   })
-  .meta({ id: 'LoggedIn' })
+  .meta({
+    id: 'LoggedIn',
+    examples: [
+      {
+        user: account,
+        access_token: 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl',
+        token_type: 'Bearer',
+        expires_in: 3600,
+      },
+    ],
+  })
 
-const Me = z.object({ user: Account, expires_at: z.iso.datetime() }).meta({ id: 'Me' })
+const Me = z
+  .object({
+    user: Account,
+    expires_at: z.iso.datetime().meta({ description: 'log in again before' }),
+  })
+  .meta({ id: 'Me', examples: [{ user: account, expires_at: '2027-01-15T10:30:00.000Z' }] })
 
 export interface LoginParts {
   users: Users
@@ -68,7 +87,17 @@ export function serveLogin(app: FastifyInstance, parts: LoginParts) {
     '/api/auth/login',
     {
       config: { access: 'public' },
-      schema: { summary: 'Log in', tags: ['auth'], body: Login, response: { 200: LoggedIn } },
+      schema: {
+        operationId: 'logIn',
+        summary: 'Log in',
+        description:
+          'Send the token that it answers with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
+        tags: ['auth'],
+        body: Login,
+        failures: [failures.credentialsInvalid(), failures.tooManyLogins(900), failures.tooBusy()],
+        answers: { 200: { description: 'Who you are, and a token' } },
+        response: { 200: LoggedIn },
+      },
     },
     async (request, reply) => {
       reply.header('cache-control', 'no-store')
@@ -99,7 +128,13 @@ export function serveLogin(app: FastifyInstance, parts: LoginParts) {
     '/api/auth/me',
     {
       config: { access: 'viewer' },
-      schema: { summary: 'Who am I?', tags: ['auth'], response: { 200: Me } },
+      schema: {
+        operationId: 'getMe',
+        summary: 'Who am I?',
+        tags: ['auth'],
+        answers: { 200: { description: 'Whose the token is, and until when' } },
+        response: { 200: Me },
+      },
     },
     async (request, reply) => {
       reply.header('cache-control', 'no-store')

@@ -4,7 +4,9 @@ import type { Registrar } from './registrar.ts'
 
 const RegistrarState = z
   .object({
-    breaker: z.enum(['closed', 'open', 'half_open']),
+    breaker: z
+      .enum(['closed', 'open', 'half_open'])
+      .meta({ description: 'open: no calls are made for a while, since several failed in a row' }),
     budget: z.array(
       z.object({
         window: z.enum(['minute', 'hour', 'day']),
@@ -19,7 +21,21 @@ const RegistrarState = z
     last_success_at: z.iso.datetime().nullable(),
     last_failure: z.object({ at: z.iso.datetime(), code: z.string() }).nullable(),
   })
-  .meta({ id: 'RegistrarState' })
+  .meta({
+    id: 'RegistrarState',
+    examples: [
+      {
+        breaker: 'closed',
+        budget: [
+          { window: 'minute', limit: 20, left: 17, next_free_at: '2027-01-15T09:31:00.000Z' },
+          { window: 'hour', limit: 700, left: 697, next_free_at: '2027-01-15T10:30:00.000Z' },
+          { window: 'day', limit: 8000, left: 7997, next_free_at: '2027-01-16T09:30:00.000Z' },
+        ],
+        last_success_at: '2027-01-15T09:30:02.000Z',
+        last_failure: null,
+      },
+    ],
+  })
 
 /** GET /api/registrar: what an operator wants to know of the account behind the service, without asking it. */
 export function serveAccount(app: App, registrar: Registrar) {
@@ -28,8 +44,11 @@ export function serveAccount(app: App, registrar: Registrar) {
     {
       config: { access: 'admin' },
       schema: {
+        operationId: 'getRegistrar',
         summary: 'The registrar: calls left, last failure',
+        description: 'What the last calls told; it makes none itself.',
         tags: ['operations'],
+        answers: { 200: { description: 'The state of the account behind this service' } },
         response: { 200: RegistrarState },
       },
     },

@@ -34,7 +34,8 @@ export function buildApp(parts: Parts): Promise<App> {
       about: {
         title: 'Domain service',
         version: packageJson.version,
-        description: 'Domains and their DNS records, held at a registrar, safe to share.',
+        description,
+        tags,
       },
       log: parts.log,
       trustProxy: config.trustProxy,
@@ -92,3 +93,18 @@ function checkRegistrar(registrar: Registrar) {
     : {}
   return { status: 'degraded' as const, breaker, ...failure }
 }
+const description = `Domains and their DNS records, held at a registrar, safe to share.
+
+**Try it here**: log in with \`POST /api/auth/login\`; from then on this page sends the token that was answered.
+
+- Every failure is \`application/problem+json\` (RFC 9457) with a stable \`code\`; the examples of each status are told as they are answered.
+- A write reads the zone, changes what was asked, sends all of it, reads it back and compares. \`If-Match\` writes only what you have seen, \`dry_run=true\` only tells, and the history takes anything back.
+- Every answer has an \`x-request-id\`, which the log has too; send one of your own to find your requests in it.`
+
+const tags = [
+  { name: 'auth', description: 'Log in; who am I?' },
+  { name: 'domains', description: 'The domains of the account' },
+  { name: 'records', description: 'The DNS records of a domain' },
+  { name: 'history', description: 'Who changed what; the zone before and after, and back' },
+  { name: 'operations', description: 'For machines and operators' },
+]

@@ -3,11 +3,20 @@ import { type App, Pagination, pageQuery, paginate } from '@house/http'
 import { z } from 'zod'
 import type { DomainEntry, DomainInfo, Nameservers } from './answers.ts'
 import { Cache } from './cache.ts'
+import {
+  cacheHeaders,
+  domainEntry,
+  domainFailures,
+  domainInfo,
+  nameserversOf,
+  registrarFailures,
+  takesFresh,
+} from './examples.ts'
 import type { ListQuery, Registrar } from './registrar.ts'
 import { AtDomain, domainOf, tellAge, wantsFresh } from './request.ts'
 import { isPassing } from './zones.ts'
 
-const date = z.iso.date().nullable()
+const date = z.iso.date().nullable().meta({ description: 'a day; null: not told' })
 
 const DomainEntryAnswer = z
   .object({
@@ -18,11 +27,14 @@ const DomainEntryAnswer = z
     is_expired: z.boolean(),
     is_locked: z.boolean(),
     auto_renew: z.boolean(),
-    whois_guard: z.string().nullable(),
+    whois_guard: z.string().nullable().meta({ description: 'as the registrar says' }),
     is_premium: z.boolean().nullable(),
-    uses_registrar_dns: z.boolean().nullable(),
+    uses_registrar_dns: z
+      .boolean()
+      .nullable()
+      .meta({ description: 'its records are kept here; null: not told' }),
   })
-  .meta({ id: 'DomainEntry' })
+  .meta({ id: 'DomainEntry', examples: [domainEntry] })
 
 const DomainInfoAnswer = z
   .object({
@@ -45,7 +57,7 @@ const DomainInfoAnswer = z
     }),
     rights: z.array(z.string()),
   })
-  .meta({ id: 'DomainInfo' })
+  .meta({ id: 'DomainInfo', examples: [domainInfo] })
 
 const NameserversAnswer = z
   .object({
@@ -53,7 +65,7 @@ const NameserversAnswer = z
     uses_registrar_dns: z.boolean().nullable(),
     nameservers: z.array(z.object({ name: z.string() })),
   })
-  .meta({ id: 'Nameservers' })
+  .meta({ id: 'Nameservers', examples: [nameserversOf] })
 
 const sortKeys = [
   'NAME',
@@ -66,12 +78,15 @@ const sortKeys = [
 const listTypes = ['ALL', 'EXPIRING', 'EXPIRED'] as const
 
 const ListDomains = z.strictObject({
-  list_type: oneOf(listTypes).default('ALL'),
+  list_type: oneOf(listTypes)
+    .default('ALL')
+    .meta({ description: 'EXPIRING: those that the registrar says will expire soon' }),
   search_term: z
     .string('must be given once')
     .min(1, 'must have 1 to 70 characters')
     .max(70, 'must have 1 to 70 characters')
-    .optional(),
+    .optional()
+    .meta({ description: 'a part of the name' }),
   ...pageQuery(20, 100),
   sort_by: oneOf(sortKeys).default('NAME'),
 })
@@ -93,11 +108,26 @@ export function serveDomains(app: App, registrar: Registrar, cacheTtl: number) {
     {
       config: { access: 'viewer' },
       schema: {
+        operationId: 'listDomains',
         summary: 'List the domains of the account',
+        description:
+          'A user who is limited to some domains sees those. Values of `list_type` and `sort_by` are taken in any case.',
         tags,
         querystring: ListDomains,
+        takes: takesFresh,
+        failures: registrarFailures,
+        answers: {
+          200: {
+            description: 'One page of the list; past its end, an empty one',
+            headers: cacheHeaders,
+          },
+        },
         response: {
-          200: z.object({ domains: z.array(DomainEntryAnswer), pagination: Pagination }),
+          200: z.object({ domains: z.array(DomainEntryAnswer), pagination: Pagination }).meta({
+            examples: [
+              { domains: [domainEntry], pagination: paginate({ page: 1, page_size: 20 }, 1) },
+            ],
+          }),
         },
       },
     },
@@ -144,9 +174,14 @@ export function serveDomains(app: App, registrar: Registrar, cacheTtl: number) {
     {
       config: { access: 'viewer' },
       schema: {
+        operationId: 'getDomain',
         summary: 'Describe a domain',
+        description: 'What the registrar says of it; null is what it did not say.',
         tags,
         params: AtDomain,
+        takes: takesFresh,
+        failures: domainFailures,
+        answers: { 200: { description: 'The domain', headers: cacheHeaders } },
         response: { 200: DomainInfoAnswer },
       },
     },
@@ -164,9 +199,13 @@ export function serveDomains(app: App, registrar: Registrar, cacheTtl: number) {
     {
       config: { access: 'viewer' },
       schema: {
+        operationId: 'listNameservers',
         summary: 'List the nameservers of a domain',
         tags,
         params: AtDomain,
+        takes: takesFresh,
+        failures: domainFailures,
+        answers: { 200: { description: 'Its nameservers', headers: cacheHeaders } },
         response: { 200: NameserversAnswer },
       },
     },

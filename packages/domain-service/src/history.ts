@@ -1,36 +1,46 @@
 import { type App, Pagination, pageQuery, paginate } from '@house/http'
 import { z } from 'zod'
-import { changeNotFound } from './errors.ts'
-import { Changes, describeWrite, HostRecord, WrittenAnswer } from './hosts.ts'
+import { changeNotFound, domainNotFound } from './errors.ts'
+import {
+  change,
+  domain as exampleDomain,
+  pastZones,
+  takesMatch,
+  writeFailures,
+  zoneTag,
+} from './examples.ts'
 import type { Change, Journal, Snapshot } from './journal.ts'
 import { restore } from './plan.ts'
 import { etagOf, toRecords } from './record.ts'
 import { AtDomain, domainOf, writeOf, writeQuery } from './request.ts'
+import { Changes, describeWrite, HostRecord, WrittenAnswer } from './zone-answer.ts'
 import type { Zones } from './zones.ts'
 
 const ChangeAnswer = z
   .object({
     id: z.int(),
     at: z.iso.datetime(),
-    by: z.string(),
-    request_id: z.string(),
+    by: z.string().meta({ description: 'a username' }),
+    request_id: z.string().meta({ description: 'the x-request-id of the write' }),
     changes: Changes,
     email_type_before: z.string().nullable(),
     email_type_after: z.string().nullable(),
   })
-  .meta({ id: 'Change' })
+  .meta({ id: 'Change', examples: [change] })
 
 const PastZone = z
   .object({ email_type: z.string().nullable(), hosts: z.array(HostRecord) })
-  .meta({ id: 'PastZone' })
+  .meta({ id: 'PastZone', examples: [pastZones.before] })
 
 const AtChange = AtDomain.extend({
   id: z
     .string()
     .regex(/^[1-9][0-9]{0,14}$/, 'must be the number of a change')
     .transform(Number)
-    .meta({ type: 'integer' }),
+    .meta({ type: 'integer', minimum: 1, description: 'the number of a change', examples: [1] }),
 })
+
+const absent = [domainNotFound(exampleDomain), changeNotFound(7)]
 
 /** The routes of /api/domains/{domain}/dns/history. */
 export function serveHistory(app: App, journal: Journal, zones: Zones) {
@@ -42,11 +52,19 @@ export function serveHistory(app: App, journal: Journal, zones: Zones) {
     {
       config: { access: 'viewer' },
       schema: {
+        operationId: 'listChanges',
         summary: 'List who changed what, newest first',
+        description: 'Changes that were made through this service. It asks the registrar nothing.',
         tags,
+        failures: [domainNotFound(exampleDomain)],
+        answers: { 200: { description: 'One page of the history' } },
         params: AtDomain,
         querystring: z.strictObject(pageQuery(20, 100)),
-        response: { 200: z.object({ history: z.array(ChangeAnswer), pagination: Pagination }) },
+        response: {
+          200: z.object({ history: z.array(ChangeAnswer), pagination: Pagination }).meta({
+            examples: [{ history: [change], pagination: paginate({ page: 1, page_size: 20 }, 1) }],
+          }),
+        },
       },
     },
     async (request) => {
@@ -61,10 +79,17 @@ export function serveHistory(app: App, journal: Journal, zones: Zones) {
     {
       config: { access: 'viewer' },
       schema: {
+        operationId: 'getChange',
         summary: 'Read one change with the whole zone before and after it',
         tags,
         params: AtChange,
-        response: { 200: ChangeAnswer.extend({ before: PastZone, after: PastZone }) },
+        failures: absent,
+        answers: { 200: { description: 'The change, and both zones' } },
+        response: {
+          200: ChangeAnswer.extend({ before: PastZone, after: PastZone }).meta({
+            examples: [{ ...change, ...pastZones }],
+          }),
+        },
       },
     },
     async (request) => {
@@ -88,13 +113,23 @@ export function serveHistory(app: App, journal: Journal, zones: Zones) {
     {
       config: { access: 'editor' },
       schema: {
+        operationId: 'restoreZone',
         summary: 'Put back the zone as it was before a change',
-        description: 'With `to=after`, the zone as that change left it.',
+        description:
+          'With `to=after`, the zone as that change left it. A write like any other: try it with `dry_run=true`; it goes to the history itself.',
         tags,
+        takes: takesMatch,
+        failures: [...writeFailures, ...absent],
+        answers: {
+          200: { description: 'The zone as it now is, and what changed', headers: zoneTag },
+        },
         params: AtChange,
         querystring: z.strictObject({
           ...writeQuery,
-          to: z.enum(['before', 'after'], 'must be before or after').default('before'),
+          to: z
+            .enum(['before', 'after'], 'must be before or after')
+            .default('before')
+            .meta({ description: 'which of the two zones of the change' }),
         }),
         response: { 200: WrittenAnswer },
       },

@@ -1,50 +1,31 @@
 import { type App, validationFailed } from '@house/http'
 import { z } from 'zod'
 import { emailTypes } from './email-type.ts'
-import { recordNotFound } from './errors.ts'
+import { recordExists, recordNotFound } from './errors.ts'
+import {
+  cacheHeaders,
+  domainFailures,
+  record,
+  takesFresh,
+  takesMatch,
+  takesNoneMatch,
+  writeFailures,
+  zone,
+  zoneTag,
+} from './examples.ts'
 import { addRecord, checkDraft, removeRecord, replaceWith } from './plan.ts'
-import { etagOf, recordTypes, toRecords, type Zone } from './record.ts'
+import { etagOf, recordTypes, toRecords } from './record.ts'
 import { AtDomain, domainOf, tellAge, wantsFresh, writeOf, writeQuery } from './request.ts'
-import type { Written } from './round.ts'
 import type { Draft } from './rules.ts'
+import {
+  AddedAnswer,
+  describeWrite,
+  describeZone,
+  HostRecord,
+  WrittenAnswer,
+  ZoneAnswer,
+} from './zone-answer.ts'
 import type { Zones } from './zones.ts'
-
-export const HostRecord = z
-  .object({
-    id: z.string().meta({ description: '12 hex digits, from name, type, address and mx_pref' }),
-    name: z.string().meta({ description: '@ for the domain itself', examples: ['www'] }),
-    type: z
-      .string()
-      .meta({ description: `one of ${recordTypes.join(', ')}; others can be read, not written` }),
-    address: z.string().meta({ examples: ['192.0.2.10'] }),
-    ttl: z.int().meta({ description: 'seconds' }),
-    mx_pref: z.int().optional().meta({ description: 'MX records only' }),
-  })
-  .meta({ id: 'HostRecord' })
-
-export const Changes = z
-  .object({ added: z.array(HostRecord), removed: z.array(HostRecord), kept: z.int() })
-  .meta({ id: 'Changes' })
-
-const ZoneAnswer = z
-  .object({
-    domain: z.string(),
-    uses_registrar_dns: z.boolean(),
-    email_type: z.string().nullable(),
-    hosts: z.array(HostRecord),
-  })
-  .meta({ id: 'Zone' })
-
-export const WrittenAnswer = ZoneAnswer.extend({
-  dry_run: z.literal(true).optional(),
-  changes: Changes,
-  warnings: z.array(z.string()),
-}).meta({ id: 'WrittenZone' })
-
-const AddedAnswer = HostRecord.extend({
-  dry_run: z.literal(true).optional(),
-  warnings: z.array(z.string()).optional(),
-}).meta({ id: 'AddedRecord' })
 
 // Names, addresses and bounds are judged against the live zone, since what stands there unchanged is never refused.
 const text = z.string('must be a text')
@@ -65,34 +46,43 @@ const draft = {
     .meta({ description: 'MX only; 10 unless said otherwise', minimum: 0, maximum: 65_535 }),
   id: z.string().optional().meta({ description: 'accepted, and ignored' }),
 }
-const Replace = z.strictObject({
-  hosts: z.array(
-    z.strictObject({ ...draft, type: text.meta({ examples: ['A'] }) }),
-    'must be a list of records',
-  ),
-  email_type: EmailType.optional(),
-})
-const Add = z.strictObject({ ...draft, email_type: EmailType.optional() })
+const Replace = z
+  .strictObject({
+    hosts: z.array(
+      z.strictObject({ ...draft, type: text.meta({ examples: ['A'] }) }),
+      'must be a list of records',
+    ),
+    email_type: EmailType.optional().meta({ description: 'kept as it is unless said otherwise' }),
+  })
+  .meta({
+    id: 'NewZone',
+    examples: [
+      {
+        hosts: [
+          { name: '@', type: 'A', address: '192.0.2.1' },
+          { name: 'hello', type: 'A', address: '192.0.2.10', ttl: 1800 },
+        ],
+      },
+    ],
+  })
+const Add = z
+  .strictObject({
+    ...draft,
+    email_type: EmailType.optional().meta({ description: 'kept as it is unless said otherwise' }),
+  })
+  .meta({ id: 'NewRecord', examples: [{ name: 'hello', address: '192.0.2.10' }] })
 
-const unchanged = z.undefined().meta({ description: 'the zone is still as If-None-Match says' })
+const unchanged = z.undefined()
 
-const AtRecord = AtDomain.extend({
+// One place in the path, which the router knows by one name: a type where a record is added, else an id.
+const AtType = AtDomain.extend({
   record: z
     .string()
-    .meta({ description: 'a record type in any case (POST), or the id of a record' }),
+    .meta({ description: 'its type, in any case', enum: [...recordTypes], examples: ['A'] }),
 })
-
-export const describeZone = (zone: Zone) => ({
-  domain: zone.domain,
-  uses_registrar_dns: zone.usesRegistrarDns,
-  email_type: zone.emailType ?? null,
-  hosts: toRecords(zone),
+const AtRecord = AtDomain.extend({
+  record: z.string().meta({ description: 'its id, as the zone tells it', examples: [record.id] }),
 })
-
-export function describeWrite({ zone, added, removed, kept, warnings }: Written, dryRun: boolean) {
-  const mark = dryRun ? { dry_run: true as const } : {}
-  return { ...describeZone(zone), ...mark, changes: { added, removed, kept }, warnings }
-}
 
 /** The routes of /api/domains/{domain}/dns/hosts. */
 export function serveHosts(app: App, zones: Zones) {
@@ -104,9 +94,17 @@ export function serveHosts(app: App, zones: Zones) {
     {
       config: { access: 'viewer' },
       schema: {
+        operationId: 'getZone',
         summary: 'Read the records of a domain',
+        description: 'From a cache of some seconds; every write through this service refreshes it.',
         tags,
         params: AtDomain,
+        takes: { ...takesNoneMatch, ...takesFresh },
+        failures: domainFailures,
+        answers: {
+          200: { description: 'The zone', headers: { ...zoneTag, ...cacheHeaders } },
+          304: { description: 'The zone is still as If-None-Match says', headers: zoneTag },
+        },
         response: { 200: ZoneAnswer, 304: unchanged },
       },
     },
@@ -125,11 +123,17 @@ export function serveHosts(app: App, zones: Zones) {
     {
       config: { access: 'editor' },
       schema: {
+        operationId: 'replaceZone',
         summary: 'Replace all records of a domain',
         description:
-          'Records that are not in the list are deleted. What GET returned can be sent back as it is.',
+          'Records that are not in the list are deleted: try it with `dry_run=true`. The list that GET returned can be sent back as it is. Answered when the registrar has the zone, read back and compared.',
         tags,
         params: AtDomain,
+        takes: takesMatch,
+        failures: writeFailures,
+        answers: {
+          200: { description: 'The zone as it now is, and what changed', headers: zoneTag },
+        },
         querystring: z.strictObject(writeQuery),
         body: Replace,
         response: { 200: WrittenAnswer },
@@ -149,9 +153,26 @@ export function serveHosts(app: App, zones: Zones) {
     {
       config: { access: 'editor' },
       schema: {
+        operationId: 'addRecord',
         summary: 'Add one record; the others stay',
+        description:
+          'The rules of each type: A and MXE an IPv4 address, AAAA an IPv6 address, CNAME, ALIAS, NS and MX a host name, CAA `0 issue "ca.example.net"`, TXT up to 2500 characters, URL, URL301 and FRAME an http or https URL.',
         tags,
-        params: AtRecord,
+        params: AtType,
+        takes: takesMatch,
+        failures: [...writeFailures, recordExists(record)],
+        answers: {
+          201: {
+            description: 'The record that was added',
+            headers: {
+              location: {
+                description: 'Where it can be read',
+                example: `/api/domains/${zone.domain}/dns/hosts/${record.id}`,
+              },
+              ...zoneTag,
+            },
+          },
+        },
         querystring: z.strictObject(writeQuery),
         body: Add,
         response: { 201: AddedAnswer },
@@ -181,7 +202,16 @@ export function serveHosts(app: App, zones: Zones) {
     `${path}/:record`,
     {
       config: { access: 'viewer' },
-      schema: { summary: 'Read one record', tags, params: AtRecord, response: { 200: HostRecord } },
+      schema: {
+        operationId: 'getRecord',
+        summary: 'Read one record',
+        tags,
+        params: AtRecord,
+        takes: takesFresh,
+        failures: [...domainFailures, recordNotFound(record.id)],
+        answers: { 200: { description: 'The record', headers: cacheHeaders } },
+        response: { 200: HostRecord },
+      },
     },
     async (request, reply) => {
       const cached = await zones.read(domainOf(request, request.params.domain), wantsFresh(request))
@@ -197,9 +227,15 @@ export function serveHosts(app: App, zones: Zones) {
     {
       config: { access: 'editor' },
       schema: {
+        operationId: 'removeRecord',
         summary: 'Remove one record',
         tags,
         params: AtRecord,
+        takes: takesMatch,
+        failures: [...writeFailures, recordNotFound(record.id)],
+        answers: {
+          200: { description: 'The zone as it now is, and what changed', headers: zoneTag },
+        },
         querystring: z.strictObject(writeQuery),
         response: { 200: WrittenAnswer },
       },

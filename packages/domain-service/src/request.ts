@@ -4,18 +4,30 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Domain, readDomain } from './domain.ts'
 import { domainNotFound } from './errors.ts'
+import { domain as example } from './examples.ts'
 import type { Change } from './plan.ts'
 import type { Request } from './round.ts'
 
 // What the requests of several routes say alike: which domain, how fresh, and how a write is meant.
 
-const flag = z
-  .stringbool({ error: 'must be true or false' })
-  .default(false)
-  .meta({ type: 'boolean' })
-export const writeQuery = { dry_run: flag, force: flag }
+const flag = (description: string) =>
+  z
+    .stringbool({ error: 'must be true or false' })
+    .default(false)
+    .meta({ type: 'boolean', description })
+export const writeQuery = {
+  dry_run: flag('tells what would change, and changes nothing'),
+  force: flag('goes on where records would be lost that the registrar cannot be sent, such as SRV'),
+}
 
-export const AtDomain = z.strictObject({ domain: z.string().meta({ examples: ['example.com'] }) })
+export const AtDomain = z.strictObject({
+  domain: z.string().meta({
+    description:
+      'the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record',
+    examples: [example],
+  }),
+})
+
 /** The domain that a path names, if this caller may see it. */
 export function domainOf(request: FastifyRequest, name: string): Domain {
   const domain = readDomain(name)

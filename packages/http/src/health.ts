@@ -5,12 +5,26 @@ const Check = z.looseObject({ status: z.enum(['ok', 'degraded', 'unavailable']) 
 
 export type Check = z.infer<typeof Check>
 
-const Health = z.looseObject({
-  status: z.enum(['ok', 'degraded', 'unavailable']),
-  version: z.string(),
-  uptime_seconds: z.int(),
-  checks: z.record(z.string(), Check),
-})
+const Health = z
+  .looseObject({
+    status: z
+      .enum(['ok', 'degraded', 'unavailable'])
+      .meta({ description: 'degraded: something behind the service fails' }),
+    version: z.string().meta({ description: 'of the service' }),
+    uptime_seconds: z.int(),
+    checks: z.record(z.string(), Check).meta({ description: 'of each part, by its name' }),
+  })
+  .meta({
+    id: 'Health',
+    examples: [
+      {
+        status: 'ok',
+        version: '0.1.0',
+        uptime_seconds: 86_400,
+        checks: { database: { status: 'ok' } },
+      },
+    ],
+  })
 
 /** What a service says of itself: its checks, and further fields of its own. Cheap and local. */
 export interface HealthReport {
@@ -24,8 +38,15 @@ export function serveHealth(app: FastifyInstance, version: string, report: () =>
     '/health',
     {
       schema: {
+        operationId: 'getHealth',
         summary: 'Is the service able to work?',
+        description:
+          'Cheap and local: nothing outside is asked. Each service adds fields of its own.',
         tags: ['operations'],
+        answers: {
+          200: { description: 'It can work, even where the status is `degraded`' },
+          503: { description: 'It cannot: its database or its disk fails' },
+        },
         response: { 200: Health, 503: Health },
       },
       config: { access: 'public' } as object,

@@ -14,11 +14,12 @@ import { type HealthReport, serveHealth } from './health.ts'
 import { type Logger, RequestLog } from './log.ts'
 import { trackMethods } from './methods.ts'
 import { serveMetrics } from './metrics.ts'
-import { serveOpenapi } from './openapi.ts'
+import { type About, serveOpenapi } from './openapi.ts'
 import { answerError, answerSocketError, HttpError, malformedBody } from './problem.ts'
 import { validateRequests } from './validation.ts'
 
 export { Histogram, Registry } from 'prom-client'
+export type { AnswerTold, HeaderTold } from './description.ts'
 export { BadEnvironment, readEnv, serverSettings } from './env.ts'
 export type { Check, HealthReport } from './health.ts'
 export { createLogger, type Logger } from './log.ts'
@@ -38,7 +39,7 @@ export type App = FastifyInstance<
 >
 
 export interface AppOptions {
-  about: { title: string; version: string; description: string }
+  about: About
   log: Logger
   trustProxy: TrustProxy
   corsOrigins: string[]

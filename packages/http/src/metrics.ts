@@ -119,9 +119,18 @@ export function serveMetrics(app: FastifyInstance, { registry, token, alarming =
     '/metrics',
     {
       schema: {
+        operationId: 'getMetrics',
         summary: 'Figures for Prometheus',
+        description:
+          'There while METRICS_TOKEN is set, for who sends it as bearer token; a token of a login does not count.',
         tags: ['operations'],
-        response: { 200: z.string() },
+        security: [{ metrics_token: [] }],
+        produces: ['text/plain'],
+        failures: [tokenWanted('Bearer')],
+        answers: { 200: { description: 'The figures, in the text format of Prometheus' } },
+        response: {
+          200: z.string().meta({ examples: ['# TYPE process_start_time_seconds gauge\n'] }),
+        },
       },
       config: { access: 'public' } as object, // It has a token of its own.
       serializerCompiler: () => String,
@@ -129,13 +138,16 @@ export function serveMetrics(app: FastifyInstance, { registry, token, alarming =
     async (request, reply) => {
       const sent = request.headers.authorization
       if (!timingSafeEqual(digest(sent?.replace(/^bearer /i, 'Bearer ') ?? ''), wanted)) {
-        const challenge = sent ? 'Bearer error="invalid_token"' : 'Bearer'
-        const headers = { 'www-authenticate': challenge }
-        throw new HttpError(401, 'unauthorized', 'Send METRICS_TOKEN as bearer token', { headers })
+        throw tokenWanted(sent ? 'Bearer error="invalid_token"' : 'Bearer')
       }
       return reply.type(registry.contentType).send(await registry.metrics())
     },
   )
 }
+
+const tokenWanted = (challenge: string) =>
+  new HttpError(401, 'unauthorized', 'Send METRICS_TOKEN as bearer token', {
+    headers: { 'www-authenticate': challenge },
+  })
 
 const digest = (text: string) => createHash('sha256').update(text).digest()

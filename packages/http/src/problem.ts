@@ -18,8 +18,18 @@ export const Problem = z
     status: z.int(),
     code: z.string().meta({ description: 'stable and machine-readable' }),
     detail: z.string().meta({ description: 'one sentence a person can act on' }),
-    request_id: z.string(),
-    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+    request_id: z.string().meta({ description: 'finds this request in the log' }),
+    errors: z
+      .array(
+        z.object({
+          path: z
+            .string()
+            .meta({ description: 'a JSON Pointer into the body, or /query/<name>, /path/<name>' }),
+          message: z.string(),
+        }),
+      )
+      .optional()
+      .meta({ description: 'of validation_failed: every fault, not only the first' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details' })
 
@@ -111,7 +121,8 @@ const socketErrors: Record<string, readonly [number, string, string]> = {
   ],
 }
 
-function problemOf(failure: HttpError, requestId: string): z.infer<typeof Problem> {
+/** What a caller is told of a failure. */
+export function problemOf(failure: HttpError, requestId: string): z.infer<typeof Problem> {
   return {
     type: 'about:blank',
     title: STATUS_CODES[failure.status] ?? 'Error',

@@ -27,6 +27,7 @@ async function sampleRoutes(app: App) {
     {
       config: open,
       schema: {
+        operationId: 'listThings',
         summary: 'List things',
         querystring: z.strictObject(pageQuery(20, 100)),
         response: { 200: z.object({ things: z.array(z.string()), pagination: Pagination }) },
@@ -39,6 +40,7 @@ async function sampleRoutes(app: App) {
     {
       config: open,
       schema: {
+        operationId: 'addThings',
         summary: 'Add things',
         params: z.strictObject({ id: z.string().regex(/^[a-z]+$/, 'must be letters') }),
         body: z.strictObject({ items: z.array(Item) }),
@@ -48,15 +50,15 @@ async function sampleRoutes(app: App) {
     async (request, reply) =>
       reply.code(201).send({ id: request.params.id, count: request.body.items.length }),
   )
-  app.get('/broken', { config: open, schema: {} }, async () => {
+  app.get('/broken', { config: open, schema: { operationId: 'fail' } }, async () => {
     throw new Error('a secret detail')
   })
-  app.get('/range', { config: open, schema: {} }, async () => {
+  app.get('/range', { config: open, schema: { operationId: 'readRange' } }, async () => {
     throw new HttpError(416, 'bad_range', 'Out of range', {
       headers: { 'content-range': 'bytes */9' },
     })
   })
-  app.get('/slow', { config: open, schema: {} }, async () => {
+  app.get('/slow', { config: open, schema: { operationId: 'wait' } }, async () => {
     slow.entered.resolve()
     await slow.released.promise
     return { done: true }

@@ -33,8 +33,8 @@ export function buildApp(parts: Parts): Promise<App> {
       about: {
         title: 'Static file service',
         version: packageJson.version,
-        description:
-          'Files under paths, served to everybody, and the versions of what they make up.',
+        description,
+        tags,
       },
       log: parts.log,
       trustProxy: config.trustProxy,
@@ -94,3 +94,19 @@ function report({ catalog, store }: Parts) {
     }
   }
 }
+const description = `Files under paths, served to everybody, and the versions of what they make up.
+
+**Try it here**: log in with \`POST /api/auth/login\`; from then on this page sends the token that was answered. Then upload a file, and read it at \`/static/{path}\`.
+
+- Every failure is \`application/problem+json\` (RFC 9457) with a stable \`code\`; the examples of each status are told as they are answered.
+- What is answered with 2xx is on the disk, flushed; what fails leaves nothing behind.
+- A path is UTF-8 without a leading slash, at most 1024 bytes and 32 segments. \`categories\`, \`tree\` and \`upload\` cannot be its first segment. It is either a file or a directory.
+- Every answer has an \`x-request-id\`, which the log has too; send one of your own to find your requests in it.`
+
+const tags = [
+  { name: 'auth', description: 'Log in; who am I?' },
+  { name: 'files', description: 'Store, list, search, describe and delete' },
+  { name: 'static', description: 'The files themselves, for everybody' },
+  { name: 'versions', description: 'Version records' },
+  { name: 'operations', description: 'For machines and operators' },
+]

@@ -65,6 +65,14 @@ export const catalogLocked = (cause: unknown) =>
     { cause, headers: { 'retry-after': '5' } },
   )
 
+export const rangeNotSatisfiable = (size: number) =>
+  new HttpError(
+    416,
+    'range_not_satisfiable',
+    `The file has ${size} bytes: none of them is in the range`,
+    { headers: { 'accept-ranges': 'bytes', 'content-range': `bytes */${size}` } },
+  )
+
 export const insufficientStorage = (cause?: unknown) =>
   new HttpError(
     507,

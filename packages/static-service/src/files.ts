@@ -1,64 +1,33 @@
-import { type App, Pagination, pageQuery, paginate } from '@house/http'
+import { type App, pageQuery, paginate } from '@house/http'
 import { z } from 'zod'
 import type { Catalog } from './catalog.ts'
-import { directoryNotFound, fileNotFound } from './errors.ts'
+import {
+  directoryNotFound,
+  fileNotFound,
+  invalidPath,
+  preconditionFailed,
+  reservedPath,
+} from './errors.ts'
 import { etagOf, isCurrent } from './etag.ts'
-import type { FileRow } from './file-row.ts'
+import {
+  category,
+  file as exampleFile,
+  tree as exampleTree,
+  recordTag,
+  takesMatch,
+  takesNoneMatch,
+} from './examples.ts'
+import { CategoryCount, DirectoryNode, describe, FileList, FileRecord } from './file-answer.ts'
 import { categories } from './kind.ts'
 import { sorts } from './listing.ts'
-import { checkEncoding, readDirectory, readPath, urlOf } from './path.ts'
-
-export const FileRecord = z
-  .object({
-    path: z.string().meta({ examples: ['img/logo.png'] }),
-    name: z.string(),
-    category: z.enum(categories),
-    content_type: z.string().meta({ examples: ['image/png'] }),
-    size: z.int(),
-    sha256: z.string().meta({ description: '64 hex digits' }),
-    url: z.string().meta({ description: 'where it is served, to everybody' }),
-    uploaded_by: z.string(),
-    created_at: z.iso.datetime(),
-    updated_at: z.iso.datetime(),
-  })
-  .meta({ id: 'File' })
-
-export const CategoryCount = z
-  .object({ category: z.enum(categories), file_count: z.int(), total_size: z.int() })
-  .meta({ id: 'Category' })
-
-const FileNode = z
-  .object({
-    name: z.string(),
-    path: z.string(),
-    type: z.literal('file'),
-    size: z.int(),
-    content_type: z.string(),
-  })
-  .meta({ id: 'FileNode' })
-
-const DirectoryNode = z
-  .object({
-    name: z.string(),
-    path: z.string(),
-    type: z.literal('directory'),
-    file_count: z.int().meta({ description: 'of everything below' }),
-    total_size: z.int().meta({ description: 'of everything below' }),
-    get children(): z.ZodNullable<
-      z.ZodArray<z.ZodUnion<readonly [typeof DirectoryNode, typeof FileNode]>>
-    > {
-      return z.array(z.union([DirectoryNode, FileNode])).nullable()
-    },
-    truncated: z
-      .literal(true)
-      .optional()
-      .meta({ description: 'the directory has more children than an answer holds' }),
-  })
-  .meta({ id: 'DirectoryNode' })
+import { checkEncoding, readDirectory, readPath } from './path.ts'
 
 const ListQuery = z.strictObject({
   ...pageQuery(50, 200),
-  category: z.enum(categories, `must be one of ${categories.join(', ')}`).optional(),
+  category: z
+    .enum(categories, `must be one of ${categories.join(', ')}`)
+    .optional()
+    .meta({ description: 'only files of this category' }),
   search: z
     .string('must be one text')
     .refine((text) => text !== '' && [...text].length <= 200, 'must have 1 to 200 characters')
@@ -68,7 +37,10 @@ const ListQuery = z.strictObject({
       minLength: 1,
       maxLength: 200,
     }),
-  sort: z.enum(sorts, `must be one of ${sorts.join(', ')}`).default('path'),
+  sort: z
+    .enum(sorts, `must be one of ${sorts.join(', ')}`)
+    .default('path')
+    .meta({ description: 'with - before it: descending' }),
 })
 
 const deepest = 32
@@ -86,33 +58,11 @@ const TreeQuery = z.strictObject({
     .meta({ type: 'integer', description: 'how many levels to open' }),
 })
 
-const FileList = z.object({
-  files: z.array(FileRecord),
-  pagination: Pagination.extend({
-    total_is_exact: z
-      .literal(false)
-      .optional()
-      .meta({ description: 'there are more hits than were counted' }),
-  }),
+const AtPath = z.object({
+  '*': z.string().meta({ description: 'the path of a file', examples: [exampleFile.path] }),
 })
 
-export const AtPath = z.object({ '*': z.string().meta({ examples: ['img/logo.png'] }) })
-
-const unchanged = z.undefined().meta({ description: 'the record is still as If-None-Match says' })
-
-/** A file as callers see it; its URL is absolute with a base. */
-export const describe = (row: FileRow, base?: string) => ({
-  path: row.path,
-  name: row.name,
-  category: row.category,
-  content_type: row.contentType,
-  size: row.size,
-  sha256: row.digest,
-  url: urlOf(row.path, base),
-  uploaded_by: row.uploadedBy,
-  created_at: row.createdAt,
-  updated_at: row.updatedAt,
-})
+const unusable = [invalidPath('a segment is empty'), reservedPath('tree')]
 
 /** The categories that have files, as callers see them. */
 export const listCategories = async (catalog: Catalog) =>
@@ -137,10 +87,13 @@ export function serveFiles(app: App, { catalog, publicBaseUrl }: FilesParts) {
       {
         config: { access: 'viewer' },
         schema: {
-          operationId: path.endsWith('/') ? 'getFilesSlash' : 'getFiles',
+          operationId: 'listFiles',
           summary: 'List files',
+          description:
+            'By category, by a part of the path, in the order that you say. A page past the end is an empty list.',
           tags,
           querystring: ListQuery,
+          answers: { 200: { description: 'One page of the list' } },
           response: { 200: FileList },
         },
       },
@@ -162,9 +115,15 @@ export function serveFiles(app: App, { catalog, publicBaseUrl }: FilesParts) {
     {
       config: { access: 'viewer' },
       schema: {
+        operationId: 'listCategories',
         summary: 'Count files by category, largest count first',
         tags,
-        response: { 200: z.object({ categories: z.array(CategoryCount) }) },
+        answers: { 200: { description: 'The categories that have files' } },
+        response: {
+          200: z
+            .object({ categories: z.array(CategoryCount) })
+            .meta({ examples: [{ categories: [category] }] }),
+        },
       },
     },
     async () => ({ categories: await listCategories(catalog) }),
@@ -175,12 +134,17 @@ export function serveFiles(app: App, { catalog, publicBaseUrl }: FilesParts) {
     {
       config: { access: 'viewer' },
       schema: {
+        operationId: 'getTree',
         summary: 'Show the directories with all that is in them',
         description:
           'At most 10,000 nodes, breadth first. A directory left unopened has `children: null`: ask again with its path as `prefix`.',
         tags,
         querystring: TreeQuery,
-        response: { 200: z.object({ tree: DirectoryNode }) },
+        failures: [...unusable, directoryNotFound('notes/old')],
+        answers: { 200: { description: 'The directory, with what lies below it' } },
+        response: {
+          200: z.object({ tree: DirectoryNode }).meta({ examples: [{ tree: exampleTree }] }),
+        },
       },
     },
     async (request, reply) => {
@@ -198,10 +162,17 @@ export function serveFiles(app: App, { catalog, publicBaseUrl }: FilesParts) {
     {
       config: { access: 'viewer' },
       schema: {
+        operationId: 'getFile',
         summary: 'Describe a file',
         tags,
         params: AtPath,
-        response: { 200: FileRecord, 304: unchanged },
+        takes: takesNoneMatch,
+        failures: [...unusable, fileNotFound(exampleFile.path)],
+        answers: {
+          200: { description: 'The record of the file', headers: recordTag },
+          304: { description: 'The record is still as If-None-Match says', headers: recordTag },
+        },
+        response: { 200: FileRecord, 304: z.undefined() },
       },
     },
     async (request, reply) => {
@@ -220,10 +191,19 @@ export function serveFiles(app: App, { catalog, publicBaseUrl }: FilesParts) {
     {
       config: { access: 'editor' },
       schema: {
+        operationId: 'deleteFile',
         summary: 'Delete a file',
+        description: 'Once it is answered, no later GET sees the file.',
         tags,
         params: AtPath,
-        response: { 204: z.undefined().meta({ description: 'deleted' }) },
+        takes: takesMatch,
+        failures: [
+          ...unusable,
+          fileNotFound(exampleFile.path),
+          preconditionFailed(exampleFile.path),
+        ],
+        answers: { 204: { description: 'Deleted' } },
+        response: { 204: z.undefined() },
       },
     },
     async (request, reply) => {

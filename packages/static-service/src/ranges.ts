@@ -31,9 +31,8 @@ export function readRanges(
   return coalesce(slices)
 }
 
-/** `Content-Range` of a slice, or of none for a 416 (RFC 9110, 14.4). */
-export const contentRange = (slice: Slice | undefined, size: number) =>
-  slice ? `bytes ${slice.start}-${slice.end - 1}/${size}` : `bytes */${size}`
+// `Content-Range` of a slice (RFC 9110, 14.4).
+const contentRange = ({ start, end }: Slice, size: number) => `bytes ${start}-${end - 1}/${size}`
 
 /** How a file's slices are sent: one as itself, several as multipart/byteranges (RFC 9110, 14.6 and 15.3.7). */
 export function frame(slices: Slice[], file: { contentType: string; size: number }) {

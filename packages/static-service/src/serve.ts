@@ -2,38 +2,24 @@
 import { type App, HttpError } from '@house/http'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { bodyOf, closeContent } from './body.ts'
 import type { Catalog } from './catalog.ts'
 import type { Compressor } from './compress.ts'
 import { allowsParts, judge, type Validators } from './conditional.ts'
 import type { Config } from './config.ts'
-import { fileNotFound, preconditionFailed } from './errors.ts'
+import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from './errors.ts'
 import type { FileRow } from './file-row.ts'
 import { isCompressible } from './kind.ts'
 import { preferForms, tagOf } from './negotiate.ts'
 import { canOffload, handOver, type Offload } from './offload.ts'
 import { join, readPath } from './path.ts'
-import { contentRange, frame, readRanges } from './ranges.ts'
+import { frame, readRanges } from './ranges.ts'
 import { isActive, type Served, Shelf } from './shelf.ts'
+import { type StaticQuery, staticSchema } from './static-schema.ts'
 import type { Form, Store } from './store.ts'
 
-const AtStaticPath = z.object({ '*': z.string().meta({ examples: ['img/logo.png'] }) })
-
-const Query = z.looseObject({
-  v: z
-    .union([z.string(), z.array(z.string())])
-    .optional()
-    .meta({
-      description: 'at least 8 leading hex digits of the SHA-256: this very content, for ever',
-    }),
-  download: z
-    .union([z.string(), z.array(z.string())])
-    .optional()
-    .meta({ description: 'with any value or none: to be saved, not shown' }),
-})
-
-type Request = FastifyRequest & { query: z.infer<typeof Query> }
+type Request = FastifyRequest & { query: z.infer<typeof StaticQuery> }
 
 interface Parts {
   store: Store
@@ -55,13 +41,7 @@ export function serveStatic(app: App, { rules, ...parts }: Parts): Shelf {
     method: ['GET', 'HEAD'],
     url: '/static/*',
     config: { access: 'public' },
-    schema: {
-      summary: 'The content of a file',
-      description: 'Other query parameters are ignored.',
-      tags: ['static'],
-      params: AtStaticPath,
-      querystring: Query,
-    },
+    schema: staticSchema,
     handler: async (request, reply) => {
       // So a failure leaves; where there is a file, its own headers follow.
       reply.removeHeader('vary').headers({ ...openToAll, 'cache-control': 'no-store' })
@@ -249,11 +229,3 @@ function headersOfQuery({ v, download }: Request['query'], { row }: Served) {
     ...(download === undefined ? {} : { 'content-disposition': createDisposition(row.name) }),
   }
 }
-
-const rangeNotSatisfiable = (size: number) =>
-  new HttpError(
-    416,
-    'range_not_satisfiable',
-    `The file has ${size} bytes: none of them is in the range`,
-    { headers: { 'accept-ranges': 'bytes', 'content-range': contentRange(undefined, size) } },
-  )

@@ -4,9 +4,19 @@ import type { App } from '@house/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Catalog } from './catalog.ts'
-import { duplicatePath, notMultipart } from './errors.ts'
+import {
+  duplicatePath,
+  fileMissing,
+  fileTooLarge,
+  malformedUpload,
+  notMultipart,
+  reservedPath,
+  tooManyFiles,
+} from './errors.ts'
+import { file, takesMatch, uploadFailures } from './examples.ts'
+import { describe, FileRecord } from './file-answer.ts'
 import type { FileRow } from './file-row.ts'
-import { conditionsOf, describe, FileRecord } from './files.ts'
+import { conditionsOf } from './files.ts'
 import { type Form, readForm } from './form.ts'
 import { categoryOf, contentTypeOf } from './kind.ts'
 import { encodePath, join, readDirectory, readPath, readWrittenPath } from './path.ts'
@@ -28,11 +38,13 @@ const binary = { type: 'string', format: 'binary' } as const
 
 const SingleForm = z.any().meta({
   type: 'object',
+  examples: [{ file: 'Hello, files\n', path: 'notes/' }],
   required: ['file'],
   properties: {
     file: binary,
     path: {
       type: 'string',
+      examples: ['notes/'],
       description: 'the whole path, or with a slash at its end the directory; else the file name',
     },
   },
@@ -40,17 +52,29 @@ const SingleForm = z.any().meta({
 
 const BatchForm = z.any().meta({
   type: 'object',
+  examples: [{ files: ['Hello, files\n'], path: 'notes' }],
   required: ['files'],
   properties: {
     files: { type: 'array', items: binary },
-    path: { type: 'string', description: 'the directory for all' },
+    path: { type: 'string', description: 'the directory for all', examples: ['notes'] },
   },
 })
+
+const location = {
+  location: { description: 'Where the record can be read', example: `/api/files/${file.path}` },
+}
 
 /** The routes of /api/files/upload. */
 export async function serveUploads(app: App, parts: UploadParts): Promise<void> {
   const { maxUploadBytes: maxBytes, maxBatchFiles, quotaBytes, publicBaseUrl } = parts
   const config = { access: 'editor' as const }
+  const formFailures = [
+    ...uploadFailures,
+    reservedPath('tree'),
+    malformedUpload(undefined),
+    notMultipart(),
+    fileTooLarge(maxBytes),
+  ]
   const tags = ['files']
 
   await app.register(async (scope) => {
@@ -66,10 +90,20 @@ export async function serveUploads(app: App, parts: UploadParts): Promise<void> 
       {
         config,
         schema: {
+          operationId: 'uploadFile',
           summary: 'Store one file',
           description:
-            'With `If-None-Match: *` only if there is none, with `If-Match` only if it is that one.',
+            'A file that is there is replaced: with `If-None-Match: *` only if there is none, with `If-Match` only if it is that one. Answered when the bytes are on the disk, flushed; what fails leaves nothing behind.',
           tags,
+          takes: {
+            ...takesMatch,
+            'if-none-match': { description: '`*`: only if there is no such file', example: '*' },
+          },
+          failures: [...formFailures, fileMissing('file'), tooManyFiles(1)],
+          answers: {
+            200: { description: 'A file was replaced: its record', headers: location },
+            201: { description: 'A new file was stored: its record', headers: location },
+          },
           consumes: ['multipart/form-data'],
           body: SingleForm,
           response: { 200: FileRecord, 201: FileRecord },
@@ -93,11 +127,23 @@ export async function serveUploads(app: App, parts: UploadParts): Promise<void> 
       {
         config,
         schema: {
+          operationId: 'uploadFiles',
           summary: 'Store several files, all or none',
+          description:
+            'A name may hold directories, as browsers send them for a folder, and keeps them. Files that are there are replaced.',
           tags,
+          failures: [
+            ...formFailures,
+            fileMissing('files'),
+            tooManyFiles(maxBatchFiles),
+            duplicatePath(file.path),
+          ],
+          answers: { 201: { description: 'The records of all, in the order sent' } },
           consumes: ['multipart/form-data'],
           body: BatchForm,
-          response: { 201: z.object({ files: z.array(FileRecord) }) },
+          response: {
+            201: z.object({ files: z.array(FileRecord) }).meta({ examples: [{ files: [file] }] }),
+          },
         },
       },
       async (request, reply) => {

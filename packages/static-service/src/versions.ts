@@ -2,61 +2,71 @@ import { callerOf } from '@house/auth'
 import { type App, Pagination, pageQuery, paginate } from '@house/http'
 import { z } from 'zod'
 import type { Catalog } from './catalog.ts'
-import { noVersion } from './errors.ts'
+import { noVersion, versionExists } from './errors.ts'
 import { etagOf, isCurrent } from './etag.ts'
+import { version as exampleVersion, recordTag, stats, takesNoneMatch } from './examples.ts'
+import { CategoryCount } from './file-answer.ts'
 import type { VersionRow } from './file-row.ts'
-import { CategoryCount, listCategories } from './files.ts'
+import { listCategories } from './files.ts'
 
 const longestChangelog = 65_536
 
 const VersionRecord = z
   .object({
     id: z.int(),
-    version: z.string().meta({ examples: ['1.4.0'] }),
+    version: z.string(),
     changelog: z.string(),
-    created_by: z.string(),
+    created_by: z.string().meta({ description: 'a username' }),
     created_at: z.iso.datetime(),
   })
-  .meta({ id: 'Version' })
+  .meta({ id: 'Version', examples: [exampleVersion] })
 
-const NewVersion = z.strictObject({
-  version: z
-    .string('must be a text')
-    .regex(/^[A-Za-z0-9._+-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ + -'),
-  changelog: z
-    .string('must be a text')
-    .refine((text) => text.isWellFormed(), 'must be valid Unicode')
-    .refine((text) => Buffer.byteLength(text) <= longestChangelog, 'must have at most 65536 bytes'),
-})
+const NewVersion = z
+  .strictObject({
+    version: z
+      .string('must be a text')
+      .regex(/^[A-Za-z0-9._+-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ + -'),
+    changelog: z
+      .string('must be a text')
+      .refine((text) => text.isWellFormed(), 'must be valid Unicode')
+      .refine(
+        (text) => Buffer.byteLength(text) <= longestChangelog,
+        'must have at most 65536 bytes',
+      )
+      .meta({ description: 'what changed, at most 64 KiB' }),
+  })
+  .meta({
+    id: 'NewVersion',
+    examples: [{ version: exampleVersion.version, changelog: exampleVersion.changelog }],
+  })
 
 const Stats = z
   .object({
     total_files: z.int(),
-    total_size: z.int(),
+    total_size: z.int().meta({ description: 'bytes of all files' }),
     stored_size: z.int().meta({ description: 'bytes of the distinct contents' }),
     categories: z.array(CategoryCount),
     versions: z.int(),
   })
-  .meta({ id: 'Stats' })
-
-const unchanged = z.undefined().meta({ description: 'it is still as If-None-Match says' })
+  .meta({ id: 'Stats', examples: [stats] })
 
 /** The routes of /api/versions. */
 export function serveVersions(app: App, catalog: Catalog) {
   const tags = ['versions']
 
   for (const slash of ['', '/']) {
-    // Each operation of the description has a name of its own.
-    const suffix = slash ? 'Slash' : ''
     app.post(
       `/api/versions${slash}`,
       {
         config: { access: 'editor' },
         schema: {
-          operationId: `postVersions${suffix}`,
+          operationId: 'createVersion',
           summary: 'Record a version',
+          description: 'Of what the files make up together, by a name of your own and once each.',
           tags,
           body: NewVersion,
+          failures: [versionExists(exampleVersion.version)],
+          answers: { 201: { description: 'The version, from now on the current one' } },
           response: { 201: VersionRecord },
         },
       },
@@ -72,11 +82,21 @@ export function serveVersions(app: App, catalog: Catalog) {
       {
         config: { access: 'viewer' },
         schema: {
-          operationId: `getVersions${suffix}`,
+          operationId: 'listVersions',
           summary: 'List the versions, newest first',
           tags,
+          answers: { 200: { description: 'One page of the list' } },
           querystring: z.strictObject(pageQuery(50, 200)),
-          response: { 200: z.object({ versions: z.array(VersionRecord), pagination: Pagination }) },
+          response: {
+            200: z.object({ versions: z.array(VersionRecord), pagination: Pagination }).meta({
+              examples: [
+                {
+                  versions: [exampleVersion],
+                  pagination: paginate({ page: 1, page_size: 50 }, 1),
+                },
+              ],
+            }),
+          },
         },
       },
       async ({ query }) => {
@@ -91,10 +111,17 @@ export function serveVersions(app: App, catalog: Catalog) {
       {
         config: { access: 'public' },
         schema: {
-          operationId: `getVersionsCurrent${suffix}`,
+          operationId: 'getCurrentVersion',
           summary: 'Read the newest version',
+          description: 'For everybody, and for caches for a few seconds.',
           tags,
-          response: { 200: VersionRecord, 304: unchanged },
+          takes: takesNoneMatch,
+          failures: [noVersion()],
+          answers: {
+            200: { description: 'The newest version', headers: recordTag },
+            304: { description: 'It is still as If-None-Match says', headers: recordTag },
+          },
+          response: { 200: VersionRecord, 304: z.undefined() },
         },
       },
       async (request, reply) => {
@@ -114,9 +141,10 @@ export function serveVersions(app: App, catalog: Catalog) {
       {
         config: { access: 'viewer' },
         schema: {
-          operationId: `getVersionsStats${suffix}`,
+          operationId: 'getStats',
           summary: 'Count what is stored',
           tags,
+          answers: { 200: { description: 'Files, bytes, categories and versions' } },
           response: { 200: Stats },
         },
       },

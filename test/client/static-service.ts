@@ -1,0 +1,82 @@
+import createClient from 'openapi-fetch'
+import { expect } from 'vitest'
+// Made from /openapi.json by the test that runs this; nothing here is known otherwise.
+import type { paths } from './generated/static-service.ts'
+import { need, type Watch } from './watch.ts'
+
+/** Everything that the static service can do, said in types that were generated from its description. */
+export async function runScenario(baseUrl: string, password: string, watch: Watch) {
+  const api = createClient<paths>({ baseUrl })
+  api.use(watch)
+  const login = await api.POST('/api/auth/login', { body: { username: 'admin', password } })
+  const { access_token } = need(login.data)
+  api.use({
+    onRequest: ({ request }) => request.headers.set('authorization', `Bearer ${access_token}`),
+  })
+  await api.GET('/api/auth/me')
+  await api.GET('/health')
+
+  const uploaded = await api.POST('/api/files/upload', {
+    params: { header: { 'if-none-match': '*' } },
+    body: { file: 'Hello, files\n', path: 'notes/' },
+    bodySerializer: ({ file, path }) => formOf({ file: [file] }, ['hello.txt'], path),
+  })
+  const file = need(uploaded.data)
+  const again = await api.POST('/api/files/upload', {
+    params: { header: { 'if-none-match': '*' } },
+    body: { file: 'Another', path: 'notes/hello.txt' },
+    bodySerializer: ({ file, path }) => formOf({ file: [file] }, ['x.txt'], path),
+  })
+  await api.POST('/api/files/upload', {
+    body: { file: 'Hello, files\n', path: file.path },
+    bodySerializer: ({ file, path }) => formOf({ file: [file] }, ['x.txt'], path),
+  })
+  const batch = await api.POST('/api/files/upload/batch', {
+    body: { files: ['<h1>Hi</h1>', 'h1 { color: teal }'], path: 'site' },
+    bodySerializer: ({ files, path }) => formOf({ files }, ['index.html', 'style.css'], path),
+  })
+
+  const list = await api.GET('/api/files', { params: { query: { page_size: 2, sort: '-size' } } })
+  const found = await api.GET('/api/files', { params: { query: { search: 'HELLO' } } })
+  await api.GET('/api/files/categories')
+  const tree = await api.GET('/api/files/tree', { params: { query: { depth: 2 } } })
+  const atFile = { path: { path: file.path } }
+  const described = await api.GET('/api/files/{path}', { params: atFile })
+  const content = await api.GET('/static/{path}', { params: atFile, parseAs: 'text' })
+  const part = await api.GET('/static/{path}', {
+    params: { ...atFile, header: { range: 'bytes=0-4' } },
+    parseAs: 'text',
+  })
+
+  const version = await api.POST('/api/versions', { body: { version: '1.4.0', changelog: 'New' } })
+  await api.GET('/api/versions', { params: { query: { page: 1 } } })
+  const current = await api.GET('/api/versions/current')
+  const stats = await api.GET('/api/versions/stats')
+
+  const etag = need(described.response.headers.get('etag'))
+  const deleted = await api.DELETE('/api/files/{path}', {
+    params: { ...atFile, header: { 'if-match': etag } },
+  })
+  const gone = await api.GET('/api/files/{path}', { params: atFile })
+
+  expect(file).toMatchObject({ path: 'notes/hello.txt', size: 13 })
+  expect(again.error).toMatchObject({ status: 412, code: 'precondition_failed' })
+  expect(batch.data?.files.map((each) => each.path)).toEqual(['site/index.html', 'site/style.css'])
+  expect(list.data?.pagination).toMatchObject({ total_items: 3, total_pages: 2 })
+  expect(found.data?.files).toMatchObject([{ path: file.path }])
+  expect(tree.data?.tree).toMatchObject({ file_count: 3 })
+  expect([content.data, part.data]).toEqual(['Hello, files\n', 'Hello'])
+  expect(current.data).toEqual(version.data)
+  expect(stats.data).toMatchObject({ total_files: 3, versions: 1 })
+  expect(deleted.response.status).toBe(204)
+  expect(gone.error).toMatchObject({ status: 404, code: 'file_not_found' })
+}
+
+function formOf(parts: Record<string, string[]>, names: string[], path = ''): FormData {
+  const form = new FormData()
+  form.append('path', path)
+  for (const [part, texts] of Object.entries(parts)) {
+    for (const [at, text] of texts.entries()) form.append(part, new File([text], names[at] ?? ''))
+  }
+  return form
+}
