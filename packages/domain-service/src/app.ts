@@ -37,6 +37,7 @@ export function buildApp(parts: Parts): Promise<App> {
       log: parts.log,
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
+      connections: config.connections,
       metrics: { registry: parts.metrics, token: config.metricsToken },
       bodyLimit: 4 * 1024 * 1024, // 150 records of 2500 characters, however JSON writes them.
       health: () => ({

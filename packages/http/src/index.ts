@@ -9,13 +9,20 @@ import Fastify, {
 } from 'fastify'
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Registry } from 'prom-client'
+import {
+  answerSocketError,
+  type ConnectionLimits,
+  limitConnections,
+  usualLimits,
+} from './connections.ts'
 import type { TrustProxy } from './env.ts'
 import { type HealthReport, serveHealth } from './health.ts'
 import { type Logger, RequestLog } from './log.ts'
+import { messageOptions, refuseAmbiguity } from './message.ts'
 import { trackMethods } from './methods.ts'
 import { serveMetrics } from './metrics.ts'
 import { serveOpenapi } from './openapi.ts'
-import { answerError, answerSocketError, HttpError, malformedBody } from './problem.ts'
+import { answerError, HttpError, malformedBody } from './problem.ts'
 import { validateRequests } from './validation.ts'
 
 export { Counter, Gauge, Histogram, Registry } from 'prom-client'
@@ -45,8 +52,7 @@ export interface AppOptions {
   health: () => HealthReport
   /** Bytes of a body that is not streamed; 1 MiB unless said otherwise. */
   bodyLimit?: number
-  /** Milliseconds for a whole request to arrive; 0 for a service that takes long uploads. */
-  requestTimeout?: number
+  connections?: Partial<ConnectionLimits>
   /** What a path is told that cannot be percent-decoded; `malformed_url` unless said otherwise. */
   badUrl?: () => HttpError
 }
@@ -60,12 +66,17 @@ export async function createApp(
   options: AppOptions,
   routes: (app: App) => Promise<void>,
 ): Promise<App> {
+  const limits = { ...usualLimits, ...options.connections }
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     loggerInstance: options.log as FastifyBaseLogger,
     logController: new RequestLog(),
     trustProxy: options.trustProxy,
     bodyLimit: options.bodyLimit ?? 1_048_576,
-    requestTimeout: options.requestTimeout ?? 60_000,
+    http: {
+      ...messageOptions,
+      headersTimeout: limits.headersTimeout,
+      connectionsCheckingInterval: Math.ceil(limits.headersTimeout / 4),
+    },
     forceCloseConnections: 'idle',
     // A request on an open connection while we stop is still served; the connection closes after it.
     return503OnClosing: false,
@@ -92,6 +103,8 @@ export async function createApp(
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
   })
+  limitConnections(app, limits)
+  refuseAmbiguity(app)
   leaveInOrder(app)
   takeJson(app)
   validateRequests(app)
