@@ -74,8 +74,9 @@ interface Reading {
 async function readPart(part: Multipart, { form, stray, store, rules }: Reading) {
   if (part.type === 'file' && part.fieldname === rules.field) {
     if (form.files.length === rules.maxFiles) throw tooManyFiles(rules.maxFiles)
+    const name = readText(part.filename)
     const draft = await store.draft()
-    form.files.push({ name: readText(part.filename), draft })
+    form.files.push({ name, draft })
     await receive(part.file, draft, rules)
     return
   }
