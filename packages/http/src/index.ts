@@ -158,6 +158,29 @@ function takeJson(app: App) {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     if (!isUtf8(body as Buffer)) return done(malformedBody('The body is not valid UTF-8'))
-    void parseJson(request, body.toString(), done) // It answers through `done`.
+    // It answers through `done`.
+    void parseJson(request, body.toString(), (error, value) =>
+      hasMoreThan(mostValues, value) ? done(tooManyValues()) : done(error, value),
+    )
   })
+}
+
+// Several times what the largest sensible body has. Each value costs far more to judge, and to find fault with, than to
+// send: a body of 300 KB with 100,000 of them held a service for seconds.
+const mostValues = 5000
+
+const tooManyValues = () =>
+  new HttpError(413, 'body_too_large', `The body has more than ${mostValues} values`)
+
+// Counts without recursion: a body may be nested as deeply as it is long.
+function hasMoreThan(most: number, body: unknown): boolean {
+  const found = [body]
+  for (let at = 0; at < found.length; at += 1) {
+    const value = found[at]
+    if (typeof value !== 'object' || value === null) continue
+    const inner = Array.isArray(value) ? value : Object.values(value)
+    if (found.length + inner.length > most) return true
+    found.push(...inner)
+  }
+  return false
 }

@@ -42,9 +42,13 @@ export class HttpError extends Error {
   }
 }
 
-/** All that is wrong with a request, at once. */
+/** All that is wrong with a request, at once: every fault, but for a flood of them. */
 export const validationFailed = (errors: Fault[]) =>
-  new HttpError(400, 'validation_failed', summarize(errors), { errors })
+  new HttpError(400, 'validation_failed', summarize(errors), {
+    errors: errors.slice(0, mostFaults),
+  })
+
+const mostFaults = 1000
 
 export const malformedBody = (detail: string) => new HttpError(400, 'malformed_body', detail)
 
