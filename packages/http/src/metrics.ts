@@ -35,7 +35,9 @@ export function serveMetrics(app: FastifyInstance, registry: Registry, token: st
       schema: {
         summary: 'Figures for Prometheus',
         tags: ['operations'],
-        response: { 200: z.string() },
+        response: {
+          200: { description: 'the figures', content: { 'text/plain': { schema: z.string() } } },
+        },
       },
       config: { access: 'public' } as object, // It has a token of its own.
       serializerCompiler: () => String,

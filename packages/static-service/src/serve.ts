@@ -34,6 +34,17 @@ const Query = z.looseObject({
 
 type Request = FastifyRequest & { query: z.infer<typeof Query> }
 
+const bytes = (description: string) => ({
+  description,
+  content: { '*/*': { schema: z.any().meta({ type: 'string', format: 'binary' }) } },
+})
+const answers = {
+  200: bytes('the file'),
+  206: bytes('the parts of it that Range asks for'),
+  302: z.undefined().meta({ description: 'a directory with an index: ask again with a slash' }),
+  304: z.undefined().meta({ description: 'it is still as the conditions say' }),
+}
+
 interface Parts {
   store: Store
   catalog: Catalog
@@ -59,6 +70,7 @@ export function serveStatic(app: App, { rules, ...parts }: Parts) {
       tags: ['static'],
       params: AtStaticPath,
       querystring: Query,
+      response: answers,
     },
     handler: async (request, reply) => {
       // So a failure leaves; where there is a file, its own headers follow.
