@@ -35,12 +35,16 @@ export function allowsDomain({ domains }: { domains?: string[] }, domain: string
 
 /** The lower-case A-labels of a domain or of a `*.` pattern; nothing if it is neither. */
 export function canonizeDomain(text: string): string | undefined {
+  if (text.length > longestPattern) return undefined
   const [, star = '', name = ''] = domainPattern.exec(text) ?? []
   const canonical = domainToASCII(name)
   return canonical ? star + canonical : undefined
 }
 
 const ranks: Record<Role, number> = { viewer: 1, editor: 2, admin: 3 }
+
+// `*.` and the longest name (RFC 1035, 2.3.4).
+const longestPattern = 255
 
 // Checked before domainToASCII, which reads a URL's host and would drop a path or turn `1.2` into an address.
 const domainPattern =

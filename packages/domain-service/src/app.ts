@@ -40,6 +40,7 @@ export function buildApp(parts: Parts): Promise<App> {
       log: parts.log,
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
+      connections: config.connections,
       metrics: {
         registry: parts.metrics,
         token: config.metricsToken,

@@ -63,6 +63,11 @@ export function readConfig(env: Record<string, string | undefined>) {
     trustProxy: settings.TRUST_PROXY,
     corsOrigins: settings.CORS_ORIGIN,
     metricsToken: settings.METRICS_TOKEN,
+    connections: {
+      maxConnections: settings.MAX_CONNECTIONS,
+      headersTimeout: settings.HEADERS_TIMEOUT_MS,
+      stallTimeout: settings.STALL_TIMEOUT_MS,
+    },
     dataDir: settings.DATA_DIR,
     auth: {
       secret: settings.JWT_SECRET,

@@ -137,7 +137,8 @@ export const isParking = (row: Row, domain: string) =>
 
 export const hasTarget = (type: string) => ['CNAME', 'ALIAS', 'NS', 'MX'].includes(type)
 
-export const caaParts = /^\s*([0-9]{1,3})\s+([a-zA-Z0-9]+)\s+(?:"([^"]*)"|([^"\s][^"]*?))\s*$/
+export const caaParts =
+  /^\s*([0-9]{1,3})\s+([a-zA-Z0-9]+)\s+(?:"([^"]*)"|([^"\s](?:[^"]*[^"\s])?))\s*$/
 
 function canonicalAddress(row: Row): string {
   const type = row.type.toUpperCase()

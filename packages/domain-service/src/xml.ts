@@ -24,7 +24,9 @@ export function readAnswer(document: string): Element {
     throw new SyntaxError('has too much markup')
   }
   if (/[\p{Cc}--[\t\n\r\x7f-\x9f]]/v.test(text)) throw new SyntaxError('has control characters')
-  const plain = text.replace(/<!--[\s\S]*?-->|<!\[CDATA\[[\s\S]*?\]\]>/g, '')
+  // One that does not end takes all that follows, so that it is looked for once and not from each place again.
+  const plain = text.replace(/<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[[\s\S]*?(?:\]\]>|$)/g, '')
+  if (!plain.endsWith('</ApiResponse>')) throw new SyntaxError('has an open comment or section')
   if (/&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)/.test(plain)) {
     throw new SyntaxError('has an entity that XML does not know')
   }

@@ -55,6 +55,8 @@ test.each([
   ['text between elements', wrap('<r><a/>host b="1"/></r>')],
   ['a tag inside a value', wrap('<a b="<"/>')],
   ['a control character', wrap('<a b="\u0001"/>')],
+  ['an open comment', wrap('<!-- <a/>')],
+  ['an open section', wrap('<![CDATA[ <a/>')],
   ['too deep', wrap(`${'<a>'.repeat(100)}${'</a>'.repeat(100)}`)],
 ])('%s is refused, and not quoted', (_name, document) => {
   expect(() => readAnswer(document)).toThrow(SyntaxError)

@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { usualLimits } from './connections.ts'
 
 /** Whose `X-Forwarded-For` is believed: nobody's, everybody's, these addresses', or that of the nearest hops. */
 export type TrustProxy = boolean | string[] | ((address: string, hop: number) => boolean)
+
+const count = z.coerce.number().int().min(1)
 
 /** The settings that every service has, as zod rules to spread into its own schema. */
 export const serverSettings = (port: number) => ({
@@ -14,6 +17,9 @@ export const serverSettings = (port: number) => ({
   TRUST_PROXY: z.string().default('false').transform(readTrustProxy),
   CORS_ORIGIN: z.string().default('').transform(readList),
   METRICS_TOKEN: z.string().optional(),
+  MAX_CONNECTIONS: count.default(usualLimits.maxConnections),
+  HEADERS_TIMEOUT_MS: count.max(120_000).default(usualLimits.headersTimeout),
+  STALL_TIMEOUT_MS: count.max(3_600_000).default(usualLimits.stallTimeout),
 })
 
 /**

@@ -9,13 +9,20 @@ import Fastify, {
 } from 'fastify'
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Registry } from 'prom-client'
+import {
+  answerSocketError,
+  type ConnectionLimits,
+  limitConnections,
+  usualLimits,
+} from './connections.ts'
 import type { TrustProxy } from './env.ts'
 import { type HealthReport, serveHealth } from './health.ts'
 import { type Logger, RequestLog } from './log.ts'
+import { messageOptions, refuseAmbiguity } from './message.ts'
 import { trackMethods } from './methods.ts'
 import { serveMetrics } from './metrics.ts'
 import { type About, serveOpenapi } from './openapi.ts'
-import { answerError, answerSocketError, HttpError, malformedBody } from './problem.ts'
+import { answerError, HttpError, malformedBody } from './problem.ts'
 import { validateRequests } from './validation.ts'
 
 export { Histogram, Registry } from 'prom-client'
@@ -48,8 +55,7 @@ export interface AppOptions {
   health: () => HealthReport
   /** Bytes of a body that is not streamed; 1 MiB unless said otherwise. */
   bodyLimit?: number
-  /** Milliseconds for a whole request to arrive; 0 for a service that takes long uploads. */
-  requestTimeout?: number
+  connections?: Partial<ConnectionLimits>
   /** What a path is told that cannot be percent-decoded; `malformed_url` unless said otherwise. */
   badUrl?: () => HttpError
 }
@@ -63,12 +69,17 @@ export async function createApp(
   options: AppOptions,
   routes: (app: App) => Promise<void>,
 ): Promise<App> {
+  const limits = { ...usualLimits, ...options.connections }
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     loggerInstance: options.log as FastifyBaseLogger,
     logController: new RequestLog(),
     trustProxy: options.trustProxy,
     bodyLimit: options.bodyLimit ?? 1_048_576,
-    requestTimeout: options.requestTimeout ?? 60_000,
+    http: {
+      ...messageOptions,
+      headersTimeout: limits.headersTimeout,
+      connectionsCheckingInterval: Math.ceil(limits.headersTimeout / 4),
+    },
     forceCloseConnections: 'idle',
     // A request on an open connection while we stop is still served; the connection closes after it.
     return503OnClosing: false,
@@ -95,6 +106,8 @@ export async function createApp(
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
   })
+  limitConnections(app, limits)
+  refuseAmbiguity(app)
   leaveInOrder(app)
   takeJson(app)
   validateRequests(app)
@@ -149,6 +162,29 @@ function takeJson(app: App) {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     if (!isUtf8(body as Buffer)) return done(malformedBody('The body is not valid UTF-8'))
-    void parseJson(request, body.toString(), done) // It answers through `done`.
+    // It answers through `done`.
+    void parseJson(request, body.toString(), (error, value) =>
+      hasMoreThan(mostValues, value) ? done(tooManyValues()) : done(error, value),
+    )
   })
+}
+
+// Several times what the largest sensible body has. Each value costs far more to judge, and to find fault with, than to
+// send: a body of 300 KB with 100,000 of them held a service for seconds.
+const mostValues = 5000
+
+const tooManyValues = () =>
+  new HttpError(413, 'body_too_large', `The body has more than ${mostValues} values`)
+
+// Counts without recursion: a body may be nested as deeply as it is long.
+function hasMoreThan(most: number, body: unknown): boolean {
+  const found = [body]
+  for (let at = 0; at < found.length; at += 1) {
+    const value = found[at]
+    if (typeof value !== 'object' || value === null) continue
+    const inner = Array.isArray(value) ? value : Object.values(value)
+    if (found.length + inner.length > most) return true
+    found.push(...inner)
+  }
+  return false
 }

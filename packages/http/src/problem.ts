@@ -1,6 +1,4 @@
-import { randomUUID } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
-import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 
@@ -61,9 +59,13 @@ export class HttpError extends Error {
   }
 }
 
-/** All that is wrong with a request, at once. */
+/** All that is wrong with a request, at once: every fault, but for a flood of them. */
 export const validationFailed = (errors: Fault[]) =>
-  new HttpError(400, 'validation_failed', summarize(errors), { errors })
+  new HttpError(400, 'validation_failed', summarize(errors), {
+    errors: errors.slice(0, mostFaults),
+  })
+
+const mostFaults = 1000
 
 export const malformedBody = (detail: string) => new HttpError(400, 'malformed_body', detail)
 
@@ -92,33 +94,6 @@ export function answerError(
     .headers({ ...headersOf(error), ...told.headers })
     .type('application/problem+json')
     .send(Buffer.from(JSON.stringify(problemOf(told, request.id))))
-}
-
-/** Answers what Node's HTTP parser refused before there was a request. */
-export function answerSocketError(error: Error & { code?: string }, socket: Socket) {
-  if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
-  const [status, code, detail] =
-    socketErrors[error.code ?? ''] ??
-    ([400, 'malformed_request', 'This is not well-formed HTTP/1.1'] as const)
-  const id = randomUUID()
-  const body = JSON.stringify(problemOf(new HttpError(status, code, detail), id))
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/problem+json\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\nconnection: close\r\n\r\n${body}`,
-  )
-}
-
-const socketErrors: Record<string, readonly [number, string, string]> = {
-  HPE_HEADER_OVERFLOW: [
-    431,
-    'headers_too_large',
-    'The request headers are too large: send fewer or shorter ones',
-  ],
-  ERR_HTTP_REQUEST_TIMEOUT: [
-    408,
-    'request_timeout',
-    'The request did not arrive in time: send it again',
-  ],
 }
 
 /** What a caller is told of a failure. */

@@ -43,12 +43,11 @@ function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerA
       : []
   })
   return async (request: FastifyRequest) => {
-    const faults: Fault[] = []
-    for (const { key, place, schema } of parts) {
+    const faults = parts.flatMap(({ key, place, schema }) => {
       const result = schema.safeParse(request[key])
       if (result.success) request[key] = result.data
-      else faults.push(...faultsOf(result.error, place))
-    }
+      return result.success ? [] : faultsOf(result.error, place)
+    })
     if (faults.length > 0) throw validationFailed(faults)
   }
 }

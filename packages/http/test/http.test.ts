@@ -92,6 +92,32 @@ test.each([
   expect(await answer.json()).toMatchObject({ status, code })
 })
 
+test.each([
+  ['wide', `{"items":[${'{},'.repeat(6000)}{}]}`],
+  ['full of keys', `{${Array.from({ length: 6000 }, (_, at) => `"k${at}":1`)}}`],
+  ['deep', `${'['.repeat(400_000)}${']'.repeat(400_000)}`],
+])('a body that is very %s is not judged at all', async (_name, body) => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/things/a`, { ...json({}), body })
+
+  expect(answer.status).toBe(413)
+  expect(await answer.json()).toMatchObject({ code: 'body_too_large' })
+})
+
+test('of very many faults a thousand are told, and how many there are', async () => {
+  await using service = await start()
+  const body = `{"items":[${'{},'.repeat(2999)}{}]}`
+
+  const answer = await fetch(`${service.url}/things/a`, { ...json({}), body })
+
+  const { detail, errors } = z
+    .object({ detail: z.string(), errors: z.array(z.unknown()) })
+    .parse(await answer.json())
+  expect(errors).toHaveLength(1000)
+  expect(detail).toContain('and 5999 more')
+})
+
 test('a body that is not UTF-8 is refused, not mended', async () => {
   await using service = await start()
   const body = Buffer.concat([

@@ -39,14 +39,13 @@ export function buildApp(parts: Parts): Promise<App> {
       log: parts.log,
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
+      connections: config.connections,
       metrics: {
         registry: parts.metrics,
         token: config.metricsToken,
         alarming: ['insufficient_storage'],
       },
       health: () => report(parts),
-      // An upload may take its time; one that stands still is ended where it is read.
-      requestTimeout: 0,
       badUrl: () => invalidPath('it is not valid percent-encoded UTF-8'),
     },
     async (app) => {

@@ -46,7 +46,6 @@ export async function readForm(
   store: Store,
   rules: FormRules,
 ): Promise<Form> {
-  request.raw.setTimeout(longestSilence, () => request.raw.destroy())
   const form = new Form()
   const stray: string[] = []
   try {
@@ -59,7 +58,6 @@ export async function readForm(
     request.raw.resume()
     throw nameFailure(error, rules)
   }
-  request.raw.setTimeout(0) // From here on it is we who may be slow.
   const fault = judge(form, stray, rules)
   if (!fault) return form
   await form[Symbol.asyncDispose]()
@@ -76,8 +74,9 @@ interface Reading {
 async function readPart(part: Multipart, { form, stray, store, rules }: Reading) {
   if (part.type === 'file' && part.fieldname === rules.field) {
     if (form.files.length === rules.maxFiles) throw tooManyFiles(rules.maxFiles)
+    const name = readText(part.filename)
     const draft = await store.draft()
-    form.files.push({ name: readText(part.filename), draft })
+    form.files.push({ name, draft })
     await receive(part.file, draft, rules)
     return
   }
@@ -138,9 +137,6 @@ const parserOptions = ({ maxFiles, maxBytes, quotaBytes = maxBytes }: FormRules)
 
 // Parts that are read, so that they can be named, though they should not be there.
 const mostStrays = 8
-
-// Milliseconds after which a sender who sends nothing has gone away.
-const longestSilence = 120_000
 
 function nameFailure(error: unknown, { maxFiles }: FormRules): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''

@@ -141,6 +141,20 @@ test('a file name that is not UTF-8 is refused', async () => {
   expect([status, body.code]).toEqual([400, 'invalid_path'])
 })
 
+// A draft that nobody closes ends the whole process when its handle is collected as garbage.
+test.each(['upload', 'upload/batch'])(
+  'such a file, sent to %s, leaves nothing open',
+  async (to) => {
+    await using service = await start()
+    const name = to === 'upload' ? 'file' : 'files'
+
+    const { body } = await service.send(to, [{ name, content: 'x', filename: '\ufffd' }])
+
+    expect(body.code).toBe('invalid_path')
+    expect(service.filesOnDisk()).toEqual([])
+  },
+)
+
 test('no name reads, changes or adds a file outside the store', async () => {
   await using service = await start()
   const { dataDir: data, port } = service

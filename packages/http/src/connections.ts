@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto'
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import underPressure from '@fastify/under-pressure'
+import type { FastifyInstance } from 'fastify'
+import { HttpError, problemOf } from './problem.ts'
+
+/** What clients may take of a service by being slow or many. */
+export interface ConnectionLimits {
+  /** Connections at once; one more is closed as it comes. */
+  maxConnections: number
+  /** Milliseconds for the headers of a request; a connection that never asks anything has as long. */
+  headersTimeout: number
+  /** Milliseconds in which a body must bring 64 KiB or its end, and an answer must be read on. */
+  stallTimeout: number
+  /** Milliseconds that the event loop may be late, on average; beyond, requests are refused until it is not. */
+  loopDelay: number
+}
+
+export const usualLimits: ConnectionLimits = {
+  maxConnections: 10_000,
+  headersTimeout: 20_000,
+  stallTimeout: 60_000,
+  loopDelay: 500,
+}
+
+/**
+ * Ends what stands still: bodies that trickle, answers that nobody reads (headers are Node's own to time). Sheds load
+ * with a 503 before waiting makes every answer late; machines that ask how the service is are always answered.
+ */
+export function limitConnections(app: FastifyInstance, limits: ConnectionLimits) {
+  const { server } = app
+  server.maxConnections = limits.maxConnections
+  app.addHook('onSend', async (_request, reply) => {
+    reply.raw.setTimeout(limits.stallTimeout)
+  })
+  app.register(underPressure, {
+    maxEventLoopDelay: limits.loopDelay,
+    sampleInterval: 2 * limits.loopDelay,
+    pressureHandler: ({ routeOptions }) => {
+      if (routeOptions.url !== '/health' && routeOptions.url !== '/metrics') throw overloaded()
+    },
+  })
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    remember({ request, response })
+    if (hasBody(request)) watchBody(server, { request, response }, limits.stallTimeout)
+  })
+}
+
+const overloaded = () =>
+  new HttpError(503, 'unavailable', 'Too much is asked at once: try again in a moment', {
+    headers: { 'retry-after': '2' },
+  })
+
+/**
+ * Answers what Node's HTTP parser refused before there was a request. Never a second time, nor into another answer:
+ * where one is on its way it ends first, and then the connection.
+ */
+export function answerSocketError(error: Error & { code?: string }, socket: Socket) {
+  if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
+  const open = openOn(socket)
+  const last = open.at(-1)
+  if (last?.request.complete) {
+    socket.pause()
+    return last.response.once('close', () => socket.destroySoon())
+  }
+  // A body broke off. Who was answered already, or waits for an earlier answer, would take ours for that one.
+  if (last && (open.length > 1 || last.response.headersSent)) return socket.destroy()
+  const [status, code, detail] =
+    socketErrors[error.code ?? ''] ??
+    ([400, 'malformed_request', 'This is not well-formed HTTP/1.1'] as const)
+  const id = randomUUID()
+  const body = JSON.stringify(problemOf(new HttpError(status, code, detail), id))
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/problem+json\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\nconnection: close\r\n\r\n${body}`,
+  )
+}
+
+const socketErrors: Record<string, readonly [number, string, string]> = {
+  HPE_HEADER_OVERFLOW: [
+    431,
+    'headers_too_large',
+    'The request headers are too large: send fewer or shorter ones',
+  ],
+  ERR_HTTP_REQUEST_TIMEOUT: [
+    408,
+    'request_timeout',
+    'The request did not arrive in time: send it again',
+  ],
+}
+
+interface Exchange {
+  request: IncomingMessage
+  response: ServerResponse
+}
+
+const exchanges = new WeakMap<Socket, Exchange[]>()
+
+const remember = (exchange: Exchange) => {
+  const { socket } = exchange.request
+  exchanges.set(socket, [...openOn(socket), exchange])
+}
+
+// Those of which not all has been read, or not all has been sent.
+const openOn = (socket: Socket): Exchange[] =>
+  (exchanges.get(socket) ?? []).filter(
+    ({ request, response }) => !request.complete || !response.writableFinished,
+  )
+
+const hasBody = ({ headers }: IncomingMessage) =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+
+const leastBytes = 65_536
+
+function watchBody(server: Server, { request, response }: Exchange, stallTimeout: number) {
+  const { socket } = request
+  let seen = socket.bytesRead
+  const timer = setInterval(() => {
+    const came = socket.bytesRead - seen
+    seen += came
+    if (request.complete || socket.destroyed) return clearInterval(timer)
+    // What has arrived and is not read yet: then it is we who are slow. Once answered, the rest is only let pass.
+    const isWelcome = !response.headersSent && (came >= leastBytes || request.readableLength > 0)
+    if (isWelcome) return
+    clearInterval(timer)
+    const error = Object.assign(new Error('the body stalled'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
+    server.emit('clientError', error, socket)
+  }, stallTimeout)
+  timer.unref()
+  request.once('end', () => clearInterval(timer))
+}

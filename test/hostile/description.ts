@@ -1,0 +1,86 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+import { z } from 'zod'
+
+/** A JSON Schema, as far as requests are made of it. */
+export interface Schema {
+  $ref?: string
+  type?: string | string[]
+  enum?: unknown[]
+  const?: unknown
+  anyOf?: Schema[]
+  properties?: Record<string, Schema>
+  required?: string[]
+  items?: Schema
+  minimum?: number
+  maximum?: number
+  minLength?: number
+  maxLength?: number
+  pattern?: string
+  examples?: unknown[]
+}
+
+const AnySchema = z.custom<Schema>((value) => typeof value === 'object' && value !== null)
+const Content = z.record(z.string(), z.object({ schema: AnySchema }))
+const Answers = z.record(z.string(), z.object({ content: Content.optional() }))
+const Operation = z.object({
+  operationId: z.string(),
+  parameters: z
+    .array(z.object({ name: z.string(), in: z.enum(['path', 'query']), schema: AnySchema }))
+    .default([]),
+  requestBody: z.object({ content: Content }).optional(),
+  responses: Answers,
+})
+const Description = z.object({ paths: z.record(z.string(), z.record(z.string(), Operation)) })
+
+export type Operation = z.infer<typeof Operation> & { method: string; path: string }
+
+/** An answer as it came, its header names in lower case. */
+export interface Answer {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  text: string
+}
+
+/** What a service says of itself at /openapi.json, and what is wrong with an answer by that. */
+export async function readDescription(port: number) {
+  const answer = await fetch(`http://127.0.0.1:${port}/openapi.json`)
+  const document = z.looseObject({}).parse(await answer.json())
+  const { paths } = Description.parse(document)
+  const ajv = new Ajv2020({ strict: false, allErrors: true })
+  formats.default(ajv)
+  ajv.addSchema(document, 'openapi')
+  const operations: Operation[] = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ ...operation, path, method })),
+  )
+
+  const validators = new Map<string, ValidateFunction>()
+  const validatorAt = (place: string) => {
+    const known = validators.get(place) ?? ajv.compile({ $ref: place })
+    validators.set(place, known)
+    return known
+  }
+
+  /** What an answer is that its operation does not declare; nothing if all is as declared. */
+  const judge = (operation: Operation, answer: Answer): string[] => {
+    const { path, method, responses } = operation
+    const key = responses[answer.status] ? String(answer.status) : 'default'
+    const declared = responses[key]
+    if (!declared || (key === 'default' && answer.status < 400)) {
+      return [`the status ${answer.status} is not declared`]
+    }
+    if (!declared.content) return answer.text === '' ? [] : ['a body is not declared']
+    const [type = ''] = String(answer.headers['content-type']).split(';')
+    const name = [type, '*/*'].find((each) => declared.content?.[each])
+    if (!name) return [`the content type ${type} is not declared`]
+    if (!type.endsWith('json') || name === '*/*') return []
+    const place = ['paths', path, method, 'responses', key, 'content', name, 'schema']
+    const isValid = validatorAt(`openapi#/${place.map(escapeName).join('/')}`)
+    return isValid(JSON.parse(answer.text)) ? [] : [ajv.errorsText(isValid.errors)]
+  }
+  return { operations, judge, document }
+}
+
+// A JSON Pointer in a URI fragment.
+const escapeName = (name: string) =>
+  encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))
