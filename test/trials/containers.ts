@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, randomBytes } from 'node:crypto'
-import { type AddressInfo, createServer } from 'node:net'
 import { Client } from './client.ts'
+import { freePort } from './free-port.ts'
 import { seeDomains, seeFiles, useDomains, useFiles } from './scenario.ts'
 import { findCompose, kill, Stack, sizeOf } from './stack.ts'
 import { step, until } from './step.ts'
@@ -195,14 +195,4 @@ async function uploadLarge(stack: Stack): Promise<string> {
   const part = { headers: { range: `bytes=${size - 1}-` }, status: 206 }
   await files.call('/static/large.bin', part)
   return `${size / mebibyte} MiB in a container of ${container.HostConfig.Memory / mebibyte} MiB`
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  const { promise, resolve } = Promise.withResolvers<void>()
-  server.listen(0, '127.0.0.1', resolve)
-  await promise
-  const { port } = server.address() as AddressInfo // An address with a port, since we listen on one.
-  server.close()
-  return port
 }

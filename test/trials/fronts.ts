@@ -1,9 +1,10 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from './free-port.ts'
 
 /** The proxies that docs/proxy has an example for. */
 export const kinds = ['nginx', 'caddy'] as const
@@ -184,14 +185,4 @@ async function untilListening(port: number) {
     if (isOpen) return
     await new Promise((wake) => setTimeout(wake, 20))
   }
-}
-
-/** A port that nobody listens at now. */
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo // An address with a port, since we listen on one.
-  server.close()
-  return port
 }

@@ -42,14 +42,15 @@ async function tryBehind(kind: Kind) {
   const { domains, files, dataDir } = services
   const places = { domainPort: domains.port, staticPort: files.port, dataDir }
   await using front = await standBefore(kind, places)
-  const [zones, store] = [
-    through(front, 'domains.example.com'),
-    through(front, 'files.example.com'),
-  ]
+  // As if each file had been deleted between the service's answer and the proxy's opening of it.
+  await using blind = await standBefore(kind, { ...places, dataDir: join(dataDir, 'nothing') })
+  const zones = through(front, 'domains.example.com')
+  const store = through(front, 'files.example.com')
+  const blinded = through(blind, 'files.example.com')
   await until('certificates are there', async () => {
-    const answers = await Promise.all([zones, store].map((side) => ask(side, '/health'))).catch(
-      () => [],
-    )
+    const answers = await Promise.all(
+      [zones, store, blinded].map((side) => ask(side, '/health')),
+    ).catch(() => [])
     return answers.length > 0 || undefined
   })
   const token = await logIn(store, password)
@@ -59,6 +60,9 @@ async function tryBehind(kind: Kind) {
   await step(`${kind}: conditions on a zone pass`, () => changeZone(zones))
   await step(`${kind}: files are as the service gives them`, () =>
     compareFiles({ direct: direct(files.port), proxied: store, token }),
+  )
+  await step(`${kind}: also where it finds none of them`, () =>
+    compareFiles({ direct: direct(files.port), proxied: blinded, token }),
   )
   await step(`${kind}: the proxy sends large files, and only what it is told`, () =>
     checkOffload(services, store),

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from './fronts.ts'
+import { freePort } from './free-port.ts'
 import { until } from './step.ts'
 
 const root = join(import.meta.dirname, '../..')
