@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 
 // Each extends what is said for all below: a bare folder name would have the defaults.
-const packages = readdirSync('packages').map((name) => ({
+const packages = readdirSync(new URL('packages', import.meta.url)).map((name) => ({
   extends: true as const,
   root: `packages/${name}`,
   test: { name: `@house/${name}` },
