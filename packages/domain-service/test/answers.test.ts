@@ -127,6 +127,25 @@ test.each([
   })
 })
 
+test('a zone answer that is cut at whatever byte is refused', () => {
+  const text = zoneAnswer([
+    host({ Name: '@', Type: 'A', Address: '192.0.2.1' }),
+    host({ Name: 'www', Type: 'TXT', Address: 'grüße' }),
+  ]).trimEnd()
+
+  const taken: number[] = []
+  for (let at = 0; at < text.length; at++) {
+    try {
+      zoneOf(text.slice(0, at))
+      taken.push(at)
+    } catch (error) {
+      expect(error).toBeInstanceOf(CallFailed)
+    }
+  }
+
+  expect(taken).toEqual([])
+})
+
 test('a zone answer with one byte changed keeps every row, or is refused', () => {
   const rows = Array.from({ length: 3 }, (_, n) =>
     host({ Name: `h${n}`, Type: 'TXT', Address: `a"${n}` }),

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -102,7 +103,8 @@ test('wherever the disk fails, a change is answered as it happened, and the serv
   expect([...failed]).toEqual(expect.arrayContaining(calls))
   await failing.program.kill()
   const again = await run(failing.dataDir)
-  onTestFinished(() => again.kill())
+  again.child.kill('SIGTERM') // With its end the sweep has ended that a start begins.
+  await once(again.child, 'exit')
   expect(readdirSync(join(failing.dataDir, 'tmp'))).toEqual([])
   const report = await check({
     dataDir: failing.dataDir,

@@ -38,24 +38,21 @@ test(`after each of ${rounds} losses of power all that was acknowledged is there
   expect(acknowledged).toBeGreaterThan(rounds)
 }, 900_000)
 
-// Who looks must be able to see: each kind of flush is left out in turn, and then something must be lost.
-test.each([
-  ['file', emptied],
-  ['folder', gone],
-  ['shard', gone],
-  ['ancestor', gone],
-] satisfies [Flush, Chance][])(
-  'without the flushes of each %s a loss of power does take what was acknowledged',
-  async (without, chance) => {
-    const disk = makeDisk()
-    const everybody = makeWriters(6)
-    await writeForAWhile(disk, everybody)
+// Who looks must be able to see.
+test('without one kind of flush a loss of power does take what was acknowledged', async () => {
+  const disk = makeDisk()
+  const everybody = makeWriters(6)
+  await writeForAWhile(disk, everybody)
 
-    const losses = await losePower(disk, everybody, chance, without)
+  const losses = {
+    file: await losePower(disk, everybody, emptied, 'file'),
+    folder: await losePower(disk, everybody, gone, 'folder'),
+    shard: await losePower(disk, everybody, gone, 'shard'),
+    ancestor: await losePower(disk, everybody, gone, 'ancestor'),
+  }
 
-    expect(losses).not.toEqual([])
-  },
-)
+  for (const found of Object.values(losses)) expect(found).not.toEqual([])
+}, 60_000)
 
 test('a compressed form is whole after a loss of power, or is not there', async () => {
   const disk = makeDisk()
@@ -136,6 +133,7 @@ async function losePower(
   const asked = { ask: (question: Parameters<typeof ask>[1]) => ask(service.port, question) }
   const losses: string[] = []
   for (const writer of everybody) losses.push(...(await findLosses(asked, token, writer)))
+  await service.close() // With this the sweep has ended that a start begins.
   const report = await check({ dataDir: image, repair: false, onProgress: () => undefined })
   const drafts = readdirSync(join(image, 'tmp'))
   return [...losses, ...report.damages.map(({ path }) => path), ...report.orphans, ...drafts]
