@@ -17,8 +17,10 @@ export function resolveEmailType(change: {
   const wants = wantedBy(rows)
   if (wants === 'both')
     return { fault: 'MX and MXE records cannot stand in one zone: keep one kind' }
-  if (asked !== undefined)
-    return asked === before.emailType ? { emailType: asked } : judgeAsked(asked, wants)
+  // Said back as it was read it is right, but not for a first MX (MXE): the registrar would drop that without a word.
+  const isFirst = wants !== undefined && wantedBy(before.rows) !== wants
+  if (asked !== undefined && asked === before.emailType && !isFirst) return { emailType: asked }
+  if (asked !== undefined) return judgeAsked(asked, wants)
 
   const current = before.emailType || (wants ?? 'NONE')
   const mails = current === 'MX' || current === 'MXE'
@@ -27,7 +29,7 @@ export function resolveEmailType(change: {
   if (mails || !wants) return { emailType: current }
   // MX rows of the provider's own belong to OX and GMAIL zones.
   if (wants === 'MX' && (current === 'OX' || current === 'GMAIL')) return { emailType: current }
-  if (wantedBy(before.rows) === wants) return { emailType: current }
+  if (!isFirst) return { emailType: current }
   return {
     conflict: `The zone's email type is ${current}, and a first ${wants} record would end that: send "email_type": "${wants}" if you mean it`,
   }

@@ -457,6 +457,26 @@ test('a first MX in a zone that forwards e-mail must be meant', async () => {
   expect(service.sandbox.zone('example.com').emailType).toBe('MX')
 })
 
+test.each(['FWD', 'NONE'] as const)(
+  'a first MX beside "email_type": "%s", said back as it was read, is refused before it is lost',
+  async (emailType) => {
+    await using service = await start({
+      domains: [{ name: 'example.com', emailType, hosts: [www] }],
+    })
+    const before = service.live()
+
+    const answer = await service.call('PUT', '/api/domains/example.com/dns/hosts', {
+      body: {
+        hosts: [www, { name: '@', type: 'MX', address: 'mx.example.net' }],
+        email_type: emailType,
+      },
+    })
+
+    expect(answer).toMatchObject({ status: 400, body: { errors: [{ path: '/email_type' }] } })
+    expect(service.live()).toEqual(before)
+  },
+)
+
 test('the email type goes to NONE with the last MX, and is kept where nobody spoke of it', async () => {
   await using service = await start({
     domains: [
