@@ -37,8 +37,13 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
   app.register(underPressure, {
     maxEventLoopDelay: limits.loopDelay,
     sampleInterval: 2 * limits.loopDelay,
-    pressureHandler: ({ routeOptions }) => {
-      if (routeOptions.url !== '/health' && routeOptions.url !== '/metrics') throw overloaded()
+    // Not thrown: an answer that sheds load must cost next to nothing. It ends its connection, and all that waits there.
+    pressureHandler: (request, reply) => {
+      const { url } = request.routeOptions
+      if (url === '/health' || url === '/metrics') return undefined
+      reply.code(503).headers(overloaded.headers).type('application/problem+json')
+      // What is returned is sent, which the types of the plugin do not know.
+      return Buffer.from(JSON.stringify(problemOf(overloaded, request.id))) as never
     },
   })
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -47,10 +52,12 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
   })
 }
 
-const overloaded = () =>
-  new HttpError(503, 'unavailable', 'Too much is asked at once: try again in a moment', {
-    headers: { 'retry-after': '2' },
-  })
+const overloaded = new HttpError(
+  503,
+  'unavailable',
+  'Too much is asked at once: try again in a moment',
+  { headers: { 'retry-after': '2', connection: 'close' } },
+)
 
 /**
  * Answers what Node's HTTP parser refused before there was a request. Never a second time, nor into another answer:
