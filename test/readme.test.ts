@@ -20,11 +20,26 @@ const runBy: Record<string, string> = {
   'npm run check': 'npm test',
   'npm run fix': 'its check is run by npm test',
   'npm run test:browser': 'by hand: it needs Chromium',
+  'npm run test:containers': 'by hand: it needs an engine',
+  'npm run test:proxy': 'by hand: it installs nginx and Caddy',
+  'npm run faults': 'by hand: its short form is in npm test',
+  'npm run bench': 'by hand: it takes an hour',
   'docker compose up --build': 'test/containers',
 }
 
+// Commands that act on containers, which test/containers runs, and the rights of docs/proxy.md, which test/proxy sets.
+const runByTrials = [
+  /^docker compose (?:exec|cp|run) /,
+  /^node packages\/static-service\/src\/data-cli/,
+  /^(?:cd|mkdir|chgrp|find) /,
+]
+
 test('every command of the documents is run by a test', () => {
-  const runHere = [/^(?:curl|API=|FILES=|TOKEN=|export REGISTRAR_)/, /^npm run (?:users|files) --/]
+  const runHere = [
+    /^(?:curl|API=|FILES=|TOKEN=|export REGISTRAR_)/,
+    /^(?:DATA_DIR=\S+ )?npm run (?:users|files|backup|restore) --/,
+    ...runByTrials,
+  ]
 
   const unknown = globSync(['README.md', 'docs/**/*.md'], { cwd: root })
     .flatMap((file) => commandsOf(read(file)))
@@ -59,9 +74,12 @@ test('the commands to try the services, their users and their files work as they
     const input = 'a password of alice\n' // Read to its end by the first command that asks.
     managed.push(await run(command, { env: { USERS_FILE: users }, input }))
   }
-  const checked = await run(blockWith('npm run files --'), {
-    env: { DATA_DIR: join(everything.dataDir, 'static-service') },
-  })
+  const checked = await run(
+    inFolder(blockWith('npm run files --'), everything.dataDir).replace(
+      'npm run files',
+      `DATA_DIR=${everything.dataDir}/static-service npm run files`,
+    ),
+  )
 
   expect(tries).toHaveLength(2)
   expect(tried).toMatch(
@@ -72,6 +90,20 @@ test('the commands to try the services, their users and their files work as they
   expect(managed[1]).toMatch(/alice +editor/)
   expect(JSON.parse(readFileSync(users, 'utf8')).users).toHaveLength(1)
   expect(checked).toContain('1 files, 1 contents')
+}, 60_000)
+
+test('the backups of docs/operations.md are made and restored as they stand', async () => {
+  await using everything = await startEverything()
+  const { dataDir } = everything
+  const commands = commandsOf(read('docs/operations.md'))
+    .filter((command) => /npm run (?:backup|restore)/.test(command))
+    .map((command) => inFolder(command, dataDir))
+
+  const told = await run(commands.join('\n'))
+
+  expect(commands).toHaveLength(3)
+  expect(told.match(/every byte compared/g)).toHaveLength(2)
+  expect(globSync('restored/*', { cwd: dataDir })).toContain('restored/static-service.sqlite')
 }, 60_000)
 
 test('the variables for a real registrar are all that is needed, in production too', async () => {
@@ -166,6 +198,13 @@ const blocksOf = (text: string) =>
   [...text.matchAll(/^( *)```sh\n(.*?)^ *```/gms)].map(([, indent = '', block = '']) =>
     block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
   )
+
+// The same commands, on the folders of a test.
+const inFolder = (commands: string, dataDir: string) =>
+  commands
+    .replaceAll('backups/', `${dataDir}/backups/`)
+    .replaceAll(/^DATA_DIR=\S+ npm run restore/gm, `DATA_DIR=${dataDir}/restored npm run restore`)
+    .replaceAll(/^npm run backup -- (\w+)/gm, `DATA_DIR=${dataDir}/$1-service npm run backup -- $1`)
 
 const commandsOf = (text: string) =>
   blocksOf(text).flatMap((block) =>

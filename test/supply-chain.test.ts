@@ -42,7 +42,14 @@ const allowed = [
   'ISC',
   'MIT',
 ]
-const allowedOfTools = [...allowed, 'MIT OR Apache-2.0', 'MPL-2.0']
+const allowedOfTools = [
+  ...allowed,
+  '(MIT OR CC0-1.0)',
+  'MIT OR Apache-2.0',
+  'MPL-2.0',
+  'PSF-2.0',
+  'Python-2.0',
+]
 
 test.each([
   ['--prod', allowed],

@@ -26,7 +26,9 @@ const Answers = z.record(z.string(), z.object({ content: Content.optional() }))
 const Operation = z.object({
   operationId: z.string(),
   parameters: z
-    .array(z.object({ name: z.string(), in: z.enum(['path', 'query']), schema: AnySchema }))
+    .array(
+      z.object({ name: z.string(), in: z.enum(['path', 'query', 'header']), schema: AnySchema }),
+    )
     .default([]),
   requestBody: z.object({ content: Content }).optional(),
   responses: Answers,

@@ -49,7 +49,7 @@ describe('the regular expressions', () => {
     // The detector does not know `v`; such a one may be a set of characters, and no more.
     if (flags.includes('v')) return expect(pattern).toMatch(/^\[.*\]$/)
 
-    const { status } = checkSync(pattern, flags, { timeout: 20_000 })
+    const { status } = checkSync(pattern, flags, { timeout: 20_000, randomSeed: 1 })
 
     expect(status).toBe('safe')
   })

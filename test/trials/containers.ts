@@ -46,6 +46,7 @@ async function tryOnSandbox(command: string[]) {
   await step('records: read, added, replaced, restored', () => useDomains(domains))
   await step('files: uploaded, listed, found, deleted', () => useFiles(files))
   const before = [await seeDomains(domains), await seeFiles(files)]
+  await step('a backup is made while it runs, and restored', () => backUp(stack))
 
   await step('all end in order within ten seconds', () => stop(stack))
   await step('they come up again', () => bringUp(stack))
@@ -171,6 +172,20 @@ async function checkSecrets(stack: Stack) {
     const authorization = `Bearer ${secrets.METRICS_TOKEN_FILE}`
     await client.call('/metrics', { headers: { authorization } })
   }
+}
+
+// Through compose's own commands, as docs/operations.md tells.
+async function backUp(stack: Stack): Promise<string> {
+  const told: string[] = []
+  for (const service of ['domain-service', 'static-service']) {
+    const command = ['node', `packages/${service}/src/data-cli.ts`]
+    const run = (...args: string[]) => stack.compose('exec', '-T', ...args)
+    told.push(await run(service, ...command, 'backup', '/data/backups/monday', '--verify'))
+    const restored = ['-e', 'DATA_DIR=/data/restored', service, ...command]
+    await run(...restored, 'restore', '/data/backups/monday', '--verify')
+    await run(service, 'rm', '-r', '/data/backups', '/data/restored')
+  }
+  return told.map((line) => line.trim()).join(' ')
 }
 
 async function stop(stack: Stack): Promise<string> {

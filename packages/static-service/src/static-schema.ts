@@ -58,7 +58,7 @@ export const staticSchema = {
     200: {
       description: 'The whole file, in its own content type',
       headers: contentHeaders,
-      content: 'application/octet-stream',
+      content: '*/*',
     },
     206: {
       description: 'The parts that were asked for; several as multipart/byteranges',
@@ -66,7 +66,7 @@ export const staticSchema = {
         ...contentHeaders,
         'content-range': { description: 'Which part, of how many', example: 'bytes 0-4/13' },
       },
-      content: 'application/octet-stream',
+      content: '*/*',
     },
     302: {
       description: 'A directory with an index: to its own name, with a slash',
