@@ -7,8 +7,9 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { type Answer, readDescription } from './description.ts'
 import { leaksIn } from './leaks.ts'
-import { liveRecord, type Made, requestTo } from './requests.ts'
+import { type Made, requestTo } from './requests.ts'
 import { names, startTarget, type Target } from './start.ts'
+import { liveRecord } from './values.ts'
 
 // As many requests to each service as FUZZ_CASES says, made from its own description.
 const cases = Number(process.env.FUZZ_CASES ?? 1500)
