@@ -28,7 +28,16 @@ export function guardRoutes(app: FastifyInstance, tokens: Tokens, failures: Fail
     refuseOpenRoute(route)
     tellRefusals(route, failures)
   })
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
+    try {
+      admit(request)
+      done()
+    } catch (error) {
+      done(error as Error) // Thrown just below.
+    }
+  })
+
+  function admit(request: FastifyRequest) {
     const needed = accessOf(request)
     if (needed === 'public') return
     const caller = tokens.verify(readToken(request.headers.authorization, failures))
@@ -36,7 +45,7 @@ export function guardRoutes(app: FastifyInstance, tokens: Tokens, failures: Fail
     if (caller === 'invalid') throw failures.tokenInvalid()
     if (!isRoleEnough(caller.role, needed)) throw failures.forbidden(needed)
     rememberCaller(request, caller)
-  })
+  }
 }
 
 function refuseOpenRoute({ method, url, config }: RouteOptions) {

@@ -41,6 +41,9 @@ export const jwtOptions = (secret: string, audience: string) => ({
 export class Tokens {
   readonly #jwt: FastifyInstance['jwt']
   readonly #options: TokenOptions
+  /** What tokens say whose signature was found right: that cannot change. All else is looked at each time. */
+  readonly #signed = new Map<string, z.infer<typeof Claims>>()
+  readonly #fingerprints = new WeakMap<User, Buffer>()
 
   constructor(jwt: FastifyInstance['jwt'], options: TokenOptions) {
     this.#jwt = jwt
@@ -73,9 +76,13 @@ export class Tokens {
   }
 
   #read(token: string) {
-    if (token.length > longestToken) return undefined
+    const known = this.#signed.get(token)
+    if (known || token.length > longestToken) return known
     try {
-      return Claims.safeParse(this.#jwt.verify(token)).data
+      const claims = Claims.parse(this.#jwt.verify(token))
+      if (this.#signed.size >= mostSigned) this.#signed.clear()
+      this.#signed.set(token, claims)
+      return claims
     } catch {
       return undefined // Whatever is wrong with it, the sender learns only that it is not valid.
     }
@@ -88,11 +95,17 @@ export class Tokens {
   }
 
   // A new password has a new salt, so this ends a user's tokens even when the same words are set again.
-  #fingerprint({ username, password }: User): Buffer {
-    const text = `password of a token\0${username}\0${password}`
-    return createHmac('sha256', this.#options.secret).update(text).digest().subarray(0, 16)
+  #fingerprint(user: User): Buffer {
+    const known = this.#fingerprints.get(user)
+    if (known) return known
+    const text = `password of a token\0${user.username}\0${user.password}`
+    const hmac = createHmac('sha256', this.#options.secret).update(text)
+    const fingerprint = hmac.digest().subarray(0, 16)
+    this.#fingerprints.set(user, fingerprint)
+    return fingerprint
   }
 }
 
 const issuer = 'domains-and-files'
 const longestToken = 4096
+const mostSigned = 1000

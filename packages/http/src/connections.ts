@@ -31,8 +31,9 @@ export const usualLimits: ConnectionLimits = {
 export function limitConnections(app: FastifyInstance, limits: ConnectionLimits) {
   const { server } = app
   server.maxConnections = limits.maxConnections
-  app.addHook('onSend', async (_request, reply) => {
-    reply.raw.setTimeout(limits.stallTimeout)
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (mayStall(reply.raw, payload)) reply.raw.setTimeout(limits.stallTimeout)
+    done(null, payload)
   })
   app.register(underPressure, {
     maxEventLoopDelay: limits.loopDelay,
@@ -51,6 +52,15 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
     if (hasBody(request)) watchBody(server, { request, response }, limits.stallTimeout)
   })
 }
+
+// What is small goes to the system at once, unless there is more before it that nobody reads.
+const mayStall = ({ socket }: ServerResponse, payload: unknown) =>
+  (socket?.writableLength ?? 0) > 0 ||
+  (Buffer.isBuffer(payload) || typeof payload === 'string'
+    ? payload.length > smallAnswer
+    : Boolean(payload))
+
+const smallAnswer = 16_384
 
 const overloaded = new HttpError(
   503,
@@ -102,18 +112,22 @@ interface Exchange {
   response: ServerResponse
 }
 
-const exchanges = new WeakMap<Socket, Exchange[]>()
+// Kept at the socket itself: there is one look at it for each request.
+const exchanges = Symbol('exchanges')
+type Remembering = Socket & { [exchanges]?: Exchange[] }
 
-const remember = (exchange: Exchange) => {
-  const { socket } = exchange.request
-  exchanges.set(socket, [...openOn(socket), exchange])
+function remember(exchange: Exchange) {
+  const socket: Remembering = exchange.request.socket
+  const known = socket[exchanges]
+  // Mostly there is one, which has ended.
+  if (known?.length === 1 && known[0] && !isOpen(known[0])) known[0] = exchange
+  else socket[exchanges] = [...openOn(socket), exchange]
 }
 
 // Those of which not all has been read, or not all has been sent.
-const openOn = (socket: Socket): Exchange[] =>
-  (exchanges.get(socket) ?? []).filter(
-    ({ request, response }) => !request.complete || !response.writableFinished,
-  )
+const openOn = (socket: Remembering): Exchange[] => (socket[exchanges] ?? []).filter(isOpen)
+
+const isOpen = ({ request, response }: Exchange) => !request.complete || !response.writableFinished
 
 const hasBody = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0

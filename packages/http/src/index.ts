@@ -17,7 +17,7 @@ import {
 } from './connections.ts'
 import type { TrustProxy } from './env.ts'
 import { type HealthReport, serveHealth } from './health.ts'
-import { type Logger, RequestLog } from './log.ts'
+import { LazyLog, type Logger, RequestLog } from './log.ts'
 import { messageOptions, refuseAmbiguity } from './message.ts'
 import { trackMethods } from './methods.ts'
 import { serveMetrics } from './metrics.ts'
@@ -72,7 +72,10 @@ export async function createApp(
   const limits = { ...usualLimits, ...options.connections }
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     loggerInstance: options.log as FastifyBaseLogger,
-    logController: new RequestLog(),
+    logController: new RequestLog(options.log),
+    // It has every method of a logger, whose overloads cannot be written down.
+    childLoggerFactory: (log, bindings, settings) =>
+      new LazyLog(() => log.child(bindings, settings)) as unknown as FastifyBaseLogger,
     trustProxy: options.trustProxy,
     bodyLimit: options.bodyLimit ?? 1_048_576,
     http: {
@@ -103,8 +106,10 @@ export async function createApp(
       'There is nothing at this path: see /docs for what there is',
     )
   })
-  app.addHook('onRequest', async (request, reply) => {
+  // Hooks of every request call back: a promise for each would cost more than what they do.
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
+    done()
   })
   limitConnections(app, limits)
   refuseAmbiguity(app)
@@ -151,8 +156,9 @@ function leaveInOrder(app: App) {
   app.addHook('preClose', async () => {
     leaving = true
   })
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, payload, done) => {
     if (leaving) reply.header('connection', 'close')
+    done(null, payload)
   })
 }
 

@@ -24,12 +24,12 @@ export function refuseAmbiguity(app: FastifyInstance) {
   )
   // No tunnels: a CONNECT is not routed.
   app.server.on('connect', (_request, socket) => answerSocketError(new Error(), socket as Socket))
-  app.addHook('onRequest', async ({ raw }, reply) => {
+  app.addHook('onRequest', ({ raw }, reply, done) => {
     // What comes with an upgrade that is not made is lost in Node's parser: no answer must be taken for one to that.
     if (raw.headers.upgrade !== undefined) reply.header('connection', 'close')
     const fault = findFault(raw)
-    if (!fault) return
-    throw new HttpError(400, 'malformed_request', fault, { headers: { connection: 'close' } })
+    if (!fault) return done()
+    done(new HttpError(400, 'malformed_request', fault, { headers: { connection: 'close' } }))
   })
 }
 

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest, preHandlerAsyncHookHandler } from 'fastify'
+import type { FastifyInstance, preHandlerHookHandler } from 'fastify'
 import { z } from 'zod'
 import { type Fault, validationFailed } from './problem.ts'
 
@@ -35,20 +35,20 @@ export function faultsOf(error: z.ZodError, place = ''): Fault[] {
   })
 }
 
-function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerAsyncHookHandler {
+function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerHookHandler {
   const parts = (Object.keys(schemas) as Part[]).flatMap((part) => {
     const schema = schemas[part]
     return schema
       ? [{ key: part === 'querystring' ? ('query' as const) : part, place: places[part], schema }]
       : []
   })
-  return async (request: FastifyRequest) => {
+  return (request, _reply, done) => {
     const faults = parts.flatMap(({ key, place, schema }) => {
       const result = schema.safeParse(request[key])
       if (result.success) request[key] = result.data
       return result.success ? [] : faultsOf(result.error, place)
     })
-    if (faults.length > 0) throw validationFailed(faults)
+    done(faults.length > 0 ? validationFailed(faults) : undefined)
   }
 }
 

@@ -23,13 +23,17 @@ export class HotCache<Value extends object> {
     key: string,
     load: () => Promise<Value | undefined>,
   ): Value | Promise<Value | undefined> | undefined {
-    const kept = this.#kept.get(key)
-    if (kept) {
-      this.counts.hit += 1
-      return kept
-    }
+    const kept = this.peek(key)
+    if (kept) return kept
     this.counts.miss += 1
     return this.#loading.get(key) ?? this.#load(key, load)
+  }
+
+  /** The value where it is kept; nothing is looked up. */
+  peek(key: string): Value | undefined {
+    const kept = this.#kept.get(key)
+    if (kept) this.counts.hit += 1
+    return kept
   }
 
   /** The memory that it takes, by its own reckoning. */

@@ -10,16 +10,16 @@ import { allowsParts, judge, type Validators } from './conditional.ts'
 import type { Config } from './config.ts'
 import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from './errors.ts'
 import type { FileRow } from './file-row.ts'
-import { isCompressible } from './kind.ts'
 import { preferForms, tagOf } from './negotiate.ts'
 import { canOffload, handOver, type Offload } from './offload.ts'
 import { join, readPath } from './path.ts'
 import { frame, readRanges } from './ranges.ts'
-import { isActive, type Served, Shelf } from './shelf.ts'
+import { describeFile, headersOf, openToAll, type Served, wholeOf } from './served.ts'
+import { Shelf } from './shelf.ts'
 import { type StaticQuery, staticSchema } from './static-schema.ts'
 import type { Form, Store } from './store.ts'
 
-type Request = FastifyRequest & { query: z.infer<typeof StaticQuery> }
+type Request = FastifyRequest & { params: { '*': string }; query: z.infer<typeof StaticQuery> }
 
 interface Parts {
   store: Store
@@ -42,24 +42,46 @@ export function serveStatic(app: App, { rules, ...parts }: Parts): Shelf {
     url: '/static/*',
     config: { access: 'public' },
     schema: staticSchema,
-    handler: async (request, reply) => {
-      // So a failure leaves; where there is a file, its own headers follow.
-      reply.removeHeader('vary').headers({ ...openToAll, 'cache-control': 'no-store' })
-      const target = readTarget(request.params['*'], rules.index)
-      for (let attempt = 0; attempt < mostAttempts; attempt += 1) {
-        const served = await shelf.find(target.path)
-        if (!served) return answerMissing(request, reply, target)
-        const forms = attempt === 0 ? 'all' : 'identity'
-        const offload = rules.offload
-        const isAnswered = await answer(request, reply, { shelf, served, forms, offload })
-        if (isAnswered) return reply
-        // The bytes are gone: the file was replaced or deleted after its row was read, or a form was.
-        shelf.forget(served)
-      }
-      throw new Error(`the blob of ${target.path} is missing`)
+    // Before anything of the request is parsed further: what has no query and no body has nothing to parse.
+    onRequest: (request, reply, done) => {
+      if (!answerAtOnce(request, reply)) done()
     },
+    handler: (request, reply) => answerInTime(request, reply),
   })
   return shelf
+
+  // Most requests are for what is in memory, whole and without a question about its age: they wait for nothing.
+  function answerAtOnce(request: Request, reply: FastifyReply): FastifyReply | undefined {
+    const { method, headers } = request
+    if (method !== 'GET' || rules.offload || request.url.includes('?')) return undefined
+    if (judged.some((name) => headers[name] !== undefined)) return undefined
+    const known = shelf.recall(request.params['*'], (kept) =>
+      chooseForm(headers['accept-encoding'], kept),
+    )
+    if (!known) return undefined
+    const { served, form, bytes } = known
+    const { whole, unchanged } = headersOf(served, form, bytes.length)
+    const isKnown = judge(headers, { etag: whole.etag, changed: served.changed }) === 'not modified'
+    reply.removeHeader('vary')
+    return isKnown ? reply.code(304).headers(unchanged).send() : reply.headers(whole).send(bytes)
+  }
+
+  async function answerInTime(request: Request, reply: FastifyReply) {
+    // So a failure leaves; where there is a file, its own headers follow.
+    reply.removeHeader('vary').headers({ ...openToAll, 'cache-control': 'no-store' })
+    const target = readTarget(request.params['*'], rules.index)
+    for (let attempt = 0; attempt < mostAttempts; attempt += 1) {
+      const served = await shelf.find(target.path)
+      if (!served) return answerMissing(request, reply, target)
+      const forms = attempt === 0 ? 'all' : 'identity'
+      const offload = rules.offload
+      const isAnswered = await answer(request, reply, { shelf, served, forms, offload })
+      if (isAnswered) return reply
+      // The bytes are gone: the file was replaced or deleted after its row was read, or a form was.
+      shelf.forget(served)
+    }
+    throw new Error(`the blob of ${target.path} is missing`)
+  }
 
   async function answerMissing(request: Request, reply: FastifyReply, target: Target) {
     const { path, isDirectory } = target
@@ -79,12 +101,8 @@ export function serveStatic(app: App, { rules, ...parts }: Parts): Shelf {
 // Between row and bytes a file can be replaced again and again, but not this often: then its bytes are lost.
 const mostAttempts = 8
 
-const openToAll = {
-  'access-control-allow-origin': '*',
-  'access-control-expose-headers':
-    'accept-ranges, content-disposition, content-encoding, content-length, content-range, etag, x-request-id',
-  'cross-origin-resource-policy': 'cross-origin',
-}
+// What an answer can depend on beside the content coding and If-None-Match.
+const judged = ['range', 'if-match', 'if-modified-since', 'if-unmodified-since']
 
 interface Target {
   path: string
@@ -110,31 +128,6 @@ function readStored(text: string): string {
     throw error
   }
 }
-
-function describeFile(row: FileRow, rules: Config['static']): Served {
-  const isText = isCompressible(row.contentType)
-  // Not later than now, whatever the clock did since (RFC 9110, 8.8.2.1).
-  const changed = Math.floor(Math.min(Date.parse(row.updatedAt), Date.now()) / 1000)
-  return {
-    row,
-    changed,
-    isCompressible: isText,
-    contentType: labelOf(row.contentType),
-    headers: {
-      'accept-ranges': 'bytes',
-      'cache-control': rules.cacheControl,
-      'last-modified': new Date(changed * 1000).toUTCString(),
-      ...(isText ? { vary: 'Accept-Encoding' } : {}),
-      ...(rules.csp && isActive(row.contentType) ? { 'content-security-policy': rules.csp } : {}),
-    },
-  }
-}
-
-// Without a label browsers take text for Windows-1252. HTML and XML say themselves what they are written in.
-const labelOf = (contentType: string) =>
-  contentType.startsWith('text/') && !isActive(contentType)
-    ? `${contentType}; charset=utf-8`
-    : contentType
 
 interface Answerable {
   shelf: Shelf
@@ -210,15 +203,6 @@ function rangesOf({ method, headers }: Request, { row, changed }: Served) {
 
 const chooseForm = (acceptEncoding: string | undefined, kept: readonly Form[]): Form =>
   preferForms(acceptEncoding).find((form) => kept.includes(form)) ?? 'identity'
-
-const wholeOf = (contentType: string, form: Form, size: number) => ({
-  headers: {
-    'content-type': contentType,
-    ...(form === 'identity' ? {} : { 'content-encoding': form }),
-  },
-  pieces: [{ start: 0, end: size }],
-  length: size,
-})
 
 // What the query adds. A `v` that is not of these bytes is somebody's old link: it changes nothing.
 function headersOfQuery({ v, download }: Request['query'], { row }: Served) {

@@ -4,19 +4,8 @@ import { type Compressor, leastBytes } from './compress.ts'
 import type { FileRow } from './file-row.ts'
 import { HotCache } from './hot-cache.ts'
 import { Proofs } from './proofs.ts'
+import type { Served } from './served.ts'
 import { encodedForms, type Form, type OpenBlob, type Store } from './store.ts'
-
-/** A file as it is served: its row, and what follows from it once and for all its answers. */
-export interface Served {
-  row: FileRow
-  /** The last change in whole seconds since 1970, as HTTP-dates have it. */
-  changed: number
-  isCompressible: boolean
-  /** As it is sent: with the charset where there should be one. */
-  contentType: string
-  /** The headers that every answer has that is about this file. */
-  headers: Record<string, string>
-}
 
 interface Parts {
   store: Store
@@ -40,7 +29,7 @@ export class Shelf {
   constructor(parts: Parts) {
     const share = Math.floor(parts.memoryBytes / 8)
     this.#parts = parts
-    this.#files = new HotCache(share, () => 2048)
+    this.#files = new HotCache(share, () => 4096)
     this.#forms = new HotCache(share, () => 64)
     this.#bodies = new HotCache(parts.memoryBytes - 2 * share, (body) => body.length)
     parts.catalog.onChange((paths) => {
@@ -62,9 +51,24 @@ export class Shelf {
     })
   }
 
+  /** What memory alone knows of a path, and of the form that is chosen of those that it is kept in. */
+  recall(
+    path: string,
+    choose: (kept: readonly Form[]) => Form,
+  ): { served: Served; form: Form; bytes: Buffer } | undefined {
+    const served = this.#files.peek(path)
+    if (!served) return undefined
+    const kept = this.#hasForms(served) ? this.#forms.peek(served.row.digest) : identityOnly
+    if (!kept) return undefined
+    const form = choose(kept)
+    const bytes = this.#bodies.peek(keyOf(served.row, form))
+    return bytes && { served, form, bytes }
+  }
+
   /** The forms that a file is kept in, identity always; those that it could have are asked for. */
-  forms({ row, isCompressible }: Served) {
-    if (!isCompressible || row.size < leastBytes) return identityOnly
+  forms(served: Served) {
+    const { row } = served
+    if (!this.#hasForms(served)) return identityOnly
     return this.#forms.get(row.digest, async () => {
       const found: Form[] = ['identity']
       for (const form of encodedForms) {
@@ -82,7 +86,7 @@ export class Shelf {
   content({ row }: Served, form: Form): Content | undefined | Promise<Content | undefined> {
     const small = form === 'identity' ? smallFile : smallSource
     if (row.size > small) return this.#openProven(row, form)
-    return this.#bodies.get(`${row.digest}.${form}`, async () => {
+    return this.#bodies.get(keyOf(row, form), async () => {
       await using blob = await this.#open(row, form)
       if (!blob) return undefined
       // A copy: a small buffer is a piece of a larger one, which would stay with it.
@@ -107,6 +111,10 @@ export class Shelf {
   forget({ row }: Served) {
     this.#files.forget(row.path)
     this.#forms.forget(row.digest)
+  }
+
+  #hasForms({ row, isCompressible }: Served): boolean {
+    return isCompressible && row.size >= leastBytes
   }
 
   async #openProven(row: FileRow, form: Form): Promise<OpenBlob | undefined> {
@@ -135,9 +143,8 @@ export class Shelf {
   }
 }
 
-/** Whether a browser may run what is in a file of this type: HTML, SVG and all other XML. */
-export const isActive = (contentType: string) =>
-  /^text\/(?:html|xml|xsl)$|^application\/xml|\+xml$/.test(contentType)
+const keyOf = ({ digest }: FileRow, form: Form) =>
+  form === 'identity' ? digest : `${digest}.${form}`
 
 function copyOf(bytes: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length)

@@ -134,7 +134,7 @@ test('a read that the disk fails is a 500 that keeps no file open, and the next 
   }
 
   expect(failed).toEqual(['open 500', 'stat 500', 'read 500', 'read cut off'])
-  await expect.poll(opened).toBe(before)
+  await expect.poll(opened).toBeLessThanOrEqual(before)
 }, 30_000)
 
 test('a compressed form that could not be written is made when the file is asked for again', async () => {
