@@ -17,7 +17,10 @@ export async function openFile(file: string, onClose: () => void): Promise<OpenB
     size,
     changed: ctimeMs,
     stamp: `${ino}.${size}.${ctimeMs}`,
-    read: (start, length) => readWhole(handle, start, Math.max(0, Math.min(length, size - start))),
+    read: (start, length, into) => {
+      const there = Math.max(0, Math.min(length, size - start))
+      return readWhole(handle, start, into?.subarray(0, there) ?? Buffer.allocUnsafe(there))
+    },
     stream: (start, end) => new BlobStream(handle, start, Math.min(end, size)),
     async [Symbol.asyncDispose]() {
       if (!isOpen) return
@@ -28,10 +31,9 @@ export async function openFile(file: string, onClose: () => void): Promise<OpenB
   }
 }
 
-async function readWhole(handle: FileHandle, start: number, length: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(length)
-  for (let at = 0; at < length; ) {
-    const { bytesRead } = await handle.read(bytes, at, length - at, start + at)
+async function readWhole(handle: FileHandle, start: number, bytes: Buffer): Promise<Buffer> {
+  for (let at = 0; at < bytes.length; ) {
+    const { bytesRead } = await handle.read(bytes, at, bytes.length - at, start + at)
     if (bytesRead === 0) throw new Error('a stored content is shorter than it was')
     at += bytesRead
   }

@@ -22,8 +22,8 @@ export interface OpenBlob extends AsyncDisposable {
   readonly changed: number
   /** Another one as soon as anything about the file is. */
   readonly stamp: string
-  /** Exactly these bytes, or those up to the end. */
-  read(start: number, length: number): Promise<Buffer>
+  /** Exactly these bytes, or those up to the end; in this memory, where it is given. */
+  read(start: number, length: number, into?: Buffer): Promise<Buffer>
   /** The bytes from `start` to before `end`; to be destroyed or read to its end before the blob is disposed of. */
   stream(start: number, end: number): Readable
 }

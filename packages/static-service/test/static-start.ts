@@ -34,6 +34,8 @@ export interface StaticService extends AsyncDisposable {
   ask: (target: string, headers?: Record<string, string>, method?: string) => Promise<Raw>
   /** Sends a GET and hands back the socket, from which nothing has been read. */
   begin: (target: string) => Promise<Socket>
+  /** Sends this as it stands, on a connection that it gives to read. */
+  open: (text: string) => Promise<Socket>
   /** Takes the bytes of a content, or of one of its forms, off the disk. */
   lose: (row: FileRow, form?: Form) => Promise<void>
   /** Leaves a content only so many bytes. */
@@ -91,6 +93,13 @@ export async function startStatic(env: Record<string, string> = {}): Promise<Sta
   const proxy = await front?.standBefore(own.port, dataDir)
   const port = proxy?.port ?? own.port
   const send = (text: string | Buffer) => exchange(port, text)
+  async function open(text: string): Promise<Socket> {
+    const socket = connect(port, '127.0.0.1')
+    await new Promise((resolve) => socket.once('connect', resolve))
+    socket.write(text)
+    return socket
+  }
+
   return {
     port,
     dataDir,
@@ -101,12 +110,8 @@ export async function startStatic(env: Record<string, string> = {}): Promise<Sta
     send,
     put: (path, content) => put(store, catalog, path, Buffer.from(content)),
     ask: (target, headers = {}, method = 'GET') => send(request(target, headers, method)),
-    async begin(target) {
-      const socket = connect(port, '127.0.0.1')
-      await new Promise((resolve) => socket.once('connect', resolve))
-      socket.write(request(target, {}, 'GET'))
-      return socket
-    },
+    begin: (target) => open(request(target, {}, 'GET')),
+    open,
     lose: ({ digest }, form) => rm(join(dataDir, 'blobs', ...placeOf(digest, form))),
     cut: ({ digest }, length) => truncate(join(dataDir, 'blobs', ...placeOf(digest)), length),
     async [Symbol.asyncDispose]() {

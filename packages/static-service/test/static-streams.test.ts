@@ -69,6 +69,34 @@ describe('a large file is sent whole', () => {
   })
 })
 
+test('who reads slowly, and asks for more before the end, gets every byte of every answer', async () => {
+  const starts = [0, 5_000_000, 7_000_001]
+  const asked = starts.map(
+    (start) => `GET /static/large.bin HTTP/1.1\r\nHost: x\r\nRange: bytes=${start}-\r\n`,
+  )
+  const socket = await service.open(`${asked.join('\r\n')}Connection: close\r\n\r\n`)
+  const chunks: Buffer[] = []
+
+  for await (const chunk of socket) {
+    chunks.push(chunk)
+    // Others are served meanwhile, and what is on its way waits.
+    if (chunks.length % 64 === 0)
+      await service.ask('/static/large.bin', { Range: 'bytes=0-300000' })
+  }
+
+  const all = Buffer.concat(chunks)
+  const bodies = starts.reduce(
+    ({ at, found }, start) => {
+      const begin = all.indexOf('\r\n\r\n', at) + 4
+      const end = begin + large.length - start
+      return { at: end, found: [...found, sha256(all.subarray(begin, end))] }
+    },
+    { at: 0, found: [] as string[] },
+  )
+  expect(bodies.found).toEqual(starts.map((start) => sha256(large.subarray(start))))
+  expect(bodies.at).toBe(all.length)
+})
+
 describe('a client that goes away lets go of the file', () => {
   test('in the middle of it', async () => {
     const sockets = await Promise.all(
