@@ -24,7 +24,10 @@ const migrations = [
 
 export const databaseName = 'domain-service.sqlite'
 
-/** The service's own database in its data folder, which must be there: made and brought up to date where needed, durable at each commit. */
+/**
+ * The service's own database in its data folder, which must be there: made and brought up to date where needed, durable
+ * at each commit.
+ */
 export function openDatabase(dataDir: string): Database.Database {
   const db = new Database(join(dataDir, databaseName))
   db.pragma('journal_mode = WAL')
@@ -42,5 +45,16 @@ export function openDatabase(dataDir: string): Database.Database {
       db.pragma(`user_version = ${at + 1}`)
     })()
   }
+  return db
+}
+
+/**
+ * A further connection for counting: what it commits survives the process, but perhaps not a power cut. A call that is
+ * forgotten then is one too many at most, and waiting for the disk would make every call wait.
+ */
+export function openCounter(dataDir: string): Database.Database {
+  const db = new Database(join(dataDir, databaseName), { fileMustExist: true })
+  db.pragma('synchronous = NORMAL')
+  db.pragma('temp_store = MEMORY')
   return db
 }

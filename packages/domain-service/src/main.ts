@@ -1,13 +1,6 @@
-import { BadUsersFile, StartRefused } from '@house/auth'
-import { FolderRefused } from '@house/data'
-import { BadEnvironment, createLogger, failStart, serve } from '@house/http'
-import { readConfig } from './config.ts'
-import { makeService } from './service.ts'
+import { enableCompileCache } from 'node:module'
+import { join } from 'node:path'
 
-try {
-  const config = readConfig(process.env)
-  const log = createLogger({ name: 'domain-service', level: config.logLevel })
-  await serve(await makeService(config, log), config.address)
-} catch (error) {
-  failStart(error, [BadEnvironment, FolderRefused, StartRefused, BadUsersFile])
-}
+// A start is mostly compiling. What was compiled is kept beside the installed packages, where only who installed may write.
+enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/compiled'))
+await import('./run.ts')

@@ -5,7 +5,7 @@ import { buildApp } from './app.ts'
 import { Breaker } from './breaker.ts'
 import { Budget } from './budget.ts'
 import type { Config } from './config.ts'
-import { openDatabase } from './database.ts'
+import { openCounter, openDatabase } from './database.ts'
 import { Journal } from './journal.ts'
 import { timeCalls } from './metrics.ts'
 import { Registrar } from './registrar.ts'
@@ -30,11 +30,12 @@ export async function makeService(config: Config, log: Logger): Promise<App> {
       log.error({ err: error }, 'users file not read: the last good one stays in force'),
     )
     const database = openDatabase(dataDir)
+    const counter = openCounter(dataDir)
     const metrics = createMetrics()
     const registrar = new Registrar({
       account: config.account,
       timeout: config.timeout,
-      budget: new Budget({ limits: config.limits, database }),
+      budget: new Budget({ limits: config.limits, database: counter }),
       breaker: new Breaker(),
       log,
       calls: timeCalls(metrics),
@@ -47,6 +48,7 @@ export async function makeService(config: Config, log: Logger): Promise<App> {
     app.addHook('onClose', async () => {
       await zones.settle()
       await registrar.close()
+      counter.close()
       database.close()
       unlock()
     })
