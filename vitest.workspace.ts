@@ -10,6 +10,8 @@ const rooms = readdirSync(new URL('packages/', import.meta.url)).map((room) => (
 export default defineConfig({
   test: {
     testTimeout: 30_000,
+    // Tests mostly wait, for disks and for processes that they start: three files at a time keep two cores busy.
+    maxWorkers: 3,
     projects: [
       ...rooms,
       { extends: true, test: { name: 'house', include: ['test/**/*.test.ts'] } },

@@ -40,10 +40,10 @@ export function describeFile(row: FileRow, rules: Config['static']): Served {
     contentType: labelOf(row.contentType),
     made: new Map(),
     headers: {
-      'accept-ranges': 'bytes',
       'cache-control': rules.cacheControl,
-      'last-modified': new Date(changed * 1000).toUTCString(),
       ...(isText ? { vary: 'Accept-Encoding' } : {}),
+      'accept-ranges': 'bytes',
+      'last-modified': new Date(changed * 1000).toUTCString(),
       ...(rules.csp && isActive(row.contentType) ? { 'content-security-policy': rules.csp } : {}),
     },
   }
