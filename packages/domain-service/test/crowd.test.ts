@@ -1,10 +1,18 @@
+import { startSandbox } from '@house/registrar-sandbox'
 import { expect, test } from 'vitest'
-import { start, www } from './start.ts'
+import { apiKey, start, www } from './start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 
 test('a hundred adds at once to one domain all succeed, lose nothing and cost at most eight calls', async () => {
-  await using service = await start()
+  await using sandbox = await startSandbox({
+    apiUser: 'tester',
+    apiKey,
+    rate: 'off',
+    domains: [{ name: 'example.com', hosts: [www] }],
+    delayMs: 50, // As a registrar takes.
+  })
+  await using service = await start({ sandbox })
   await service.call('GET', '/health') // The admin's login is done before.
 
   const answers = await Promise.all(
@@ -151,18 +159,22 @@ test('a write that was accepted is done and kept, also when its caller hangs up 
 })
 
 test('when too many wait for one domain the next ones are sent away at once', async () => {
-  await using service = await start()
+  await using service = await start({ env: { REGISTRAR_TIMEOUT_MS: '10000' } })
   await service.call('GET', '/health')
-  service.sandbox.fault({ kind: 'slow', ms: 1_500, command: 'namecheap.domains.dns.getHosts' })
+  service.sandbox.fault({ kind: 'slow', ms: 4_000, command: 'namecheap.domains.dns.getHosts' })
   const id = '000000000000'
 
   const answers = await Promise.all(
     Array.from({ length: 1_010 }, () => service.call('DELETE', `${hosts}/${id}`)),
   )
 
-  const refused = answers.filter(({ status }) => status === 503)
+  const refused = answers.filter(({ headers }) => headers.get('retry-after') === '10')
   expect(refused.length).toBeGreaterThan(0)
-  expect(refused[0]?.body.code).toBe('unavailable')
-  expect(refused[0]?.headers.get('retry-after')).toBe('10')
-  expect(answers.filter(({ status }) => status === 404)).toHaveLength(1_010 - refused.length)
+  expect(new Set(refused.map(({ status, body }) => `${status} ${body.code}`))).toEqual(
+    new Set(['503 unavailable']),
+  )
+  // On a machine that is slow enough others are sent away because all is late.
+  const others = answers.filter((answer) => !refused.includes(answer))
+  expect(others.filter(({ status }) => status === 404).length).toBeGreaterThan(0)
+  expect(others.filter(({ status }) => status !== 404 && status !== 503)).toEqual([])
 })
