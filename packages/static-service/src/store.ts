@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { accessSync, constants, statfsSync } from 'node:fs'
 import { open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Readable } from 'node:stream'
 import { makeFolder, syncFolder } from '@house/data'
 import { blobMode, Draft, nameFullDisk, writeWhole } from './draft.ts'
 import { insufficientStorage } from './errors.ts'
@@ -24,8 +23,6 @@ export interface OpenBlob extends AsyncDisposable {
   readonly stamp: string
   /** Exactly these bytes, or those up to the end; in this memory, where it is given. */
   read(start: number, length: number, into?: Buffer): Promise<Buffer>
-  /** The bytes from `start` to before `end`; to be destroyed or read to its end before the blob is disposed of. */
-  stream(start: number, end: number): Readable
 }
 
 export interface StoreOptions {
