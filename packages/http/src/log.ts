@@ -5,6 +5,7 @@ import {
   LogController,
 } from 'fastify'
 import { type DestinationStream, type Logger, pino } from 'pino'
+import { logOutput } from './log-output.ts'
 
 export type { Logger }
 
@@ -20,9 +21,7 @@ export function createLogger(
     timestamp: tellTime,
     redact: { paths: secretPaths, censor: '[redacted]' },
   }
-  // Not waited for: under load many lines leave together. What is left is written when the process ends.
-  const together = { sync: false, minLength: 4096, periodicFlush: 50 }
-  return pino(options, to ?? pino.destination(together))
+  return pino(options, to ?? logOutput())
 }
 
 // Many lines have the same millisecond.
