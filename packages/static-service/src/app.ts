@@ -7,6 +7,7 @@ import type { Config } from './config.ts'
 import { invalidPath } from './errors.ts'
 import { serveFiles } from './files.ts'
 import { observeMemory, observeParts } from './metrics.ts'
+import { Records } from './records.ts'
 import { serveStatic } from './serve.ts'
 import type { Store } from './store.ts'
 import { serveUploads } from './upload.ts'
@@ -63,10 +64,17 @@ export function buildApp(parts: Parts): Promise<App> {
         catalog,
         onStored: (row) => compressor.enqueue(row),
       })
-      serveFiles(app, { catalog, publicBaseUrl: config.publicBaseUrl })
+      const { publicBaseUrl } = config
+      const memoryBytes = Math.floor(config.static.memoryCacheBytes / 8)
+      const records = new Records({ catalog, publicBaseUrl, memoryBytes })
+      serveFiles(app, { catalog, records, publicBaseUrl })
       serveVersions(app, catalog)
-      const shelf = serveStatic(app, { store, catalog, compressor, rules: config.static })
-      observeMemory(parts.metrics, shelf.memory)
+      const rules = {
+        ...config.static,
+        memoryCacheBytes: config.static.memoryCacheBytes - memoryBytes,
+      }
+      const shelf = serveStatic(app, { store, catalog, compressor, rules })
+      observeMemory(parts.metrics, { ...shelf.memory, records: records.memory })
     },
   )
 }

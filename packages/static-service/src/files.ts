@@ -1,4 +1,5 @@
 import { type App, pageQuery, paginate } from '@house/http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Catalog } from './catalog.ts'
 import {
@@ -8,7 +9,7 @@ import {
   preconditionFailed,
   reservedPath,
 } from './errors.ts'
-import { etagOf, isCurrent } from './etag.ts'
+import { isCurrent } from './etag.ts'
 import {
   category,
   file as exampleFile,
@@ -21,6 +22,7 @@ import { CategoryCount, DirectoryNode, describe, FileList, FileRecord } from './
 import { categories } from './kind.ts'
 import { sorts } from './listing.ts'
 import { checkEncoding, readDirectory, readPath } from './path.ts'
+import type { Records, WrittenRecord } from './records.ts'
 
 const ListQuery = z.strictObject({
   ...pageQuery(50, 200),
@@ -74,11 +76,12 @@ export const listCategories = async (catalog: Catalog) =>
 
 interface FilesParts {
   catalog: Catalog
+  records: Records
   publicBaseUrl: string | undefined
 }
 
 /** The routes of /api/files but the uploads. */
-export function serveFiles(app: App, { catalog, publicBaseUrl }: FilesParts) {
+export function serveFiles(app: App, { catalog, records, publicBaseUrl }: FilesParts) {
   const tags = ['files']
 
   for (const path of ['/api/files', '/api/files/']) {
@@ -161,6 +164,12 @@ export function serveFiles(app: App, { catalog, publicBaseUrl }: FilesParts) {
     '/api/files/*',
     {
       config: { access: 'viewer' },
+      // After the caller was admitted, and before the rest is parsed: what has no query has nothing to parse.
+      onRequest: (request, reply, done) => {
+        const record = request.url.includes('?') ? undefined : records.recall(request.params['*'])
+        if (!record) return done()
+        answerRecord(request, reply, record)
+      },
       schema: {
         operationId: 'getFile',
         summary: 'Describe a file',
@@ -177,12 +186,9 @@ export function serveFiles(app: App, { catalog, publicBaseUrl }: FilesParts) {
     },
     async (request, reply) => {
       const path = readPath(request.params['*'])
-      const file = await catalog.find(path)
-      if (!file) throw fileNotFound(path)
-      const etag = etagOf(file)
-      reply.header('etag', etag).header('cache-control', 'private, no-cache')
-      if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
-      return reply.send(describe(file, publicBaseUrl))
+      const record = await records.find(path)
+      if (!record) throw fileNotFound(path)
+      return answerRecord(request, reply, record)
     },
   )
 
@@ -211,6 +217,12 @@ export function serveFiles(app: App, { catalog, publicBaseUrl }: FilesParts) {
       return reply.code(204).send(undefined)
     },
   )
+}
+
+function answerRecord(request: FastifyRequest, reply: FastifyReply, { etag, json }: WrittenRecord) {
+  reply.header('etag', etag).header('cache-control', 'private, no-cache')
+  if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send()
+  return reply.header('content-type', 'application/json; charset=utf-8').send(json)
 }
 
 /** What a caller asks of the file as it stands. */

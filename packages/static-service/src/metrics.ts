@@ -3,7 +3,7 @@ import { observe, observeCount, observeDisk, type Registry } from '@house/http'
 import type { Catalog } from './catalog.ts'
 import type { Compressor } from './compress.ts'
 import type { Config } from './config.ts'
-import type { Shelf } from './shelf.ts'
+import type { HotCache } from './hot-cache.ts'
 import type { Store } from './store.ts'
 
 // What an operator wants to know of this service, read when it is asked for. No label names a file or a person.
@@ -36,14 +36,12 @@ export function observeParts({ config, metrics, catalog, store, compressor, hash
   observeDisk(metrics, config.dataDir)
 }
 
+type Kept = Pick<HotCache<object>, 'counts' | 'bytes'>
+
 /** What memory answers instead of the catalog and the disk, by what is kept there. */
-export function observeMemory(metrics: Registry, memory: Shelf['memory']) {
-  const { rows, forms, contents } = memory
-  const read = (figure: (kept: typeof rows | typeof forms | typeof contents) => number) => () => ({
-    rows: figure(rows),
-    forms: figure(forms),
-    contents: figure(contents),
-  })
+export function observeMemory(metrics: Registry, memory: Record<string, Kept>) {
+  const read = (figure: (kept: Kept) => number) => () =>
+    Object.fromEntries(Object.entries(memory).map(([name, kept]) => [name, figure(kept)]))
   const label = 'kept'
   observeCount(
     metrics,

@@ -129,6 +129,32 @@ test('a record is not sent again while it is the same, and has another tag once 
   expect([changed.status, changed.body.uploaded_by]).toEqual([200, 'editor'])
 })
 
+test('a record that was read before is answered alike, to whom it may be, and never after its change', async () => {
+  await using service = await start()
+  await service.put('a', 'content')
+  const read = (path = '/api/files/a', options = {}) => service.call('GET', path, options)
+  const first = await read()
+
+  const again = await read()
+  const nobody = await read('/api/files/a', { user: 'nobody' })
+  const faulty = await read('/api/files/a?x=1')
+  const head = await service.call('HEAD', '/api/files/a')
+  await service.put('a', 'other content')
+  const replaced = await read()
+  await service.call('DELETE', '/api/files/a')
+  const deleted = await read()
+
+  expect([again.status, again.bytes]).toEqual([200, first.bytes])
+  for (const name of ['etag', 'cache-control', 'content-type', 'content-length']) {
+    expect([name, again.headers[name]]).toEqual([name, first.headers[name]])
+    expect([name, head.headers[name]]).toEqual([name, first.headers[name]])
+  }
+  expect([head.status, head.bytes.length]).toEqual([200, 0])
+  expect([nobody.status, faulty.status]).toEqual([401, 400])
+  expect([replaced.status, replaced.body.size]).toEqual([200, 13])
+  expect([deleted.status, deleted.body.code]).toEqual([404, 'file_not_found'])
+})
+
 test('a deleted file is gone everywhere, and its bytes with it', async () => {
   await using service = await start()
   await putAll(service, ['d/e/a', 'b'])

@@ -38,6 +38,7 @@ test('memory tells what it had, what it had not, and what it takes', async () =>
   await using service = await start()
   await service.put('a.bin', Buffer.alloc(1000))
   for (let time = 0; time < 3; time += 1) await service.call('GET', '/static/a.bin')
+  for (let time = 0; time < 3; time += 1) await service.call('GET', '/api/files/a.bin')
 
   const figures = await scrape(service)
 
@@ -47,6 +48,8 @@ test('memory tells what it had, what it had not, and what it takes', async () =>
     'static_memory_hits_total{kept="contents"}': 2,
     'static_memory_misses_total{kept="contents"}': 1,
     'static_memory_hits_total{kept="forms"}': 0,
+    'static_memory_hits_total{kept="records"}': 2,
+    'static_memory_misses_total{kept="records"}': 1,
   })
   expect(figures['static_memory_bytes{kept="contents"}']).toBeGreaterThanOrEqual(1000)
 })
