@@ -1,5 +1,5 @@
-import { METHODS } from 'node:http'
 import type { FastifyInstance, HTTPMethods } from 'fastify'
+import { METHODS } from './node-http.ts'
 import { HttpError } from './problem.ts'
 
 // CONNECT never reaches a route: Node hands it to another event.
