@@ -19,7 +19,7 @@ import type { TrustProxy } from './env.ts'
 import { type HealthReport, serveHealth } from './health.ts'
 import { LazyLog, type Logger, RequestLog } from './log.ts'
 import { messageOptions, refuseAmbiguity } from './message.ts'
-import { trackMethods } from './methods.ts'
+import { maxParamLength, trackMethods } from './methods.ts'
 import { serveMetrics } from './metrics.ts'
 import { type About, serveOpenapi } from './openapi.ts'
 import { answerError, HttpError, malformedBody } from './problem.ts'
@@ -89,7 +89,7 @@ export async function createApp(
     return503OnClosing: false,
     requestIdHeader: false,
     genReqId: (request) => readRequestId(request.headers['x-request-id']),
-    routerOptions: { maxParamLength: 1024 },
+    routerOptions: { maxParamLength },
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id)
       const isBadUrl = error.code === 'FST_ERR_BAD_URL'
