@@ -83,6 +83,8 @@ async function startService(
     folder,
     env: {
       DATA_DIR: join(folder, name),
+      // As the image has it.
+      NODE_COMPILE_CACHE: join(packages, name, 'node_modules/.cache/compiled'),
       JWT_SECRET: secret,
       ADMIN_USERNAME: 'bench',
       ADMIN_PASSWORD: password,
@@ -106,4 +108,6 @@ async function logIn(url: string): Promise<string> {
   return String(told.access_token)
 }
 
-const mainOf = (name: string) => join(import.meta.dirname, '../packages', name, 'src/main.ts')
+const packages = join(import.meta.dirname, '../packages')
+
+const mainOf = (name: string) => join(packages, name, 'src/main.ts')

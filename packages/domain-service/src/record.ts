@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
@@ -103,7 +103,7 @@ export function etagOf(zone: Zone): string {
   const known = etags.get(zone)
   if (known) return known
   const state = [zone.usesRegistrarDns, zone.emailType ?? null, toRecords(zone)]
-  const digest = createHash('sha256').update(JSON.stringify(state)).digest('base64url')
+  const digest = hash('sha256', JSON.stringify(state), 'base64url')
   const etag = `"${digest.slice(0, 32)}"`
   etags.set(zone, etag)
   return etag
@@ -158,7 +158,7 @@ export function nameOf(row: Row, domain: string): string {
 
 function idOf(record: Omit<HostRecord, 'id' | 'ttl'>): string {
   const facts = [record.name, record.type, record.address, record.mx_pref ?? null]
-  return createHash('sha256').update(JSON.stringify(facts)).digest('hex').slice(0, 12)
+  return hash('sha256', JSON.stringify(facts), 'hex').slice(0, 12)
 }
 
 function compareRecords(a: HostRecord, b: HostRecord): number {

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance } from 'fastify'
+import { STATUS_CODES } from './node-http.ts'
 import { HttpError, problemOf } from './problem.ts'
 
 /** What clients may take of a service by being slow or many. */

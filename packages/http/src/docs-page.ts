@@ -3,26 +3,29 @@ import { createRequire } from 'node:module'
 import type { FastifyInstance } from 'fastify'
 
 /** GET /docs: Swagger UI on /openapi.json, a page to read and try the API, which needs no other host. */
-export async function serveDocsPage(app: FastifyInstance, title: string) {
+export function serveDocsPage(app: FastifyInstance, title: string) {
   // Not the package itself: that is the whole bundle, made for browsers.
   const findFolder = createRequire(import.meta.url)(
     'swagger-ui-dist/absolute-path.js',
   ) as () => string
   const folder = findFolder()
   const pages = [
-    ['', 'text/html; charset=utf-8', Buffer.from(page(title))],
-    ['/start.js', 'text/javascript; charset=utf-8', Buffer.from(start)],
-    ['/swagger-ui.css', 'text/css; charset=utf-8', await readFile(`${folder}/swagger-ui.css`)],
+    ['', 'text/html; charset=utf-8', () => Buffer.from(page(title))],
+    ['/start.js', 'text/javascript; charset=utf-8', () => Buffer.from(start)],
+    ['/swagger-ui.css', 'text/css; charset=utf-8', () => readFile(`${folder}/swagger-ui.css`)],
     [
       '/swagger-ui-bundle.js',
       'text/javascript; charset=utf-8',
-      await readFile(`${folder}/swagger-ui-bundle.js`),
+      () => readFile(`${folder}/swagger-ui-bundle.js`),
     ],
   ] as const
   const config = { access: 'public' } as object
-  for (const [path, type, content] of pages) {
+  for (const [path, type, read] of pages) {
     app.get(`/docs${path}`, { schema: { hide: true }, config }, async (_request, reply) =>
-      reply.type(type).header('content-security-policy', policy).send(content),
+      reply
+        .type(type)
+        .header('content-security-policy', policy)
+        .send(await read()),
     )
   }
 }

@@ -7,7 +7,7 @@ import Fastify, {
   type FastifyInstance,
   type RawServerDefault,
 } from 'fastify'
-import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Registry } from 'prom-client'
 import {
   answerSocketError,
@@ -19,11 +19,11 @@ import type { TrustProxy } from './env.ts'
 import { type HealthReport, serveHealth } from './health.ts'
 import { LazyLog, type Logger, RequestLog } from './log.ts'
 import { messageOptions, refuseAmbiguity } from './message.ts'
-import { trackMethods } from './methods.ts'
+import { maxParamLength, trackMethods } from './methods.ts'
 import { serveMetrics } from './metrics.ts'
 import { type About, serveOpenapi } from './openapi.ts'
 import { answerError, HttpError, malformedBody } from './problem.ts'
-import { validateRequests } from './validation.ts'
+import { validateRequests, zodCompilers } from './validation.ts'
 
 export { Histogram, Registry } from 'prom-client'
 export type { AnswerTold, HeaderTold } from './description.ts'
@@ -71,6 +71,7 @@ export async function createApp(
 ): Promise<App> {
   const limits = { ...usualLimits, ...options.connections }
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
+    schemaController: { compilersFactory: zodCompilers },
     loggerInstance: options.log as FastifyBaseLogger,
     logController: new RequestLog(options.log),
     // It has every method of a logger, whose overloads cannot be written down.
@@ -88,7 +89,7 @@ export async function createApp(
     return503OnClosing: false,
     requestIdHeader: false,
     genReqId: (request) => readRequestId(request.headers['x-request-id']),
-    routerOptions: { maxParamLength: 1024 },
+    routerOptions: { maxParamLength },
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id)
       const isBadUrl = error.code === 'FST_ERR_BAD_URL'
@@ -97,7 +98,6 @@ export async function createApp(
     clientErrorHandler: answerSocketError,
   }).withTypeProvider<ZodTypeProvider>()
 
-  app.setSerializerCompiler(serializerCompiler)
   app.setErrorHandler(answerError)
   app.setNotFoundHandler(() => {
     throw new HttpError(
@@ -126,7 +126,7 @@ export async function createApp(
       maxAge: 600,
     })
   }
-  await serveOpenapi(app, options.about)
+  serveOpenapi(app, options.about)
   const { token } = options.metrics
   if (token) serveMetrics(app, { ...options.metrics, token })
   serveHealth(app, options.about.version, options.health)

@@ -1,9 +1,9 @@
-import { METHODS } from 'node:http'
 import type { FastifyInstance, HTTPMethods } from 'fastify'
+import findMyWay from 'find-my-way'
 import { HttpError } from './problem.ts'
 
-// CONNECT never reaches a route: Node hands it to another event.
-const methods = METHODS.filter((method) => method !== 'CONNECT')
+/** How long each part of a path may be. */
+export const maxParamLength = 1024
 
 /**
  * Remembers every path as it is routed. The function that it returns is called after the last route: every other
@@ -19,23 +19,33 @@ export function trackMethods(app: FastifyInstance): () => void {
   })
 
   return () => {
-    for (const method of methods) {
-      if (!app.supportedMethods.includes(method)) app.addHttpMethod(method, { hasBody: false })
-    }
+    const methods = [...new Set([...allowed.values()].flatMap((known) => [...known]))]
+    const paths = findMyWay({ maxParamLength })
     for (const [url, known] of [...allowed]) {
       const allow = [...known].sort().join(', ')
-      const refused = methods.filter((method) => !known.has(method))
+      paths.on('GET', url, () => undefined, allow)
+      // Without a route of its own it would get to a wider path that has this method.
       app.route({
-        method: refused as HTTPMethods[], // Each was made known to the framework above.
+        method: methods.filter((method) => !known.has(method)) as HTTPMethods[], // Each is a route's.
         url,
         schema: { hide: true },
         config: { access: 'public' } as object,
         onRequest: async (request) => {
-          const detail = `${request.method} is not possible here: use ${allow}`
-          throw new HttpError(405, 'method_not_allowed', detail, { headers: { allow } })
+          throw methodNotAllowed(request.method, allow)
         },
         handler: () => undefined,
       })
     }
+    // The thirty methods that no route has need none here: each would have to learn all paths, at every start.
+    app.addHook('onRequest', ({ is404, method, raw }, _reply, done) => {
+      const allow =
+        !is404 || methods.includes(method) ? null : paths.find('GET', raw.url ?? '')?.store
+      done(allow ? methodNotAllowed(method, allow) : undefined)
+    })
   }
+}
+
+function methodNotAllowed(method: string, allow: string) {
+  const detail = `${method} is not possible here: use ${allow}`
+  return new HttpError(405, 'method_not_allowed', detail, { headers: { allow } })
 }

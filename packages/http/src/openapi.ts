@@ -1,13 +1,5 @@
-import swagger from '@fastify/swagger'
-import type { FastifyInstance } from 'fastify'
-import {
-  createJsonSchemaTransform,
-  createJsonSchemaTransformObject,
-} from 'fastify-type-provider-zod'
-import { z } from 'zod'
-import { finishDescription, type Told } from './description.ts'
+import type { FastifyInstance, RouteOptions } from 'fastify'
 import { serveDocsPage } from './docs-page.ts'
-import { HttpError, malformedBody, Problem, validationFailed } from './problem.ts'
 
 export interface About {
   title: string
@@ -18,90 +10,23 @@ export interface About {
   tags?: { name: string; description: string }[]
 }
 
-/** GET /openapi.json (OpenAPI 3.1, from the schemas that validate) and the page /docs. */
-export async function serveOpenapi(app: FastifyInstance, { tags = [], ...info }: About) {
-  await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: { ...info, license: { name: 'MIT', identifier: 'MIT' } },
-      servers: [{ url: '/', description: 'this service' }],
-      tags,
-      components: {
-        securitySchemes: {
-          token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
-          metrics_token: { type: 'http', scheme: 'bearer', description: 'METRICS_TOKEN' },
-        },
-      },
-    },
-    transform: (input) => toJsonSchema({ ...input, schema: describeRoute(input) }),
-    transformObject: (input) => finishDescription(addSchemas(input)),
+/** GET /openapi.json, made when it is first asked for, of every route that is made after this; and the page /docs. */
+export function serveOpenapi(app: FastifyInstance, about: About) {
+  const routes: RouteOptions[] = []
+  app.addHook('onRoute', (route) => {
+    if (route.schema && !route.schema.hide && route.method !== 'HEAD') routes.push({ ...route })
   })
+  let made: Promise<object> | undefined
   const config = { access: 'public' } as object
-  app.get('/openapi.json', { schema: { hide: true }, config }, async () => app.swagger())
-  await serveDocsPage(app, info.title)
+  app.get('/openapi.json', { schema: { hide: true }, config }, () => {
+    made ??= generate(about, routes)
+    return made
+  })
+  serveDocsPage(app, about.title)
 }
 
-// What zod leaves out where a schema transforms: the default, which is a text or number all the same, and the examples.
-const zodToJsonConfig: Parameters<typeof createJsonSchemaTransform>[0]['zodToJsonConfig'] = {
-  override: ({ zodSchema, jsonSchema }) => {
-    const { def } = zodSchema._zod
-    if (def.type === 'default') jsonSchema.default ??= def.defaultValue
-    const told = z.globalRegistry.get(zodSchema)
-    if (Array.isArray(told?.examples)) jsonSchema.examples ??= told.examples
-    if (def.type === 'undefined') jsonSchema.type = 'null' // An answer without a body.
-    if (jsonSchema.type === 'integer') delete jsonSchema.pattern
-  },
+// What generates is a third of a start, and most services are never asked.
+async function generate(about: About, routes: RouteOptions[]): Promise<object> {
+  const { describeRoutes } = await import('./generator.ts')
+  return describeRoutes(about, routes)
 }
-const toJsonSchema = createJsonSchemaTransform({ zodToJsonConfig })
-const addSchemas = createJsonSchemaTransformObject({ zodToJsonConfig })
-
-interface Route {
-  url: string
-  schema: object | undefined
-  route: { config?: unknown }
-}
-
-interface Given extends Told {
-  hide?: boolean
-  params?: unknown
-  body?: unknown
-  consumes?: readonly string[]
-  response?: object
-}
-
-// Every route may fail in the ways that its access and input allow; said here once, not in each route.
-function describeRoute({ schema, route }: Route) {
-  const { takes, answers, failures = [], ...given }: Given = schema ?? {}
-  if (given.hide) return given
-  const isOpen =
-    ((route.config as { access?: string } | undefined)?.access ?? 'public') === 'public'
-  const told: Told = { takes, answers, failures: [...failures, ...failuresOfInput(given)] }
-  return {
-    security: isOpen ? [] : [{ token: [] }],
-    ...given,
-    // Problems of each status follow from the failures; this one brings their schema in.
-    response: { default: anyProblem, ...given.response },
-    'x-told': told,
-  }
-}
-
-const anyProblem = {
-  description: 'Any other failure, such as',
-  content: { 'application/problem+json': { schema: Problem } },
-}
-
-const failuresOfInput = ({ params, body, consumes }: Given) => [
-  validationFailed([{ path: '/query/colour', message: 'is not known here' }]),
-  ...(params ? [new HttpError(414, 'url_too_long', 'A part of the path is too long')] : []),
-  ...(body && !consumes
-    ? [
-        malformedBody('The body is not valid JSON'),
-        new HttpError(413, 'body_too_large', 'The body is too large for this endpoint'),
-        new HttpError(
-          415,
-          'unsupported_media_type',
-          'This content type is not taken here: send application/json',
-        ),
-      ]
-    : []),
-]

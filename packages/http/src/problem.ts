@@ -1,6 +1,6 @@
-import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { STATUS_CODES } from './node-http.ts'
 
 declare module 'fastify' {
   interface FastifyReply {

@@ -1,4 +1,5 @@
 import type { FastifyInstance, preHandlerHookHandler } from 'fastify'
+import { serializerCompiler } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { type Fault, validationFailed } from './problem.ts'
 
@@ -7,12 +8,19 @@ type Part = 'params' | 'querystring' | 'body'
 const places: Record<Part, string> = { params: '/path', querystring: '/query', body: '' }
 
 /**
+ * What the framework makes of schemas. It would stop at the first part that is wrong: it is told that all is well, and
+ * a hook decides. Handed to it as it is made, since else it loads compilers of its own for JSON Schema.
+ */
+export const zodCompilers: object = {
+  buildValidator: () => () => (value: unknown) => ({ value }),
+  buildSerializer: () => serializerCompiler,
+}
+
+/**
  * Checks path, query and body of each route against its zod schemas, all three before it answers, so that one
  * answer names every fault. A route without a query schema takes no query parameters.
  */
 export function validateRequests(app: FastifyInstance) {
-  // The framework would stop at the first part that is wrong: it is told that all is well, and the hook decides.
-  app.setValidatorCompiler(() => (value) => ({ value }))
   app.addHook('onRoute', (route) => {
     const schema = route.schema
     if (!schema || schema.hide) return
