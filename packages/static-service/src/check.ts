@@ -6,7 +6,7 @@ import { prefixes, readShard, type Shard } from './blobs.ts'
 import { findMiscounts } from './counts.ts'
 import { type Database, databaseFile, openReader } from './database.ts'
 import { hashFile, hashForm } from './hash.ts'
-import { encodedForms, placeOf } from './store.ts'
+import { encodedForms, placeOf } from './place.ts'
 
 export interface Damage {
   /** The path of a file, or what else is damaged. */

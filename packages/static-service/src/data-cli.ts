@@ -1,6 +1,6 @@
 import { type Contents, type Kept, runDataCommand } from '@house/data'
 import { databaseName, openReader } from './database.ts'
-import { placeOf } from './store.ts'
+import { placeOf } from './place.ts'
 
 // Compressed forms are not kept: they are made anew when a file is asked for.
 const layout = {
