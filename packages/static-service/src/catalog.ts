@@ -72,7 +72,7 @@ export class Catalog {
     const { restored } = await writer.ask('ready', null)
     if (restored.bytes > 0) flusher.note(restored.bytes)
     if (restored.failed > 0) {
-      flusher.stop()
+      flusher.giveUp()
       onError(new Error(`${restored.failed} contents could not be written anew`))
     }
     return new Catalog(openReader(file), { writer, reader, flusher, quota: options.quotaBytes })
@@ -183,7 +183,7 @@ export class Catalog {
   }
 
   async close(): Promise<void> {
-    this.#flusher.stop()
+    await this.#flusher.close()
     await this.#reader.close()
     this.#db.close()
     // Last, since only who may write can fold the log into the database.

@@ -20,7 +20,7 @@ export class Flusher {
   readonly #ending = new AbortController()
   #bytes = 0
   #isSound = true
-  #isRunning = false
+  #running: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
 
   constructor(parts: Parts) {
@@ -35,35 +35,49 @@ export class Flusher {
   /** So many bytes more wait to be flushed. */
   note(bytes: number): void {
     this.#bytes += bytes
-    if (this.#bytes >= enough) void this.#flush()
-    else this.#timer ??= setTimeout(() => void this.#flush(), patience).unref()
+    if (this.#bytes >= enough) this.#begin()
+    else this.#timer ??= setTimeout(() => this.#begin(), patience).unref()
   }
 
-  /** Leaves what waits as it is: safe, and found by the next start. */
-  stop(): void {
+  /** Nothing is left unflushed from now on, and what waits stays where it is safe. */
+  giveUp(): void {
     this.#isSound = false
     clearTimeout(this.#timer)
-    this.#ending.abort()
+  }
+
+  /** Flushes what waits, or after three seconds leaves it to the next start. */
+  async close(): Promise<void> {
+    const bound = setTimeout(() => this.#ending.abort(), 3000)
+    await this.#running
+    if (this.#bytes > 0) this.#begin()
+    await this.#running
+    clearTimeout(bound)
+    this.giveUp()
+  }
+
+  #begin() {
+    if (!this.#isSound) return
+    this.#running ??= this.#flush().then(() => {
+      this.#running = undefined
+      if (this.#bytes > 0) this.note(0)
+    })
   }
 
   async #flush() {
-    if (this.#isRunning || !this.#isSound) return
-    this.#isRunning = true
     clearTimeout(this.#timer)
     this.#timer = undefined
     const { dataDir, begin, end, onError } = this.#parts
     const bytes = this.#bytes
+    const { signal } = this.#ending
     try {
       const generation = await begin()
-      await run('sync', ['-f', dataDir], { signal: this.#ending.signal })
+      await run('sync', ['-f', dataDir], { signal })
       await end(generation)
       this.#bytes -= bytes
     } catch (error) {
-      if (this.#isSound) onError(error)
-      this.#isSound = false
+      this.giveUp()
+      if (!signal.aborted) onError(error)
     }
-    this.#isRunning = false
-    if (this.#bytes > 0) this.note(0)
   }
 }
 

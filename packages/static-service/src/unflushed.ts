@@ -94,6 +94,13 @@ export class Unflushed {
   }
 }
 
+/** The digests of what is unflushed; nothing is in a database that no service has opened which leaves anything so. */
+export function unflushedIn(db: Database): Set<string> {
+  const has = db.prepare("select 1 from sqlite_schema where name = 'unflushed'").get()
+  if (!has) return new Set()
+  return new Set(db.prepare<[], string>('select digest from unflushed').pluck().all())
+}
+
 function writeWhole(file: string, bytes: Uint8Array) {
   const handle = openSync(file, 'wx', blobMode)
   try {
