@@ -9,6 +9,7 @@ import { Catalog } from '../../packages/static-service/src/catalog.ts'
 import { Changes } from '../../packages/static-service/src/changes.ts'
 import { databaseFile, openDatabase } from '../../packages/static-service/src/database.ts'
 import type { ListQuery } from '../../packages/static-service/src/listing.ts'
+import { Unflushed } from '../../packages/static-service/src/unflushed.ts'
 
 /** Milliseconds of each question at so many files. */
 export async function measure(rows: number) {
@@ -81,7 +82,7 @@ function make(folder: string, rows: number) {
   db.pragma('synchronous = OFF')
   db.pragma('wal_autocheckpoint = 100000')
   db.pragma('cache_size = -1000000')
-  const changes = new Changes(db)
+  const changes = new Changes(db, new Unflushed(db, folder))
   for (let from = 0; from < rows; from += 5000) {
     const files = Array.from({ length: Math.min(5000, rows - from) }, (_, offset) => {
       const number = from + offset
@@ -95,7 +96,7 @@ function make(folder: string, rows: number) {
         uploadedBy: 'bench',
       }
     })
-    changes.commit([{ kind: 'put', files, conditions: {}, quota: undefined }])
+    changes.commit([{ kind: 'put', files, contents: new Map(), conditions: {}, quota: undefined }])
     if (process.stderr.isTTY) process.stderr.write(`\r${from} of ${rows}`)
   }
   db.close()

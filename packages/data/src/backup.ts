@@ -14,6 +14,8 @@ export interface Kept {
   file: string
   size: number
   sha256: string
+  /** It may not be on the disk yet, though it can be read. */
+  isUnflushed?: boolean
 }
 
 export interface Contents {

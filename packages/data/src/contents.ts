@@ -16,7 +16,7 @@ interface Copying {
 
 /**
  * Brings contents from one folder into another, durably: by hard links, since a content is never written to again, and
- * where there can be none (another disk, another owner) by copies.
+ * where there can be none (another disk, another owner, not flushed yet) by copies.
  */
 export async function bringContents(contents: Iterable<Kept>, copying: Copying): Promise<void> {
   const { from, to, signal, onKept } = copying
@@ -25,8 +25,10 @@ export async function bringContents(contents: Iterable<Kept>, copying: Copying):
 
   await forEach(contents, signal, async (kept) => {
     await ensure(dirname(kept.file))
-    mayLink &&= tryLink(join(from, kept.file), join(to, kept.file))
-    if (!mayLink) await copyWhole(join(from, kept.file), join(to, kept.file))
+    const isLinked =
+      mayLink && !kept.isUnflushed && tryLink(join(from, kept.file), join(to, kept.file))
+    mayLink &&= isLinked || kept.isUnflushed === true
+    if (!isLinked) await copyWhole(join(from, kept.file), join(to, kept.file))
     onKept(kept)
   })
   await forEach(folders, signal, syncFolder)

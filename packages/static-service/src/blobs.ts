@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { encodedForms, placeOf } from './store.ts'
+import { encodedForms, placeOf } from './place.ts'
 
 /** The two hex digits that the first folders are named by: the parts in which a store is walked. */
 export const prefixes = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, '0'))

@@ -1,5 +1,6 @@
-import type { Change, Outcome, Refusal } from './changes.ts'
+import type { Change, Outcome, Put, Refusal } from './changes.ts'
 import { type Database, databaseFile, openReader } from './database.ts'
+import { nameFullDisk } from './draft.ts'
 import {
   catalogLocked,
   fileNotFound,
@@ -11,21 +12,26 @@ import {
 } from './errors.ts'
 import type { Conditions } from './etag.ts'
 import type { CategoryCount, FileRow, NewFile, NewVersion, VersionRow } from './file-row.ts'
+import { Flusher } from './flusher.ts'
 import type { FileList, ListQuery } from './listing.ts'
 import { Queries, type Totals } from './queries.ts'
 import type { ReaderTasks } from './reader.ts'
 import { Thread } from './thread.ts'
 import type { TreeQuery } from './tree.ts'
+import type { Contents } from './unflushed.ts'
 import type { WriterTasks } from './writer.ts'
 
 export interface CatalogOptions {
   /** Bytes that the distinct contents may have together; absent: no bound. */
   quotaBytes?: number | undefined
+  /** Told when contents that are safe in the catalog could not be brought to their files. */
+  onFlushError?: (error: unknown) => void
 }
 
 interface Parts {
   writer: Thread<WriterTasks>
   reader: Thread<ReaderTasks>
+  flusher: Flusher
   quota: number | undefined
 }
 
@@ -45,6 +51,7 @@ export class Catalog {
   readonly #queries: Queries
   readonly #writer: Thread<WriterTasks>
   readonly #reader: Thread<ReaderTasks>
+  readonly #flusher: Flusher
   readonly #changeListeners: ((paths: string[]) => void)[] = []
   readonly #freeListeners: ((digests: string[]) => void)[] = []
   #waiting: Waiting[] = []
@@ -55,15 +62,28 @@ export class Catalog {
     const file = databaseFile(dataDir)
     const writer = new Thread<WriterTasks>(new URL('./writer.ts', import.meta.url), file)
     const reader = new Thread<ReaderTasks>(new URL('./reader.ts', import.meta.url), file)
-    await writer.ask('ready', null)
-    return new Catalog(openReader(file), { writer, reader, quota: options.quotaBytes })
+    const onError = options.onFlushError ?? (() => undefined)
+    const flusher = new Flusher({
+      dataDir,
+      begin: () => writer.ask('closeGeneration', null),
+      end: (generation) => writer.ask('forgetGeneration', generation),
+      onError,
+    })
+    const { restored } = await writer.ask('ready', null)
+    if (restored.bytes > 0) flusher.note(restored.bytes)
+    if (restored.failed > 0) {
+      flusher.giveUp()
+      onError(new Error(`${restored.failed} contents could not be written anew`))
+    }
+    return new Catalog(openReader(file), { writer, reader, flusher, quota: options.quotaBytes })
   }
 
-  private constructor(db: Database, { writer, reader, quota }: Parts) {
+  private constructor(db: Database, { writer, reader, flusher, quota }: Parts) {
     this.#db = db
     this.#queries = new Queries(db)
     this.#writer = writer
     this.#reader = reader
+    this.#flusher = flusher
     this.#quota = quota
   }
 
@@ -71,15 +91,23 @@ export class Catalog {
     return this.#queries.find(path)
   }
 
+  /** How many bytes a content may have that is handed to `put`; 0: none may. */
+  get mostOfContent(): number {
+    return this.#flusher.most
+  }
+
   /**
-   * Enters these files, all or none, each in place of what was at its path.
+   * Enters these files, all or none, each in place of what was at its path. Small contents that are handed over with
+   * them come into the store; all others must be there.
    * @throws {HttpError} `path_conflict`, `precondition_failed`, `quota_exceeded` or `insufficient_storage`.
    */
   async put(
     files: NewFile[],
     conditions: Conditions = {},
+    contents: Contents = new Map(),
   ): Promise<{ rows: FileRow[]; wasNew: boolean }> {
-    const outcome = await this.#change({ kind: 'put', files, conditions, quota: this.#quota })
+    const put: Put = { kind: 'put', files, contents, conditions, quota: this.#quota }
+    const outcome = await this.#change(put)
     if ('done' in outcome && outcome.done === 'put') return outcome
     throw this.#refusal(outcome)
   }
@@ -87,7 +115,7 @@ export class Catalog {
   /** @throws {HttpError} `file_not_found`, `precondition_failed` or `insufficient_storage`. */
   async remove(path: string, conditions: Conditions = {}): Promise<void> {
     const outcome = await this.#change({ kind: 'remove', path, conditions })
-    if ('refused' in outcome) throw this.#refusal(outcome)
+    if (!('done' in outcome)) throw this.#refusal(outcome)
   }
 
   /** @throws {HttpError} `version_exists` or `insufficient_storage`. */
@@ -155,6 +183,7 @@ export class Catalog {
   }
 
   async close(): Promise<void> {
+    await this.#flusher.close()
     await this.#reader.close()
     this.#db.close()
     // Last, since only who may write can fold the log into the database.
@@ -190,14 +219,20 @@ export class Catalog {
   }
 
   #tell(change: Change, outcome: Outcome) {
-    if ('refused' in outcome || change.kind === 'record' || outcome.done === 'record') return
+    if (!('done' in outcome) || change.kind === 'record' || outcome.done === 'record') return
     const paths = change.kind === 'put' ? change.files.map(({ path }) => path) : [change.path]
     for (const listener of this.#changeListeners) listener(paths)
+    if (change.kind === 'put' && change.contents.size > 0) {
+      this.#flusher.note([...change.contents.values()].reduce((sum, { length }) => sum + length, 0))
+    }
     if (outcome.freed.length === 0) return
     for (const listener of this.#freeListeners) listener(outcome.freed)
   }
 
   #refusal(outcome: Outcome): Error {
+    if ('failed' in outcome) {
+      return nameFullDisk(Object.assign(new Error(outcome.failed), { code: outcome.code }))
+    }
     if (!('refused' in outcome)) return new Error('the catalog did another thing than it was asked')
     if (outcome.refused === 'quota_exceeded') return quotaExceeded(this.#quota ?? 0)
     return refusals[outcome.refused](outcome.path)

@@ -6,18 +6,29 @@ import type { FileRow, NewFile, NewVersion, VersionRow } from './file-row.ts'
 import { bodyOf, fold } from './grams.ts'
 import { fileColumns } from './queries.ts'
 import { nameOf, parentOf } from './segments.ts'
+import type { Contents, Unflushed } from './unflushed.ts'
 
 export type Change =
-  | { kind: 'put'; files: NewFile[]; conditions: Conditions; quota: number | undefined }
+  | Put
   | { kind: 'remove'; path: string; conditions: Conditions }
   | { kind: 'record'; version: NewVersion }
 
-/** What a change came to: done, or refused for a reason with nothing changed. */
+export interface Put {
+  kind: 'put'
+  files: NewFile[]
+  /** Those of their contents that are not in the store yet. */
+  contents: Contents
+  conditions: Conditions
+  quota: number | undefined
+}
+
+/** What a change came to: done, or refused for a reason, or failed, with nothing changed. */
 export type Outcome =
   | { done: 'put'; rows: FileRow[]; wasNew: boolean; freed: string[] }
   | { done: 'remove'; freed: string[] }
   | { done: 'record'; version: VersionRow }
   | { refused: Refusal; path: string }
+  | { failed: string; code: string }
 
 export type Refusal =
   | 'path_conflict'
@@ -34,6 +45,7 @@ interface Place {
 /** Changes the catalog: each change whole or not at all, and all counts with it. */
 export class Changes {
   readonly #db: Database
+  readonly #unflushed: Unflushed
   readonly #directories: Directories
   readonly #find: Statement<[string], FileRow>
   readonly #locate: Statement<[string], Place>
@@ -49,8 +61,9 @@ export class Changes {
   readonly #countStored: Statement<[number], { size: number }>
   readonly #addVersion: Statement<[Record<string, unknown>], VersionRow>
 
-  constructor(db: Database) {
+  constructor(db: Database, unflushed: Unflushed) {
     this.#db = db
+    this.#unflushed = unflushed
     this.#directories = new Directories(db)
     this.#find = db.prepare(`select ${fileColumns} from files where path = ?`)
     this.#locate = db.prepare('select id, directory from files where path = ?')
@@ -109,7 +122,7 @@ export class Changes {
     return this.#put(change)
   }
 
-  #put({ files, conditions, quota }: Change & { kind: 'put' }): Outcome {
+  #put({ files, contents, conditions, quota }: Put): Outcome {
     const freed = new Set<string>()
     const now = new Date().toISOString()
     let wasNew = true
@@ -124,6 +137,7 @@ export class Changes {
       if (before) this.#count(before.digest, before.size, -1, freed)
       return row
     })
+    this.#unflushed.keep(contents) // After all of them are referred to: an earlier file may have dropped one.
     const stored = this.#countStored.get(0)?.size ?? 0
     if (quota !== undefined && stored > quota) throw new Refused('quota_exceeded', '')
     return { done: 'put', rows, wasNew, freed: [...freed] }
@@ -192,6 +206,7 @@ export class Changes {
     if (by === 1 && blob?.refs === 1) this.#countStored.run(size)
     if (blob?.refs !== 0) return
     this.#dropBlob.run(digest)
+    this.#unflushed.drop(digest)
     this.#countStored.run(-size)
     freed?.add(digest)
   }

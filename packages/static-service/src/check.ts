@@ -6,7 +6,8 @@ import { prefixes, readShard, type Shard } from './blobs.ts'
 import { findMiscounts } from './counts.ts'
 import { type Database, databaseFile, openReader } from './database.ts'
 import { hashFile, hashForm } from './hash.ts'
-import { encodedForms, placeOf } from './store.ts'
+import { encodedForms, placeOf } from './place.ts'
+import { unflushedIn } from './unflushed.ts'
 
 export interface Damage {
   /** The path of a file, or what else is damaged. */
@@ -82,7 +83,8 @@ async function checkShard(work: Work, prefix: string, shard: Shard) {
   for (const { digest, size } of rows) {
     const fault = await judge(join(dataDir, 'blobs', ...placeOf(digest)), digest, size)
     if (fault) {
-      report.damages.push(...pathsOf(db, digest).map((path) => ({ path, fault })))
+      const told = unflushedIn(db).has(digest) ? `${fault}; the next start brings it back` : fault
+      report.damages.push(...pathsOf(db, digest).map((path) => ({ path, fault: told })))
     }
     report.contents += 1
     report.bytes += size

@@ -5,7 +5,8 @@ import type { Logger } from '@house/http'
 import { LRUCache } from 'lru-cache'
 import type { FileRow } from './file-row.ts'
 import { isCompressible } from './kind.ts'
-import { encodedForms, type OpenBlob, type Store } from './store.ts'
+import { encodedForms } from './place.ts'
+import type { OpenBlob, Store } from './store.ts'
 
 /** What the compressor must know of a file. */
 export type Compressible = Pick<FileRow, 'digest' | 'size' | 'contentType'>

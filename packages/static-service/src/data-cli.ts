@@ -1,6 +1,7 @@
 import { type Contents, type Kept, runDataCommand } from '@house/data'
 import { databaseName, openReader } from './database.ts'
-import { placeOf } from './store.ts'
+import { placeOf } from './place.ts'
+import { unflushedIn } from './unflushed.ts'
 
 // Compressed forms are not kept: they are made anew when a file is asked for.
 const layout = {
@@ -27,9 +28,11 @@ function readContents(database: string): Contents {
 function* readEach(database: string): Generator<Kept> {
   const db = openReader(database)
   try {
+    const unflushed = unflushedIn(db)
     const rows = db.prepare<[], { digest: string; size: number }>('select digest, size from blobs')
     for (const { digest, size } of rows.iterate()) {
-      yield { file: ['blobs', ...placeOf(digest)].join('/'), size, sha256: digest }
+      const file = ['blobs', ...placeOf(digest)].join('/')
+      yield { file, size, sha256: digest, isUnflushed: unflushed.has(digest) }
     }
   } finally {
     db.close()

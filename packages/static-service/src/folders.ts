@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { syncFolder } from '@house/data'
+import { folderMode } from './place.ts'
 
 /**
  * The folders below a root, made as they are needed. A folder is entered durably before anybody is told that it is
@@ -36,6 +37,6 @@ export class Folders {
 
 async function enter(folder: string) {
   // Recursive only so that an existing one is no error: what is above it is there.
-  await mkdir(folder, { recursive: true, mode: 0o750 })
+  await mkdir(folder, { recursive: true, mode: folderMode })
   await syncFolder(dirname(folder))
 }

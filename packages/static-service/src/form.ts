@@ -19,6 +19,8 @@ export interface FormRules {
   maxBytes: number
   /** Where it is smaller than `maxBytes`, it is what a file is too large for. */
   quotaBytes: number | undefined
+  /** How many bytes of one file may stay in memory; together they never are many. */
+  room: number
 }
 
 /**
@@ -28,6 +30,8 @@ export interface FormRules {
 export class Form implements AsyncDisposable {
   readonly files: { name: string; draft: Draft }[] = []
   path: string | undefined
+  /** How many bytes more may stay in memory. */
+  room = 1_048_576
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.files.map(({ draft }) => draft[Symbol.asyncDispose]()))
@@ -75,9 +79,10 @@ async function readPart(part: Multipart, { form, stray, store, rules }: Reading)
   if (part.type === 'file' && part.fieldname === rules.field) {
     if (form.files.length === rules.maxFiles) throw tooManyFiles(rules.maxFiles)
     const name = readText(part.filename)
-    const draft = await store.draft()
+    const draft = store.draft(Math.min(rules.room, form.room))
     form.files.push({ name, draft })
     await receive(part.file, draft, rules)
+    if (draft.isSmall) form.room -= draft.size
     return
   }
   if (part.type === 'file') {

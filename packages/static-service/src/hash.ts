@@ -11,7 +11,7 @@ import {
   gunzip,
   zstdDecompress,
 } from 'node:zlib'
-import type { encodedForms, Form } from './store.ts'
+import type { encodedForms, Form } from './place.ts'
 
 /** The digest and size of a file as it lies on the disk; nothing when it is not there. */
 export async function hashFile(

@@ -79,4 +79,11 @@ export const migrations = [
    create index files_of_category on files (category, path, folded);
    create index files_of_category_by_time on files (category, updated_at, path, folded);
    create index files_of_category_by_size on files (category, size, path, folded);`,
+
+  // The bytes of contents whose files are written and not flushed yet.
+  `create table unflushed (
+     digest text primary key,
+     generation integer not null,
+     bytes blob not null
+   ) strict;`,
 ]

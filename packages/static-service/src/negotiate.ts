@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import Negotiator from 'negotiator'
-import { encodedForms, type Form } from './store.ts'
+import { encodedForms, type Form } from './place.ts'
 
 /**
  * The forms that a client takes, the best first (RFC 9110, 12.5.3). Identity is always among them: a client that

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
+import { type Form, placeOf } from './place.ts'
 import type { Slice } from './ranges.ts'
-import { type Form, placeOf } from './store.ts'
 
 /** A proxy that sends stored bytes itself when it is told which, and the size from which on that is worth its while. */
 export interface Offload {

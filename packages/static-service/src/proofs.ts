@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import type { FileRow } from './file-row.ts'
 import { hashBytes } from './hash.ts'
 import { HotCache } from './hot-cache.ts'
-import type { Form, OpenBlob } from './store.ts'
+import type { Form } from './place.ts'
+import type { OpenBlob } from './store.ts'
 
 /**
  * Whether what lies on the disk is what was stored. Bytes that are read whole are compared with their digest. A content

@@ -13,11 +13,12 @@ import type { FileRow } from './file-row.ts'
 import { preferForms, tagOf } from './negotiate.ts'
 import { canOffload, handOver, type Offload } from './offload.ts'
 import { join, readPath } from './path.ts'
+import type { Form } from './place.ts'
 import { frame, readRanges } from './ranges.ts'
 import { describeFile, headersOf, openToAll, type Served, wholeOf } from './served.ts'
 import { Shelf } from './shelf.ts'
 import { type StaticQuery, staticSchema } from './static-schema.ts'
-import type { Form, Store } from './store.ts'
+import type { Store } from './store.ts'
 
 type Request = FastifyRequest & { params: { '*': string }; query: z.infer<typeof StaticQuery> }
 

@@ -2,7 +2,7 @@ import type { Config } from './config.ts'
 import type { FileRow } from './file-row.ts'
 import { isCompressible } from './kind.ts'
 import { tagOf } from './negotiate.ts'
-import type { Form } from './store.ts'
+import type { Form } from './place.ts'
 
 /** A file as it is served: its row, and what follows from it once and for all its answers. */
 export interface Served {

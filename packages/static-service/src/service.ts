@@ -27,7 +27,11 @@ export async function makeService(config: Config, log: Logger): Promise<App> {
     const users = await Users.open(auth.usersFile, (error) =>
       log.error({ err: error }, 'users file not read: the last good one stays in force'),
     )
-    const catalog = await Catalog.open(dataDir, { quotaBytes: config.quotaBytes })
+    const catalog = await Catalog.open(dataDir, {
+      quotaBytes: config.quotaBytes,
+      onFlushError: (error) =>
+        log.warn({ err: error }, 'disk not flushed as a whole: every file is flushed alone'),
+    })
     const backups = new BackupWatch(dataDir)
     const store = await Store.open(dataDir, {
       isReferenced: (digest) => catalog.isReferenced(digest),

@@ -3,9 +3,10 @@ import type { Catalog } from './catalog.ts'
 import { type Compressor, leastBytes } from './compress.ts'
 import type { FileRow } from './file-row.ts'
 import { HotCache } from './hot-cache.ts'
+import { encodedForms, type Form } from './place.ts'
 import { Proofs } from './proofs.ts'
 import type { Served } from './served.ts'
-import { encodedForms, type Form, type OpenBlob, type Store } from './store.ts'
+import type { OpenBlob, Store } from './store.ts'
 
 interface Parts {
   store: Store

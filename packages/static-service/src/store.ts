@@ -3,16 +3,12 @@ import { accessSync, constants, statfsSync } from 'node:fs'
 import { open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeFolder, syncFolder } from '@house/data'
-import { blobMode, Draft, nameFullDisk, writeWhole } from './draft.ts'
+import { Draft, nameFullDisk, writeWhole } from './draft.ts'
 import { insufficientStorage } from './errors.ts'
 import { Folders } from './folders.ts'
 import { openFile } from './open-blob.ts'
 import { Pins } from './pins.ts'
-
-export const encodedForms = ['br', 'zstd', 'gzip'] as const
-
-/** The content itself, or one of its compressed forms. */
-export type Form = 'identity' | (typeof encodedForms)[number]
+import { blobMode, encodedForms, type Form, placeOf } from './place.ts'
 
 /** A content that is being read; it stays until this is disposed of, whatever is deleted meanwhile. */
 export interface OpenBlob extends AsyncDisposable {
@@ -42,6 +38,7 @@ export class Store {
   readonly #reserve: number
   readonly #work = new Set<Promise<void>>()
   readonly #postponed = new Set<string>()
+  #asking: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   readonly #pins = new Pins((digest) => this.collect([digest]))
 
@@ -70,9 +67,14 @@ export class Store {
     this.#reserve = reserve
   }
 
-  /** Somewhere for bytes to arrive. */
-  draft(): Promise<Draft> {
-    return Draft.open(this.#draftFile(), (file, digest) => this.#publish(file, digest))
+  /** Somewhere for bytes to arrive, of which so many may stay in memory. */
+  draft(room = 0): Draft {
+    return new Draft({
+      file: this.#draftFile(),
+      room,
+      publish: (file, digest) => this.#publish(file, digest),
+      hold: (digest) => this.#expect(digest),
+    })
   }
 
   /** A content, or one of its forms, to read; nothing when it is not there. */
@@ -166,25 +168,48 @@ export class Store {
   }
 
   async #publish(file: string, digest: string): Promise<() => void> {
-    const letGo = await this.#pins.hold(digest)
+    const letGo = await this.#hold(digest)
     try {
       await this.#move(file, digest, 'identity')
     } catch (error) {
       await rm(file, { force: true })
       letGo()
-      this.collect([digest])
       throw error
     }
+    return letGo
+  }
+
+  // What somebody else will write.
+  async #expect(digest: string): Promise<() => void> {
+    await this.#demandRoom()
+    return this.#hold(digest)
+  }
+
+  // Until it is let go of; then it is collected, if nothing refers to it.
+  async #hold(digest: string): Promise<() => void> {
+    const letGo = await this.#pins.hold(digest)
     return () => {
       letGo()
       this.collect([digest])
     }
   }
 
-  // Also over one that is there: it may be damaged, or not yet durable.
-  async #move(file: string, digest: string, form: Form) {
+  // Asked once for all who come meanwhile.
+  #demandRoom(): Promise<void> {
+    this.#asking ??= this.#askForRoom().finally(() => {
+      this.#asking = undefined
+    })
+    return this.#asking
+  }
+
+  async #askForRoom() {
     const { bavail, bsize } = await statfs(this.#dataDir)
     if (bavail * bsize < this.#reserve) throw insufficientStorage()
+  }
+
+  // Also over one that is there: it may be damaged, or not yet durable.
+  async #move(file: string, digest: string, form: Form) {
+    await this.#demandRoom()
     const folder = await this.#folders.ensure('blobs', digest.slice(0, 2), digest.slice(2, 4))
     await rename(file, this.#fileOf(digest, form))
     await syncFolder(folder)
@@ -217,14 +242,6 @@ export class Store {
     return join(this.#dataDir, 'blobs', ...placeOf(digest, form))
   }
 }
-
-/** Where below `blobs` a form of a content lies. */
-export const placeOf = (digest: string, form: Form = 'identity') =>
-  [
-    digest.slice(0, 2),
-    digest.slice(2, 4),
-    form === 'identity' ? digest : `${digest}.${form}`,
-  ] as const
 
 // Kept free for the database: on a disk that is full to the last byte nothing could be deleted either.
 const largestReserve = 16_777_216

@@ -110,7 +110,13 @@ export async function serveUploads(app: App, parts: UploadParts): Promise<void> 
         },
       },
       async (request, reply) => {
-        const rules = { field: 'file', maxFiles: 1, maxBytes, quotaBytes }
+        const rules = {
+          field: 'file',
+          maxFiles: 1,
+          maxBytes,
+          quotaBytes,
+          room: parts.catalog.mostOfContent,
+        }
         await using form = await readForm(request, parts.store, rules)
         const { rows, wasNew } = await keep(request, form, singlePath)
         const [row] = rows
@@ -147,7 +153,13 @@ export async function serveUploads(app: App, parts: UploadParts): Promise<void> 
         },
       },
       async (request, reply) => {
-        const rules = { field: 'files', maxFiles: maxBatchFiles, maxBytes, quotaBytes }
+        const rules = {
+          field: 'files',
+          maxFiles: maxBatchFiles,
+          maxBytes,
+          quotaBytes,
+          room: parts.catalog.mostOfContent,
+        }
         await using form = await readForm(request, parts.store, rules)
         const { rows } = await keep(request, form, batchPath)
         return reply.code(201).send({ files: rows.map((row) => describe(row, publicBaseUrl)) })
@@ -161,15 +173,17 @@ export async function serveUploads(app: App, parts: UploadParts): Promise<void> 
     const twice = paths.find((path, at) => paths.indexOf(path) !== at)
     if (twice !== undefined) throw duplicatePath(twice)
     const uploadedBy = callerOf(request).username
+    const contents = new Map<string, Uint8Array>()
     const files = await Promise.all(
       form.files.map(async ({ draft }, at) => {
         const path = paths[at] ?? ''
         const contentType = await contentTypeOf(nameOf(path), draft.head)
-        const blob = await draft.keep()
+        const { bytes, ...blob } = await draft.keep()
+        if (bytes) contents.set(blob.digest, bytes)
         return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
       }),
     )
-    const stored = await parts.catalog.put(files, conditionsOf(request.headers))
+    const stored = await parts.catalog.put(files, conditionsOf(request.headers), contents)
     for (const row of stored.rows) parts.onStored(row)
     return stored
   }

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
 import { databaseFile, openDatabase } from '../src/database.ts'
-import { placeOf } from '../src/store.ts'
+import { placeOf } from '../src/place.ts'
 import { start } from './start.ts'
 
 const cli = join(import.meta.dirname, '../src/files-cli.ts')

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { check } from '../src/check.ts'
-import { encodedForms, type Form, placeOf } from '../src/store.ts'
+import { encodedForms, type Form, placeOf } from '../src/place.ts'
 import { type Service, start } from './start.ts'
 
 const digestOf = (content: Buffer) => createHash('sha256').update(content).digest('hex')

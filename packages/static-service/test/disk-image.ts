@@ -7,21 +7,21 @@ const Line = z.object({
   path: z.string(),
   to: z.string().optional(),
   bytes: z.base64().optional(),
-  /** How many lines there were when the call began: a flush is about what had ended by then. */
+  /** How long the journal was when the call began: a flush is about what had ended by then. */
   since: z.int(),
 })
 
 type Line = z.infer<typeof Line>
 
 interface File {
-  written: { bytes: Buffer; line: number }[]
+  written: { bytes: Buffer; at: number }[]
   /** Bytes that a flush has made durable. */
   flushed: number
 }
 
 /** What a name stands for, first what is durable, then what it became since; undefined is nothing. */
 interface Folder {
-  names: Map<string, { node: File | Folder | undefined; line: number }[]>
+  names: Map<string, { node: File | Folder | undefined; at: number }[]>
 }
 
 /** Which of the states that a loss of power may leave it does leave. */
@@ -32,8 +32,8 @@ export interface Chance {
   ofBytes: (flushed: number, written: number) => number
 }
 
-/** Kinds of flushes: of a file, of its own folder, of the folders above that in the store, of those above the store. */
-export type Flush = 'file' | 'folder' | 'shard' | 'ancestor'
+/** Kinds of flushes: of a file, of its own folder, of the folders above that in the store, of those above the store, of all. */
+export type Flush = 'file' | 'folder' | 'shard' | 'ancestor' | 'all'
 
 /**
  * The folder that a journal of record-disk.ts tells of, as the disk may have it after the power was lost: nothing that
@@ -48,11 +48,11 @@ export class DiskImage {
   constructor(journal: string, root: string, without?: Flush) {
     this.#root = root
     const lines = readFileSync(journal, 'utf8').split('\n').slice(0, -1)
-    for (const [at, text] of lines.entries()) {
+    let at = 0
+    for (const text of lines) {
       const line = Line.parse(JSON.parse(text))
-      if (!this.#isInside(line.path)) continue
-      if (line.name === 'sync' && this.#kindOf(line.path) === without) continue
-      this.#apply(line, at)
+      if (this.#isInside(line.path) && !this.#isLeftOut(line, without)) this.#apply(line, at)
+      at += Buffer.byteLength(text) + 1
     }
   }
 
@@ -61,29 +61,35 @@ export class DiskImage {
     writeFolder(this.#top, target, chance)
   }
 
-  #apply({ name, path, to = '', bytes, since }: Line, line: number) {
+  #isLeftOut({ name, path }: Line, without: Flush | undefined): boolean {
+    if (name === 'syncfs') return without === 'all'
+    return name === 'sync' && this.#kindOf(path) === without
+  }
+
+  #apply({ name, path, to = '', bytes, since }: Line, at: number) {
     const node = this.#find(path)
-    if (name === 'mkdir') this.#makeFolders(path, line)
-    else if (name === 'open' && to === 'wx') this.#enter(path, { written: [], flushed: 0 }, line)
-    else if (name === 'rename' || name === 'link') this.#enter(to, node, line)
+    if (name === 'mkdir') this.#makeFolders(path, at)
+    else if (name === 'open' && to === 'wx') this.#enter(path, { written: [], flushed: 0 }, at)
+    else if (name === 'rename' || name === 'link') this.#enter(to, node, at)
     else if (name === 'sync' && node) flush(node, since)
+    else if (name === 'syncfs') flushAll(this.#top, since)
     else if (name === 'write' && node && 'written' in node) {
-      node.written.push({ bytes: Buffer.from(bytes ?? '', 'base64'), line })
+      node.written.push({ bytes: Buffer.from(bytes ?? '', 'base64'), at })
     }
-    if ((name === 'rename' || name === 'rm') && node) this.#enter(path, undefined, line)
+    if ((name === 'rename' || name === 'rm') && node) this.#enter(path, undefined, at)
   }
 
-  #makeFolders(path: string, line: number) {
+  #makeFolders(path: string, at: number) {
     if (!this.#isInside(path) || path === this.#root) return
-    this.#makeFolders(dirname(path), line)
-    if (!this.#find(path)) this.#enter(path, { names: new Map() }, line)
+    this.#makeFolders(dirname(path), at)
+    if (!this.#find(path)) this.#enter(path, { names: new Map() }, at)
   }
 
-  #enter(path: string, node: File | Folder | undefined, line: number) {
+  #enter(path: string, node: File | Folder | undefined, at: number) {
     const folder = this.#find(dirname(path))
     if (!folder || 'written' in folder) throw new Error(`no folder was seen made for ${path}`)
-    const states = folder.names.get(basename(path)) ?? [{ node: undefined, line: -1 }]
-    folder.names.set(basename(path), [...states, { node, line }])
+    const states = folder.names.get(basename(path)) ?? [{ node: undefined, at: -1 }]
+    folder.names.set(basename(path), [...states, { node, at }])
   }
 
   /** What is at a path as the running process sees it. */
@@ -108,14 +114,25 @@ export class DiskImage {
 
 function flush(node: File | Folder, since: number) {
   if ('written' in node) {
-    const flushed = node.written.filter(({ line }) => line < since)
+    const flushed = node.written.filter(({ at }) => at < since)
     node.flushed = lengthOf(flushed)
     return
   }
   for (const states of node.names.values()) {
-    const last = states.findLastIndex(({ line }) => line < since)
+    const last = states.findLastIndex(({ at }) => at < since)
     states.splice(0, last)
   }
+}
+
+// Below a name that has changed meanwhile too: what it stands for now may have been flushed under the earlier one.
+function flushAll(folder: Folder, since: number) {
+  for (const states of folder.names.values()) {
+    for (const { node } of states) {
+      if (node && 'names' in node) flushAll(node, since)
+      else if (node) flush(node, since)
+    }
+  }
+  flush(folder, since)
 }
 
 const lengthOf = (written: File['written']) =>

@@ -1,5 +1,7 @@
+import threadDisk from 'node:fs'
 import disk from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
+import { isMainThread } from 'node:worker_threads'
 
 /** One call of the disk, as the process makes it. */
 export interface Operation {
@@ -11,39 +13,96 @@ export interface Operation {
   bytes?: Buffer
 }
 
-type Intercept = <Result>(operation: Operation, run: () => Promise<Result>) => Promise<Result>
-type Call = (...args: unknown[]) => Promise<unknown>
+/** Sees each call: before it is made, which is not if this throws, and when it has ended well. */
+export interface Watch {
+  begin: (operation: Operation) => unknown
+  /** With what `begin` said of it, and how many bytes a write took. */
+  end?: (operation: Operation, begun: unknown, written: number) => void
+}
 
-/** Hands every call of `node:fs/promises`, and of the handles that it opens, to `intercept`, for good. */
-export function interceptDisk(intercept: Intercept): void {
-  for (const name of onPaths) {
-    const original = disk[name] as Call // Each takes paths first and promises something.
-    const replacement: Call = (path, to, ...more) => {
-      const operation = { name, path: String(path), ...(typeof to === 'string' ? { to } : {}) }
-      return intercept(operation, async () => {
-        const result = await original(path, to, ...more)
-        return name === 'open' ? interceptHandle(Object(result), String(path), intercept) : result
-      })
-    }
-    Object.assign(disk, { [name]: replacement })
-  }
+type Call = (...args: unknown[]) => unknown
+
+/**
+ * Shows every call of `node:fs/promises`, and of the handles that it opens, for good; in a thread, those of `node:fs` that
+ * the service's threads make.
+ */
+export function watchDisk(watch: Watch): void {
+  if (isMainThread) watchPromises(watch)
+  else watchThread(watch)
   syncBuiltinESMExports()
 }
 
 const onPaths = ['link', 'mkdir', 'open', 'readdir', 'rename', 'rm', 'stat', 'statfs'] as const
 const onHandles = ['read', 'stat', 'sync', 'write'] as const
+const inThreads = ['mkdirSync', 'openSync', 'renameSync', 'rmSync', 'writeSync'] as const
 
-function interceptHandle(handle: Record<string, Call>, path: string, intercept: Intercept) {
+function watchPromises(watch: Watch) {
+  for (const name of onPaths) {
+    const original = disk[name] as Call // Each takes paths first and promises something.
+    const replacement = async (path: unknown, to: unknown, ...more: unknown[]) => {
+      const operation = operationOf(name, path, to)
+      const begun = watch.begin(operation)
+      const result = await original(path, to, ...more)
+      watch.end?.(operation, begun, 0)
+      return name === 'open' ? watchHandle(Object(result), String(path), watch) : result
+    }
+    Object.assign(disk, { [name]: replacement })
+  }
+}
+
+function watchHandle(handle: Record<string, Call>, path: string, watch: Watch) {
   for (const name of onHandles) {
     const original = handle[name]?.bind(handle)
     if (!original) throw new Error(`a file handle cannot ${name}`)
-    handle[name] = (first, ...more) => {
+    handle[name] = async (first, ...more) => {
       const operation =
-        name === 'write' && Buffer.isBuffer(first)
-          ? { name, path, bytes: first.subarray(Number(more[0] ?? 0)) }
-          : { name, path }
-      return intercept(operation, () => original(first, ...more))
+        name === 'write' ? writeOf(path, first, Number(more[0] ?? 0)) : { name, path }
+      const begun = watch.begin(operation)
+      const result = await original(first, ...more)
+      watch.end?.(operation, begun, Number(Object(result).bytesWritten ?? 0))
+      return result
     }
   }
   return handle
 }
+
+// Who watches uses the disk too: that is not seen.
+function watchThread({ begin, end }: Watch) {
+  const paths = new Map<unknown, string>()
+  let isSeeing = false
+  const unseen = <Result>(look: () => Result): Result => {
+    isSeeing = true
+    try {
+      return look()
+    } finally {
+      isSeeing = false
+    }
+  }
+  for (const name of inThreads) {
+    const original = threadDisk[name] as Call // As above.
+    const replacement: Call = (first, second, ...more) => {
+      if (isSeeing) return original(first, second, ...more)
+      const operation =
+        name === 'writeSync'
+          ? writeOf(paths.get(first) ?? '', second, Number(more[0] ?? 0))
+          : operationOf(name.replace('Sync', ''), first, second)
+      const begun = unseen(() => begin(operation))
+      const result = original(first, second, ...more)
+      if (name === 'openSync') paths.set(result, operation.path)
+      unseen(() => end?.(operation, begun, Number(result)))
+      return result
+    }
+    Object.assign(threadDisk, { [name]: replacement })
+  }
+}
+
+const operationOf = (name: string, path: unknown, to: unknown): Operation => ({
+  name,
+  path: String(path),
+  ...(typeof to === 'string' ? { to } : {}),
+})
+
+const writeOf = (path: string, given: unknown, from: number): Operation =>
+  given instanceof Uint8Array
+    ? { name: 'write', path, bytes: Buffer.from(given).subarray(from) }
+    : { name: 'write', path }

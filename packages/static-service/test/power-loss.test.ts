@@ -3,10 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { check } from '../src/check.ts'
+import { databaseFile, openReader } from '../src/database.ts'
+import { unflushedIn } from '../src/unflushed.ts'
 import { type Chance, DiskImage, type Flush } from './disk-image.ts'
 import { type Program, run } from './program.ts'
 import { ask, start } from './start.ts'
-import { findLosses, makeWriters, settle, type Writer, writeUntilKilled } from './writers.ts'
+import {
+  findLosses,
+  makeWriters,
+  pathsOf,
+  settle,
+  type Writer,
+  writeUntilKilled,
+} from './writers.ts'
 
 const rounds = Number(process.env.POWER_LOSSES ?? 2)
 
@@ -54,12 +63,37 @@ test('without one kind of flush a loss of power does take what was acknowledged'
   for (const found of Object.values(losses)) expect(found).not.toEqual([])
 }, 60_000)
 
+test('small contents are safe before their files are flushed, and after that without what kept them safe', async () => {
+  const disk = makeDisk()
+  const [writer] = makeWriters(1)
+  if (!writer) throw new Error('there is no writer')
+  const program = await runRecorded(disk)
+  const token = await program.logIn()
+  for (const path of pathsOf(writer.name)) {
+    await program.send(token, 'upload', [
+      { name: 'file', content: path, filename: 'x' },
+      { name: 'path', content: path },
+    ])
+    writer.known.set(path, path)
+  }
+  const before = await losePower(disk, [writer], gone)
+
+  await expect.poll(() => hasForgotten(disk.dataDir), { timeout: 20_000 }).toBe(true)
+  await program.kill()
+
+  const after: string[] = []
+  for (const chance of Object.values(fates))
+    after.push(...(await losePower(disk, [writer], chance)))
+  expect([before, after]).toEqual([[], []])
+  expect(await losePower(disk, [writer], gone, 'all')).not.toEqual([])
+}, 60_000)
+
 test('a compressed form is whole after a loss of power, or is not there', async () => {
   const disk = makeDisk()
   const program = await runRecorded(disk)
   const token = await program.logIn()
   await program.send(token, 'upload', [
-    { name: 'file', content: 'many words '.repeat(500), filename: 'a.txt' },
+    { name: 'file', content: 'many words '.repeat(5000), filename: 'a.txt' },
   ])
   const coding = async () => {
     const headers = { 'accept-encoding': 'gzip' }
@@ -93,8 +127,12 @@ function makeDisk(): Disk {
 
 /** The service, with a journal of what it does to the disk. */
 async function runRecorded({ dataDir, journal }: Disk): Promise<Program> {
-  const recorder = join(import.meta.dirname, 'record-disk.ts')
-  const options = { DISK_JOURNAL: journal, NODE_OPTIONS: `--import ${recorder}` }
+  const here = import.meta.dirname
+  const options = {
+    DISK_JOURNAL: journal,
+    NODE_OPTIONS: `--import ${join(here, 'record-disk.ts')}`,
+    PATH: `${join(here, 'record-sync')}:${process.env.PATH}`,
+  }
   const program = await run(dataDir, options)
   onTestFinished(() => program.kill())
   return program
@@ -105,7 +143,7 @@ async function writeForAWhile(disk: Disk, everybody: Writer[]): Promise<number> 
   const program = await runRecorded(disk)
   const token = await program.logIn()
   for (const writer of everybody) await settle(program, writer)
-  const killer = setTimeout(() => program.child.kill('SIGKILL'), 150 + Math.random() * 350)
+  const killer = setTimeout(() => program.child.kill('SIGKILL'), 150 + Math.random() * 1500)
   const counts = await Promise.all(
     everybody.map((writer) => writeUntilKilled(program, token, writer)),
   )
@@ -137,6 +175,15 @@ async function losePower(
   const report = await check({ dataDir: image, repair: false, onProgress: () => undefined })
   const drafts = readdirSync(join(image, 'tmp'))
   return [...losses, ...report.damages.map(({ path }) => path), ...report.orphans, ...drafts]
+}
+
+function hasForgotten(dataDir: string): boolean {
+  const db = openReader(databaseFile(dataDir))
+  try {
+    return unflushedIn(db).size === 0
+  } finally {
+    db.close()
+  }
 }
 
 function copyDatabase(dataDir: string, image: string) {

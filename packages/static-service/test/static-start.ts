@@ -9,8 +9,9 @@ import { Compressor } from '../src/compress.ts'
 import { readConfig } from '../src/config.ts'
 import type { FileRow } from '../src/file-row.ts'
 import { categoryOf, contentTypeOf } from '../src/kind.ts'
+import { type Form, placeOf } from '../src/place.ts'
 import { serveStatic } from '../src/serve.ts'
-import { type Form, placeOf, Store } from '../src/store.ts'
+import { Store } from '../src/store.ts'
 
 /** An answer as it came over the wire; header names in lower case, values as they were. */
 export interface Raw {

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
-import { placeOf, Store } from '../src/store.ts'
+import { placeOf } from '../src/place.ts'
+import { Store } from '../src/store.ts'
 import { filesBelow } from './start.ts'
 
 /** A store, and what is referred to in it. */

@@ -256,7 +256,8 @@ test.each([250, 70_000, 200_000, 300_150])(
     await using service = await start()
     const whole = writeForm([file('x'.repeat(300_000)), path('a')]).toString()
     const socket = await service.begin(whole.slice(0, at), whole.length)
-    await expect.poll(() => filesBelow(`${service.dataDir}/tmp`)).toHaveLength(1)
+    // The first bytes stay in memory.
+    if (at > 32_768) await expect.poll(() => filesBelow(`${service.dataDir}/tmp`)).toHaveLength(1)
 
     socket.destroy()
 

@@ -138,7 +138,8 @@ async function changeOne(program: Program, token: string, writer: Writer) {
 
 const pathsOfEach = 4
 
-const pathsOf = (name: string) =>
+/** The paths that are a writer's own. */
+export const pathsOf = (name: string) =>
   Array.from({ length: pathsOfEach }, (_, at) => `${name}/${at}/file.txt`)
 
 function pickTwo(name: string): string[] {
