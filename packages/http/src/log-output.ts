@@ -1,9 +1,9 @@
 import { type DestinationStream, pino } from 'pino'
 
 /**
- * Standard output for a log. The lines of one turn of the event loop leave in one write as it ends: a write for each
- * costs several times as much, and writes that another thread makes cost more than all else that a line does. What is
- * left is written when the process ends. Waits for a reader that is slow, as `console` and pino do.
+ * Standard output for a log. The lines of one turn of the event loop leave in one write as it ends: a write for each costs
+ * several times as much. What is left is written when the process ends. Waits for a reader that is slow, and the service
+ * with it, as `console` and pino do.
  */
 export function logOutput(): DestinationStream & { flushSync: () => void } {
   const output = pino.destination({ sync: true })

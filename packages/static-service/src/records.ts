@@ -16,8 +16,9 @@ interface Parts {
 }
 
 /**
- * The records of files, written out, in a bounded memory: to look one up, describe it and write it took half the time of
- * its answer. Never stale: one is forgotten when the catalog tells of a change, which is before the change is answered.
+ * The records of files, written out, in a bounded memory: to look one up, hash it for its tag, describe and
+ * write it was a good part of each answer. Never stale: one is forgotten when the catalog tells of a change, which is before
+ * the change is answered.
  */
 export class Records {
   readonly #parts: Parts
