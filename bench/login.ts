@@ -3,7 +3,7 @@ import { timeMedian } from './domains.ts'
 import { compare, type Finding } from './finding.ts'
 import { run, script } from './program.ts'
 import { alternate, median } from './rounds.ts'
-import { login, startStatic } from './services.ts'
+import { login, memory, startStatic } from './services.ts'
 import { settings } from './settings.ts'
 
 /** A login, beside the one hash that it cannot do without. */
@@ -23,7 +23,7 @@ export async function logInAgain(folder: string): Promise<Finding[]> {
     ours: () => timeMedian(logIn),
     [hash]: async () => {
       const times: number[] = JSON.parse(
-        await run([...script('peers/argon.ts'), String(settings.seconds)]),
+        await run([...script('peers/argon.ts'), String(settings.seconds)], { env: memory }),
       )
       return median(times)
     },

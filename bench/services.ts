@@ -10,6 +10,9 @@ export interface Service extends Program {
   token: string
 }
 
+/** How threads share memory, in the images of the services and for what they are compared with. */
+export const memory = { MALLOC_ARENA_MAX: '2' }
+
 /** The body of a login of the only user. */
 export const login = JSON.stringify({ username: 'bench', password })
 
@@ -83,7 +86,8 @@ async function startService(
     folder,
     env: {
       DATA_DIR: join(folder, name),
-      // As the image has it.
+      // As the image has them.
+      ...memory,
       NODE_COMPILE_CACHE: join(packages, name, 'node_modules/.cache/compiled'),
       JWT_SECRET: secret,
       ADMIN_USERNAME: 'bench',

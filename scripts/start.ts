@@ -53,6 +53,7 @@ function run({ name, port, env }: { name: string; port: number; env: Record<stri
     cwd: root,
     env: {
       LOG_LEVEL: 'warn',
+      MALLOC_ARENA_MAX: '2',
       NODE_COMPILE_CACHE: compiledOf(name),
       ...process.env,
       ...env,
