@@ -14,6 +14,8 @@ export interface Service {
   measure: () => { rss: number; fds: number }
 }
 
+export type Services = Awaited<ReturnType<typeof startServices>>
+
 /** Both services before a sandbox, in a folder that goes with them. */
 export async function startServices() {
   const folder = mkdtempSync(join(tmpdir(), 'soak-'))
