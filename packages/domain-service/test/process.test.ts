@@ -185,9 +185,9 @@ test('SIGTERM in the middle of a crowd of writers and readers answers each of th
           body: JSON.stringify({ name: `h${at}`, address: '192.0.2.1' }),
         }),
   )
-  // A connection is accepted after those that came before it: when it is answered, they have been read.
+  // What had been sent before this was asked has been read before it is answered.
   await Promise.all(running.map(({ sent }) => sent))
-  await send(`${address}/health`, { headers: {} }).status
+  await fetch(`${address}/health`)
 
   program.child.kill('SIGTERM')
   const answers = await Promise.all(running.map(({ status }) => status))

@@ -19,8 +19,6 @@ export const usualLimits: ConnectionLimits = {
   maxConnections: 10_000,
   headersTimeout: 20_000,
   stallTimeout: 60_000,
-  turn: 10,
-  longestWait: 250,
   loopDelay: 500,
 }
 
