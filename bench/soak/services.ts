@@ -14,6 +14,8 @@ export interface Service {
   measure: () => { rss: number; fds: number }
 }
 
+export type Services = Awaited<ReturnType<typeof startServices>>
+
 /** Both services before a sandbox, in a folder that goes with them. */
 export async function startServices() {
   const folder = mkdtempSync(join(tmpdir(), 'soak-'))
@@ -21,6 +23,11 @@ export async function startServices() {
   const domains = Array.from({ length: 20 }, (_, at) => ({ name: `soak${at}.com`, hosts: [] }))
   const sandbox = await startSandbox({ ...account, rate: 'off', domains })
   const children: ChildProcess[] = []
+  // Who breaks the soak off leaves no service behind.
+  process.once('exit', () => {
+    for (const child of children) child.kill('SIGKILL')
+  })
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
   const start = async (name: string, env: Record<string, string>) => {
     const child = spawn(
       process.execPath,

@@ -1,21 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance } from 'fastify'
 import { STATUS_CODES } from './node-http.ts'
 import { HttpError, problemOf } from './problem.ts'
+import type { SheddingLimits } from './shedding.ts'
 
 /** What clients may take of a service by being slow or many. */
-export interface ConnectionLimits {
+export interface ConnectionLimits extends SheddingLimits {
   /** Connections at once; one more is closed as it comes. */
   maxConnections: number
   /** Milliseconds for the headers of a request; a connection that never asks anything has as long. */
   headersTimeout: number
   /** Milliseconds in which a body must bring 64 KiB or its end, and an answer must be read on. */
   stallTimeout: number
-  /** Milliseconds that the event loop may be late, on average; beyond, requests are refused until it is not. */
-  loopDelay: number
 }
 
 export const usualLimits: ConnectionLimits = {
@@ -26,8 +24,7 @@ export const usualLimits: ConnectionLimits = {
 }
 
 /**
- * Ends what stands still: bodies that trickle, answers that nobody reads (headers are Node's own to time). Sheds load
- * with a 503 before waiting makes every answer late; machines that ask how the service is are always answered.
+ * Ends what stands still: bodies that trickle, answers that nobody reads (headers are Node's own to time).
  */
 export function limitConnections(app: FastifyInstance, limits: ConnectionLimits) {
   const { server } = app
@@ -35,18 +32,6 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (mayStall(reply.raw, payload)) reply.raw.setTimeout(limits.stallTimeout)
     done(null, payload)
-  })
-  app.register(underPressure, {
-    maxEventLoopDelay: limits.loopDelay,
-    sampleInterval: 2 * limits.loopDelay,
-    // Not thrown: an answer that sheds load must cost next to nothing. It ends its connection, and all that waits there.
-    pressureHandler: (request, reply) => {
-      const { url } = request.routeOptions
-      if (url === '/health' || url === '/metrics') return undefined
-      reply.code(503).headers(overloaded.headers).type('application/problem+json')
-      // What is returned is sent, which the types of the plugin do not know.
-      return Buffer.from(JSON.stringify(problemOf(overloaded, request.id))) as never
-    },
   })
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     remember({ request, response })
@@ -62,13 +47,6 @@ const mayStall = ({ socket }: ServerResponse, payload: unknown) =>
     : Boolean(payload))
 
 const smallAnswer = 16_384
-
-const overloaded = new HttpError(
-  503,
-  'unavailable',
-  'Too much is asked at once: try again in a moment',
-  { headers: { 'retry-after': '2', connection: 'close' } },
-)
 
 /**
  * Answers what Node's HTTP parser refused before there was a request. Never a second time, nor into another answer:

@@ -23,6 +23,7 @@ import { maxParamLength, trackMethods } from './methods.ts'
 import { serveMetrics } from './metrics.ts'
 import { type About, serveOpenapi } from './openapi.ts'
 import { answerError, HttpError, malformedBody } from './problem.ts'
+import { shedLoad } from './shedding.ts'
 import { validateRequests, zodCompilers } from './validation.ts'
 
 export { Histogram, Registry } from 'prom-client'
@@ -111,6 +112,7 @@ export async function createApp(
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
     done()
   })
+  shedLoad(app, limits, options.metrics.registry)
   limitConnections(app, limits)
   refuseAmbiguity(app)
   leaveInOrder(app)
