@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Finding } from './finding.ts'
@@ -46,5 +46,6 @@ const report = [writeTable(findings), ...failures].join('\n')
 process.stdout.write(`\n${report}\n`)
 if (settings.rows.length === 0) {
   const file = join(import.meta.dirname, 'RESULTS.md')
-  writeFileSync(file, `${await describeMachine()}\n${report}\n`)
+  const limits = readFileSync(join(import.meta.dirname, 'LIMITS.md'), 'utf8')
+  writeFileSync(file, `${await describeMachine()}\n${report}\n\n${limits}`)
 }
