@@ -30,6 +30,5 @@ export async function serve(app: FastifyInstance, address: { host: string; port:
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
-  // One connection is accepted in each turn of the event loop: a crowd must find room to wait, as much as the system gives.
-  await app.listen({ ...address, backlog: 4096 })
+  await app.listen(address)
 }
