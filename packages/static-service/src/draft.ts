@@ -21,6 +21,8 @@ interface DraftParts {
   publish: (file: string, digest: string) => Promise<() => void>
   /** Holds what will come to lie at a digest, likewise. */
   hold: (digest: string) => Promise<() => void>
+  /** Told when the block ends. */
+  onEnd: () => void
 }
 
 /**
@@ -88,6 +90,7 @@ export class Draft implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#parts.onEnd()
     await this.#close()
     if (this.#letGo) this.#letGo()
     else if (this.#isOnDisk) await rm(this.#parts.file, { force: true })

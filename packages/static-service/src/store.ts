@@ -38,6 +38,7 @@ export class Store {
   readonly #reserve: number
   readonly #work = new Set<Promise<void>>()
   readonly #postponed = new Set<string>()
+  readonly #drafts = new Set<string>()
   #asking: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   readonly #pins = new Pins((digest) => this.collect([digest]))
@@ -69,11 +70,14 @@ export class Store {
 
   /** Somewhere for bytes to arrive, of which so many may stay in memory. */
   draft(room = 0): Draft {
+    const file = this.#draftFile()
+    this.#drafts.add(file)
     return new Draft({
-      file: this.#draftFile(),
+      file,
       room,
       publish: (file, digest) => this.#publish(file, digest),
       hold: (digest) => this.#expect(digest),
+      onEnd: () => this.#drafts.delete(file),
     })
   }
 
@@ -162,9 +166,10 @@ export class Store {
     return this.#pins.count
   }
 
-  /** How many files lie beside the stored ones: what is arriving. */
+  /** How many contents are arriving: in memory, or beside the stored ones, where compressed forms are made as well. */
   async countDrafts(): Promise<number> {
-    return (await readdir(join(this.#dataDir, 'tmp'))).length
+    const { length } = await readdir(join(this.#dataDir, 'tmp'))
+    return Math.max(length, this.#drafts.size)
   }
 
   async #publish(file: string, digest: string): Promise<() => void> {
