@@ -187,6 +187,7 @@ test('a restore overwrites no running service, and no service starts on half a r
   mkdirSync(join(half, 'restore.partial'))
 
   const over = await runCli(service.dataDir, 'restore', backup)
+  const { status } = await service.call('GET', '/static/a')
   const started = spawnSync(process.execPath, [join(import.meta.dirname, '../src/main.ts')], {
     env: { ...env(half), PORT: '0', LOG_LEVEL: 'silent' },
     encoding: 'utf8',
@@ -196,7 +197,7 @@ test('a restore overwrites no running service, and no service starts on half a r
     1,
     `Another process is using ${service.dataDir}: stop it first.\n`,
   ])
-  expect((await service.call('GET', '/static/a')).status).toBe(200)
+  expect(status).toBe(200)
   expect([started.status, started.stderr]).toEqual([
     1,
     `A restore into ${half} was broken off: remove all that is in there, and restore again.\n`,

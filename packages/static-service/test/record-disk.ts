@@ -10,7 +10,10 @@ const file = process.env.DISK_JOURNAL ?? ''
 const recorded = ['link', 'mkdir', 'open', 'rename', 'rm', 'sync', 'write']
 
 // An earlier process may have been killed in the middle of a line.
-if (isMainThread) writeFileSync(file, readJournal().replace(/[^\n]+$/, ''))
+if (isMainThread) {
+  const journal = readJournal()
+  writeFileSync(file, journal.slice(0, journal.lastIndexOf('\n') + 1))
+}
 
 watchDisk({
   begin: () => statSync(file).size,
