@@ -12,8 +12,8 @@ const parts: Record<string, (services: Services) => Promise<string[]>> = {
     ...(await idleConnections(names)),
   ],
   overload: async ({ files, names }) => [
-    ...(await overload(files, 15)),
-    ...(await overload(names, 15)),
+    ...(await overload(files, 30)),
+    ...(await overload(names, 30)),
   ],
 }
 const asked = process.argv.slice(2)

@@ -4,7 +4,7 @@ import { Worker } from 'node:worker_threads'
 import { at } from './latency.ts'
 import type { Service } from './services.ts'
 
-const connections = 2000
+const connections = 9000
 
 /** The milliseconds until each answer, by its status. */
 type Tally = Record<string, number[]>

@@ -20,6 +20,8 @@ export const usualLimits: ConnectionLimits = {
   maxConnections: 10_000,
   headersTimeout: 20_000,
   stallTimeout: 60_000,
+  turn: 8,
+  longestWait: 500,
   loopDelay: 500,
 }
 

@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer'
-import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import cors from '@fastify/cors'
 import Fastify, {
@@ -23,6 +22,7 @@ import { maxParamLength, trackMethods } from './methods.ts'
 import { serveMetrics } from './metrics.ts'
 import { type About, serveOpenapi } from './openapi.ts'
 import { answerError, HttpError, malformedBody } from './problem.ts'
+import { readRequestId } from './request-id.ts'
 import { shedLoad } from './shedding.ts'
 import { validateRequests, zodCompilers } from './validation.ts'
 
@@ -147,10 +147,6 @@ const exposedHeaders = [
   'warning',
   'www-authenticate',
 ]
-
-// Only what a log line can hold unharmed: printable ASCII.
-const readRequestId = (sent: string | string[] | undefined) =>
-  typeof sent === 'string' && /^[\x20-\x7e]{1,128}$/.test(sent) ? sent : randomUUID()
 
 // Connections that are busy when we stop are told to close with their answer: nobody would close them after it.
 function leaveInOrder(app: App) {

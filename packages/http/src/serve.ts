@@ -30,5 +30,6 @@ export async function serve(app: FastifyInstance, address: { host: string; port:
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
-  await app.listen(address)
+  // One connection is accepted in each turn of the event loop: a crowd must find room to wait.
+  await app.listen({ ...address, backlog: 4096 })
 }

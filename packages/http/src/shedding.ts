@@ -1,11 +1,18 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
 import { observeCount } from './metrics.ts'
 import { HttpError, problemOf } from './problem.ts'
+import { readRequestId } from './request-id.ts'
+import { serveInTurns } from './turns.ts'
 
 export interface SheddingLimits {
-  /** Milliseconds that the event loop may be late, on average; beyond, requests are refused until it is not. */
+  /** Milliseconds that one turn of the event loop spends on requests before the rest of them waits for the next. */
+  turn: number
+  /** Milliseconds that a request may wait so; if it waited longer it is refused. */
+  longestWait: number
+  /** Milliseconds that the event loop may be late for any reason, on average; beyond, requests are refused. */
   loopDelay: number
 }
 
@@ -32,16 +39,35 @@ export function shedLoad(app: FastifyInstance, limits: SheddingLimits, registry:
     dropped.total,
   )
   server.on('drop', dropped.add)
+  // Before all else that looks at a request: an answer that sheds load must cost next to nothing.
+  const refuse = (request: IncomingMessage, response: ServerResponse) => {
+    refused.add()
+    const id = readRequestId(request.headers['x-request-id'])
+    const body = JSON.stringify(problemOf(overloaded, id))
+    response.writeHead(503, {
+      ...overloaded.headers,
+      'content-type': 'application/problem+json',
+      'content-length': Buffer.byteLength(body),
+      'x-request-id': id,
+      'x-content-type-options': 'nosniff',
+      // A connection stays, since to accept a new one is dearer than to refuse again; but not when we stop.
+      ...(server.listening ? {} : { connection: 'close' }),
+    })
+    response.end(request.method === 'HEAD' ? undefined : body)
+  }
+  serveInTurns(server, limits, {
+    isUrgent: (url) => urgent.has(url.split('?', 1)[0] ?? ''),
+    refuse,
+  })
   app.register(underPressure, {
     maxEventLoopDelay: limits.loopDelay,
     sampleInterval: 2 * limits.loopDelay,
-    // Not thrown: an answer that sheds load must cost next to nothing. It ends its connection, and all that waits there.
     pressureHandler: (request, reply) => {
       if (urgent.has(request.routeOptions.url ?? '')) return undefined
-      refused.add()
-      reply.code(503).headers(overloaded.headers).type('application/problem+json')
-      // What is returned is sent, which the types of the plugin do not know.
-      return Buffer.from(JSON.stringify(problemOf(overloaded, request.id))) as never
+      reply.hijack()
+      refuse(request.raw, reply.raw)
+      // What is returned would be sent, which is done already.
+      return new Promise(() => undefined) as never
     },
   })
 }
@@ -52,7 +78,7 @@ const overloaded = new HttpError(
   503,
   'unavailable',
   'Too much is asked at once: try again in a moment',
-  { headers: { 'retry-after': '2', connection: 'close' } },
+  { headers: { 'retry-after': '2' } },
 )
 
 /** Counts what may come in crowds: told at once when it begins, then every five seconds how many there were. */
