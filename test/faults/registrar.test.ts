@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Answer, type Service, start } from '../../packages/domain-service/test/start.ts'
-import type { FaultInput } from '../../packages/registrar-sandbox/src/index.ts'
+import { anyOf, faults, pick } from './faults.ts'
 
 // FAULT_WRITES=5000 is the long form; `npm run faults` says what happened.
 const writes = Number(process.env.FAULT_WRITES ?? 150)
@@ -25,34 +25,6 @@ interface Fate {
   done: string[]
   failed: string[]
 }
-
-const anyOf = (count: number) => Math.floor(Math.random() * count)
-const pick = <Item>(items: readonly Item[]): Item => items[anyOf(items.length)] as Item // None is empty.
-
-let offset = 0
-const faults: (() => FaultInput)[] = [
-  // Later than the service waits: carried out when it is not expected any more.
-  () => ({ kind: 'slow', ms: 600 + anyOf(1_500) }),
-  () => ({ kind: 'slow', ms: anyOf(300), when: pick(['before', 'after']) }),
-  () => ({ kind: 'cut', at: offset++ % 1_400, framing: pick(['length', 'close']) }),
-  () => ({ kind: 'hang', at: anyOf(500) }),
-  () => ({ kind: 'lost' }),
-  () => ({ kind: 'reset' }),
-  () => ({ kind: 'html', status: pick([200, 502, 503]), execute: pick([true, false]) }),
-  () => ({ kind: 'status', status: pick([405, 405, 500, 504]) }),
-  () => ({ kind: 'error', number: pick([500000, 3050900, 5050900]) }),
-  () => ({ kind: 'error', number: pick([3050900, 9999999]), execute: true }),
-  () => ({ kind: 'error', number: pick([2011170, 2019166, 2030166, 4013288]) }),
-  () => ({ kind: 'no_close' }),
-  () => ({ kind: 'empty' }),
-  () => ({ kind: 'junk' }),
-  () => ({ kind: 'wrong_command' }),
-  () => ({ kind: 'duplicate' }),
-  () => ({ kind: 'ignored' }),
-  () => ({ kind: 'is_success_false', execute: pick([true, false]) }),
-  () => ({ kind: 'status_error_without_errors', execute: pick([true, false]) }),
-  () => ({ kind: 'doctype' }),
-]
 
 test(`of ${writes} writes before a registrar that fails in every way, each is as it was answered`, async () => {
   await using service = await start({

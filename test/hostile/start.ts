@@ -1,6 +1,7 @@
 import net from 'node:net'
 import { afterAll, beforeAll } from 'vitest'
 import { start as startDomain } from '../../packages/domain-service/test/start.ts'
+import type { Sandbox } from '../../packages/registrar-sandbox/src/index.ts'
 import { logIn, start as startStatic } from '../../packages/static-service/test/start.ts'
 
 export const names = ['domain-service', 'static-service'] as const
@@ -13,6 +14,8 @@ export interface Target extends AsyncDisposable {
   /** A token of `admin`, `editor` or `viewer`. */
   tokenOf: (user: string) => Promise<string>
   lines: () => Record<string, unknown>[]
+  /** The registrar behind the domain service. */
+  sandbox?: Sandbox
 }
 
 export async function startTarget(name: Name, env: Record<string, string> = {}): Promise<Target> {

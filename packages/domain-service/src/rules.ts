@@ -73,7 +73,8 @@ function objectToName(name: string, domain: string): string | undefined {
 }
 
 function objectToPlace(type: string, name: string): string | undefined {
-  if (name !== '@') return undefined
+  if (name !== '@')
+    return type === 'MXE' ? 'must be @ for MXE: it is for the domain itself' : undefined
   if (type === 'CNAME') return 'must not be @ for a CNAME: use ALIAS at the apex'
   return type === 'NS'
     ? 'must not be @ for NS: the nameservers of the domain itself are set at the registrar'

@@ -4,6 +4,8 @@ import { type Draft, toRow } from '../src/rules.ts'
 const judge = (draft: Partial<Draft>) =>
   toRow({ name: 'www', type: 'A', address: '192.0.2.1', ...draft }, 'example.com')
 
+const placeOf = (type: string) => (type === 'MXE' ? '@' : 'www')
+
 test.each([
   ['A', '192.0.2.1', '192.0.2.1'],
   ['AAAA', '2001:DB8::1', '2001:DB8::1'],
@@ -24,9 +26,10 @@ test.each([
   ['url301', 'HTTPS://example.net', 'HTTPS://example.net'],
   ['FRAME', 'https://example.net/', 'https://example.net/'],
 ])('%s %s is sent as it should be', (type, address, sent) => {
-  expect(judge({ type, address })).toEqual({
+  const name = placeOf(type)
+  expect(judge({ name, type, address })).toEqual({
     row: {
-      name: 'www',
+      name,
       type: type.toUpperCase(),
       address: sent,
       ttl: '1800',
@@ -82,7 +85,9 @@ test.each([
   ['URL', `https://example.net/${'a'.repeat(255)}`],
   ['URL', 'javascript:alert(1)'],
 ])('%s %j is refused at its address', (type, address) => {
-  expect(judge({ type, address }).objections.map(([field]) => field)).toEqual(['address'])
+  const { objections } = judge({ name: placeOf(type), type, address })
+
+  expect(objections.map(([field]) => field)).toEqual(['address'])
 })
 
 test.each([
@@ -148,6 +153,7 @@ test.each([
   [{ type: '' }, 'type'],
   [{ type: 'CNAME', name: '@', address: 'a.example.net' }, 'name'],
   [{ type: 'NS', name: '@', address: 'a.example.net' }, 'name'],
+  [{ type: 'MXE', name: 'www', address: '192.0.2.1' }, 'name'], // The registrar would name it after the domain.
 ])('%j is refused at %s', (draft, field) => {
   expect(judge(draft).objections.map(([at]) => at)).toEqual([field])
 })
