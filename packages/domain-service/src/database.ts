@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { migrate } from '@house/data'
 import Database from 'better-sqlite3'
 
 export type { Database }
@@ -35,16 +36,7 @@ export function openDatabase(dataDir: string): Database.Database {
   db.pragma('synchronous = FULL')
   // What a statement needs for a moment is no file: in a container only the data folder can be written.
   db.pragma('temp_store = MEMORY')
-  const version = Number(db.pragma('user_version', { simple: true }))
-  if (version > migrations.length)
-    throw new Error('the database is of a newer version of this service')
-  for (const [at, sql] of migrations.entries()) {
-    if (at < version) continue
-    db.transaction(() => {
-      db.exec(sql)
-      db.pragma(`user_version = ${at + 1}`)
-    })()
-  }
+  migrate(db, migrations)
   return db
 }
 

@@ -96,29 +96,36 @@ test.each([
   expect(output()).not.toContain(apiKey)
 })
 
+const openForTest = (file: string) => {
+  const db = new Sqlite(file)
+  onTestFinished(() => {
+    db.close()
+  })
+  return db
+}
+
 test.each([
   [
     'none',
-    false,
+    (file: string) => writeFileSync(file, 'x'.repeat(9000)),
     /^Cannot start: the database in DATA_DIR is damaged \(file is not a database\): .*/m,
   ],
   [
     'locked',
-    true,
+    (file: string) => openForTest(file).exec('begin exclusive'),
     /^Cannot start: another process has locked the database in DATA_DIR: stop it first\.$/m,
+  ],
+  [
+    'of a newer version',
+    (file: string) => openForTest(file).pragma('user_version = 1000'),
+    /^The database in DATA_DIR is of a newer version of this service: start that version, or .*/m,
   ],
 ])(
   'a start on a database that is %s is refused in one sentence, with status 1',
-  async (_name, isLocked, words) => {
+  async (_name, harm, words) => {
     const dataDir = mkdtempSync(join(tmpdir(), 'domain-broken-'))
     onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
-    const file = join(dataDir, 'domain-service.sqlite')
-    if (!isLocked) writeFileSync(file, 'x'.repeat(9000))
-    const other = isLocked ? new Sqlite(file) : undefined
-    onTestFinished(() => {
-      other?.close()
-    })
-    other?.exec('begin exclusive')
+    harm(join(dataDir, 'domain-service.sqlite'))
     const { child, output } = run({ ...production, DATA_DIR: dataDir })
 
     const [code] = await once(child, 'close')

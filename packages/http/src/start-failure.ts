@@ -16,6 +16,7 @@ function explain(error: Error & { code?: unknown; syscall?: unknown }): string |
   const code = String(error.code)
   // Such an error names the call and the path or the address.
   if (error.syscall) return `Cannot start: ${error.message}`
+  if (code === 'DATABASE_NEWER') return error.message
   if (/^SQLITE_(?:BUSY|LOCKED)/.test(code)) {
     return 'Cannot start: another process has locked the database in DATA_DIR: stop it first.'
   }

@@ -1,3 +1,4 @@
+import { migrate } from '@house/data'
 import Sqlite from 'better-sqlite3'
 import { migrations } from './migrations.ts'
 
@@ -16,17 +17,7 @@ export function openDatabase(file: string): Database {
   // Small steps, so that the log stays small on a small disk.
   db.pragma('wal_autocheckpoint = 500')
   db.pragma('journal_size_limit = 4194304')
-  const version = Number(db.pragma('user_version', { simple: true }))
-  if (version > migrations.length) {
-    throw new Error('the database is of a newer version of this service')
-  }
-  for (const [at, sql] of migrations.entries()) {
-    if (at < version) continue
-    db.transaction(() => {
-      db.exec(sql)
-      db.pragma(`user_version = ${at + 1}`)
-    })()
-  }
+  migrate(db, migrations)
   return db
 }
 

@@ -34,12 +34,21 @@ test.each([
   [
     'a database that is none',
     (dataDir: string) => writeFileSync(databaseFile(dataDir), 'x'.repeat(9000)),
-    /the database in DATA_DIR is damaged \(file is not a database\): restore it from a backup\.$/,
+    /^Cannot start: the database in DATA_DIR is damaged \(file is not a database\): restore it from a backup\.$/,
   ],
   [
     'a database that is locked',
     (dataDir: string) => lock(dataDir),
-    /another process has locked the database in DATA_DIR: stop it first\.$/,
+    /^Cannot start: another process has locked the database in DATA_DIR: stop it first\.$/,
+  ],
+  [
+    'a database of a newer version',
+    (dataDir: string) => {
+      const db = new Sqlite(databaseFile(dataDir))
+      db.pragma('user_version = 1000')
+      db.close()
+    },
+    /^The database in DATA_DIR is of a newer version of this service: start that version, or .*\.$/,
   ],
   [
     'a file where the folder should be',
@@ -47,7 +56,7 @@ test.each([
       rmSync(dataDir, { recursive: true })
       writeFileSync(dataDir, '')
     },
-    /EEXIST: .*data'$/,
+    /^Cannot start: EEXIST: .*data'$/,
   ],
 ])(
   'a start on %s is refused in one sentence, with status 1',
@@ -60,7 +69,6 @@ test.each([
 
     expect(status).toBe(1)
     const told = stderr.trimEnd().split('\n').at(-1) ?? ''
-    expect(told).toMatch(/^Cannot start: /)
     expect(told).toMatch(words)
     expect(stderr).not.toMatch(/^\s+at /m)
   },
