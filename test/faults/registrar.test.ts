@@ -145,11 +145,14 @@ function findBroken(service: Service, fates: Fate[]): string[] {
       service.sandbox.zone(domain).hosts.map(({ name }) => `${name} in ${domain}`),
     ),
   )
-  return fates.flatMap(({ domain, name, added, removed }) => {
+  return fates.flatMap(({ domain, name, added, removed = 'not' }) => {
     if (added === 'open' || removed === 'open') return []
     const isWanted = added === 'done' && removed !== 'done'
     const isThere = live.delete(`${name} in ${domain}`)
-    return isThere === isWanted ? [] : `${name} in ${domain}`
+    const said = `added: ${added}, removed: ${removed}`
+    return isThere === isWanted
+      ? []
+      : `${name} in ${domain} is ${isThere ? 'there' : 'not there'}, ${said}`
   })
 }
 

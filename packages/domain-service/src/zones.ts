@@ -137,13 +137,19 @@ export class Zones {
     }
 
     this.#cache.drop(domain.name)
+    let mayComeLate = false
     const outcome = await writeSafely({
       ...this.#parts,
       domain,
       before: zone,
       after: current,
-      onGivenUp: () => this.#lastKnown.expectLate(domain, current),
+      onGivenUp: () => {
+        mayComeLate = true
+        this.#lastKnown.expectLate(domain, current)
+      },
     })
+    // Sent twice, given up once, refused once: who is told that it was refused must not find it done later.
+    if (outcome.kind === 'refused' && mayComeLate) this.#lastKnown.put(domain, base)
     const isChange = (each: Judged) => each.after !== each.before && !each.waiting.request.dryRun
     const first = base === zone ? judged.findIndex(isChange) : 0
     // What was judged before the first change does not depend on the write.

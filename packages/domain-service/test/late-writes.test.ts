@@ -77,3 +77,20 @@ test('a write that was not confirmed may be done late, and stays', async () => {
   expect([status, second.status]).toEqual([502, 201])
   expect(names()).toEqual(['first', 'second', 'www'])
 })
+
+test('a write that was given up, sent again and then refused is not there in the end', async () => {
+  await using service = await start({
+    domains: [{ name: 'example.com', hosts: [www] }],
+    env: { REGISTRAR_TIMEOUT_MS: '300' },
+  })
+  service.sandbox.fault({ kind: 'slow', ms: 1_000, command: setHosts, times: 1 })
+  service.sandbox.fault({ kind: 'error', number: 2011170, command: setHosts, after: 1, times: 1 })
+  const names = () => service.sandbox.zone('example.com').hosts.map(({ name }) => name)
+
+  const { status, body } = await service.call('POST', `${hosts}/A`, add('first'))
+  const before = names()
+  await expect.poll(names, { timeout: 5_000 }).toEqual(['first', 'www'])
+
+  expect([status, body.code, before]).toEqual([422, 'registrar_rejected', ['www']])
+  await expect.poll(names, { timeout: 5_000 }).toEqual(['www'])
+})
