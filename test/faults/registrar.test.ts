@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { type Answer, type Service, start } from '../../packages/domain-service/test/start.ts'
 import { anyOf, faults, pick } from './faults.ts'
@@ -69,7 +70,7 @@ interface Campaign {
 }
 
 async function writeOnce(service: Service, { fates, count, writer }: Campaign) {
-  const number = count.add('writes')
+  const number = count.add('attempts')
   if (Math.random() < 0.5) strike(service, count)
   const own = fates.filter(
     ({ name, added, removed }) =>
@@ -81,7 +82,7 @@ async function writeOnce(service: Service, { fates, count, writer }: Campaign) {
     fate.removed = 'open'
     const answer = await remove(service, fate, id)
     fate.removed = note(answer, { fate, id, count })
-    return
+    return comeBackLater(answer)
   }
   const added: Fate = {
     domain: pick(domains),
@@ -96,6 +97,12 @@ async function writeOnce(service: Service, { fates, count, writer }: Campaign) {
     headers: { 'x-request-id': id },
   })
   added.added = note(answer, { fate: added, id, count })
+  await comeBackLater(answer)
+}
+
+// While the registrar is not asked, since it failed too often: sooner than we say, but not at once.
+async function comeBackLater({ body }: Answer) {
+  if (body.code === 'registrar_unavailable') await sleep(50)
 }
 
 async function remove(service: Service, { domain, name }: Fate, id: string): Promise<Answer> {
@@ -111,6 +118,8 @@ function note(
   { fate, id, count }: { fate: Fate; id: string; count: Counts },
 ): Promised {
   count.add(`answer ${status} ${body.code ?? ''}`.trim())
+  // Turned away before the registrar was asked: that tries nothing.
+  if (body.code !== 'registrar_unavailable') count.add('writes')
   if (status < 300) fate.done.push(id)
   if (status < 300) return 'done'
   if (body.code === 'write_not_confirmed') return 'open'
