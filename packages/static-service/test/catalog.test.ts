@@ -83,7 +83,7 @@ test('a database of a newer version is left alone', () => {
   db.pragma('user_version = 99')
   db.close()
 
-  expect(() => openDatabase(file)).toThrow('the database is of a newer version of this service')
+  expect(() => openDatabase(file)).toThrow('is of a newer version of this service')
 })
 
 test('a database of the first schema is brought up to date, and its files are found', async () => {
