@@ -15,6 +15,10 @@ export function preferForms(acceptEncoding: string | undefined): readonly Form[]
   return forms
 }
 
+/** The best of what a client takes that there is. */
+export const chooseForm = (preferred: readonly Form[], kept: readonly Form[]): Form =>
+  preferred.find((form) => kept.includes(form)) ?? 'identity'
+
 /** The strong entity tag of a form: that of the file for identity, and one of its own for each other. */
 export const tagOf = (digest: string, form: Form) =>
   form === 'identity' ? `"${digest}"` : `"${digest}-${form}"`

@@ -10,10 +10,9 @@ import { allowsParts, judge, type Validators } from './conditional.ts'
 import type { Config } from './config.ts'
 import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from './errors.ts'
 import type { FileRow } from './file-row.ts'
-import { preferForms, tagOf } from './negotiate.ts'
+import { chooseForm, preferForms, tagOf } from './negotiate.ts'
 import { canOffload, handOver, type Offload } from './offload.ts'
 import { join, readPath } from './path.ts'
-import type { Form } from './place.ts'
 import { frame, readRanges } from './ranges.ts'
 import { describeFile, headersOf, openToAll, type Served, wholeOf } from './served.ts'
 import { Shelf } from './shelf.ts'
@@ -56,9 +55,7 @@ export function serveStatic(app: App, { rules, ...parts }: Parts): Shelf {
     const { method, headers } = request
     if (method !== 'GET' || rules.offload || request.url.includes('?')) return undefined
     if (judged.some((name) => headers[name] !== undefined)) return undefined
-    const known = shelf.recall(request.params['*'], (kept) =>
-      chooseForm(headers['accept-encoding'], kept),
-    )
+    const known = shelf.recall(request.params['*'], preferForms(headers['accept-encoding']))
     if (!known) return undefined
     const { served, form, bytes } = known
     const { whole, unchanged } = headersOf(served, form, bytes.length)
@@ -150,8 +147,9 @@ async function answer(
 
   const ranges = rangesOf(request, served)
   const isWhole = ranges === 'whole'
-  const kept = isWhole && forms === 'all' ? await shelf.forms(served) : undefined
-  const form = chooseForm(headers['accept-encoding'], kept ?? [])
+  const preferred = preferForms(headers['accept-encoding'])
+  const isCoded = isWhole && forms === 'all' && preferred[0] !== 'identity'
+  const form = isCoded ? chooseForm(preferred, (await shelf.forms(served)) ?? []) : 'identity'
   const etag = tagOf(row.digest, form)
   const verdict = judge(headers, { etag, changed })
   if (verdict === 'failed') throw preconditionFailed(row.path)
@@ -201,9 +199,6 @@ function rangesOf({ method, headers }: Request, { row, changed }: Served) {
     ? readRanges(headers.range, row.size)
     : 'whole'
 }
-
-const chooseForm = (acceptEncoding: string | undefined, kept: readonly Form[]): Form =>
-  preferForms(acceptEncoding).find((form) => kept.includes(form)) ?? 'identity'
 
 // What the query adds. A `v` that is not of these bytes is somebody's old link: it changes nothing.
 function headersOfQuery({ v, download }: Request['query'], { row }: Served) {

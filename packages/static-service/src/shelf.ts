@@ -3,6 +3,7 @@ import type { Catalog } from './catalog.ts'
 import { type Compressor, leastBytes } from './compress.ts'
 import type { FileRow } from './file-row.ts'
 import { HotCache } from './hot-cache.ts'
+import { chooseForm } from './negotiate.ts'
 import { encodedForms, type Form } from './place.ts'
 import { Proofs } from './proofs.ts'
 import type { Served } from './served.ts'
@@ -52,16 +53,17 @@ export class Shelf {
     })
   }
 
-  /** What memory alone knows of a path, and of the form that is chosen of those that it is kept in. */
+  /** What memory alone knows of a path, in the best form of those that a client prefers. */
   recall(
     path: string,
-    choose: (kept: readonly Form[]) => Form,
+    preferred: readonly Form[],
   ): { served: Served; form: Form; bytes: Buffer } | undefined {
     const served = this.#files.peek(path)
     if (!served) return undefined
-    const kept = this.#hasForms(served) ? this.#forms.peek(served.row.digest) : identityOnly
+    const isCoded = preferred[0] !== 'identity' && this.#hasForms(served)
+    const kept = isCoded ? this.#forms.peek(served.row.digest) : identityOnly
     if (!kept) return undefined
-    const form = choose(kept)
+    const form = chooseForm(preferred, kept)
     const bytes = this.#bodies.peek(keyOf(served.row, form))
     return bytes && { served, form, bytes }
   }
