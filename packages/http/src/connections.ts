@@ -22,6 +22,7 @@ export const usualLimits: ConnectionLimits = {
   stallTimeout: 60_000,
   turn: 8,
   longestWait: 500,
+  mostWaiting: 10_000,
   loopDelay: 500,
 }
 

@@ -12,6 +12,8 @@ export interface SheddingLimits {
   turn: number
   /** Milliseconds that a request may wait so; if it waited longer it is refused. */
   longestWait: number
+  /** Requests that may wait so at once. */
+  mostWaiting: number
   /** Milliseconds that the event loop may be late for any reason, on average; beyond, requests are refused. */
   loopDelay: number
 }

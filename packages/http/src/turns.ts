@@ -1,15 +1,21 @@
 import type { RequestListener, Server } from 'node:http'
 
+interface TurnLimits {
+  turn: number
+  longestWait: number
+  mostWaiting: number
+}
+
 /**
  * Puts a queue before the server's handler. In each turn of the event loop Node reads what has come on all connections,
  * and accepts a single new one: were a thousand requests served in one turn, every other caller would wait for them
  * before the door. So a turn serves for `turn` milliseconds, and for a small part of it while callers knock. What is left
- * waits in order; what has waited longer than `longestWait` milliseconds is refused instead, in its turn. Those that
- * `isUrgent` says neither wait nor are refused.
+ * waits in order; what has waited longer than `longestWait` milliseconds is refused instead, in its turn, and at once what
+ * comes while `mostWaiting` wait. Those that `isUrgent` says neither wait nor are refused.
  */
 export function serveInTurns(
   server: Server,
-  { turn, longestWait }: { turn: number; longestWait: number },
+  { turn, longestWait, mostWaiting }: TurnLimits,
   { isUrgent, refuse }: { isUrgent: (url: string) => boolean; refuse: RequestListener },
 ) {
   const [serve] = server.listeners('request') as RequestListener[] // The framework's, the only one yet.
@@ -66,6 +72,8 @@ export function serveInTurns(
     const now = performance.now()
     if (!isTurnOpen) beginTurn(now)
     if (isEmpty() && now < turnEnds) return serve(request, response)
+    // Node stops reading a connection when much is to be sent on it: unanswered requests it would read without end.
+    if (waiting.length - head >= mostWaiting) return refuse(request, response)
     waiting.push({ exchange: [request, response], since: now })
   })
 }

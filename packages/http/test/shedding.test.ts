@@ -51,6 +51,19 @@ test('who has waited too long is refused and counted, and machines are answered'
   )
 })
 
+test('who asks more at once than may wait is refused, and what waits is served', async () => {
+  await using service = await startCounting({ turn: 0, longestWait: 60_000, mostWaiting: 20 })
+
+  const text = await service.raw(first + ask('/things').repeat(500) + last)
+
+  const statuses = statusesIn(text).slice(few)
+  expect(statuses).toHaveLength(501)
+  expect(statuses.slice(0, 21)).toEqual([...Array(20).fill(200), 503])
+  expect(await figure(service, 'http_requests_shed_total')).toBe(
+    statuses.filter((status) => status === 503).length,
+  )
+})
+
 test('who is refused keeps the connection, whatever was sent with the request', async () => {
   await using service = await start({ connections: { turn: 0, longestWait: -1 } })
   const upload = `POST /things/a HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n${'x'.repeat(100_000)}`
