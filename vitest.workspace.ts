@@ -14,7 +14,7 @@ export default defineConfig({
     maxWorkers: 3,
     projects: [
       ...rooms,
-      { extends: true, test: { name: 'house', include: ['test/**/*.test.ts'] } },
+      { extends: true, test: { name: 'repository', include: ['test/**/*.test.ts'] } },
     ],
   },
 })

@@ -1,12 +1,12 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Finding } from './finding.ts'
-import { installPeers } from './install.ts'
-import { describeMachine } from './machine.ts'
-import { rows } from './rows.ts'
-import { settings } from './settings.ts'
-import { writeTable } from './table.ts'
+import type { Finding } from './harness/finding.ts'
+import { installPeers } from './harness/install.ts'
+import { describeMachine } from './harness/machine.ts'
+import { settings } from './harness/settings.ts'
+import { writeTable } from './harness/table.ts'
+import { rows } from './scenarios/rows.ts'
 
 // Measures our services beside others on this machine, in turns, and prints one table; it asserts nothing. All rows are
 // also written to RESULTS.md. `BENCH_ROUNDS=5 BENCH_SECONDS=3 npm run bench -- [rows…]`

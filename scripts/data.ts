@@ -6,4 +6,4 @@ if (service !== 'domain' && service !== 'static') {
   process.exit(2)
 }
 process.argv.splice(2, Infinity, command, ...rest)
-await import(`../packages/${service}-service/src/data-cli.ts`)
+await import(`../packages/${service}-service/src/maintenance/data-command.ts`)

@@ -1,7 +1,7 @@
 // The limit of a login: one argon2id of the cost that our users' passwords have. Prints the milliseconds of each.
 import { argon2, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
-import { defaultCost } from '../../packages/auth/src/password.ts'
+import { defaultCost } from '../../packages/auth/src/login/password.ts'
 
 const derive = promisify(argon2)
 const { memory, passes, lanes } = defaultCost

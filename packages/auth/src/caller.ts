@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { Caller } from './access.ts'
+import type { Caller } from './authorization.ts'
 
 const callers = new WeakMap<FastifyRequest, Caller>()
 

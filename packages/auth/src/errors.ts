@@ -1,5 +1,5 @@
-import type { Role } from './access.ts'
-import type { Refuse } from './refusal.ts'
+import type { Role } from './authorization.ts'
+import type { Refuse } from './start-refused.ts'
 
 export type Failures = ReturnType<typeof nameFailures>
 

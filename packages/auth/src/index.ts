@@ -1,25 +1,25 @@
 import jwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
+import { guardRoutes } from './access-control.ts'
 import { nameFailures } from './errors.ts'
-import { guardRoutes } from './gate.ts'
-import { HashQueue } from './hash-queue.ts'
-import { serveLogin } from './login.ts'
-import { LoginLimit } from './login-limit.ts'
-import { verifyPassword } from './password.ts'
-import type { Refuse } from './refusal.ts'
-import { jwtOptions, Tokens } from './tokens.ts'
-import type { Users } from './users.ts'
+import { HashQueue } from './login/hash-queue.ts'
+import { serveLogin } from './login/login.ts'
+import { LoginLimit } from './login/login-limit.ts'
+import { verifyPassword } from './login/password.ts'
+import type { Refuse } from './start-refused.ts'
+import { jwtOptions, Tokens } from './tokens/tokens.ts'
+import type { Users } from './users/users.ts'
 
-export { type Access, allowsDomain, type Caller, Role } from './access.ts'
+export { type Access, allowsDomain, type Caller, Role } from './authorization.ts'
 export { callerOf } from './caller.ts'
-export { ensureFirstAdmin } from './first-admin.ts'
-export { HashQueue } from './hash-queue.ts'
-export { type Refuse, StartRefused } from './refusal.ts'
-export { exampleSecret, resolveSecret } from './secret.ts'
+export { HashQueue } from './login/hash-queue.ts'
 export { authSettings } from './settings.ts'
-export { Users } from './users.ts'
-export { BadUsersFile } from './users-file.ts'
+export { type Refuse, StartRefused } from './start-refused.ts'
+export { exampleSecret, resolveSecret } from './tokens/jwt-secret.ts'
+export { ensureFirstAdmin } from './users/first-admin.ts'
+export { Users } from './users/users.ts'
+export { BadUsersFile } from './users/users-file.ts'
 
 export interface AuthOptions {
   /** Signs the tokens; see `resolveSecret`. */
@@ -58,7 +58,7 @@ export const auth = fastifyPlugin(
     guardRoutes(app, tokens, failures)
     serveLogin(app, { users, tokens, limit, tokenTtl, failures, hashes, verify })
   },
-  { name: '@house/auth', fastify: '5.x' },
+  { name: '@domains-and-files/auth', fastify: '5.x' },
 )
 
 const usualLimit = { attempts: 10, windowMs: 15 * 60_000 }

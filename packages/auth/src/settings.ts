@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { longestPassword } from './password.ts'
-import { Username } from './users-file.ts'
+import { longestPassword } from './login/password.ts'
+import { Username } from './users/users-file.ts'
 
 /** The settings of this package, as zod rules to spread into a service's own schema. */
 export const authSettings = {

@@ -1,16 +1,16 @@
-import { auth, HashQueue, type Users } from '@house/auth'
-import { type App, createApp, HttpError, type Logger, type Registry } from '@house/http'
+import { auth, HashQueue, type Users } from '@domains-and-files/auth'
+import { type App, createApp, HttpError, type Logger, type Registry } from '@domains-and-files/http'
 import type { Database } from 'better-sqlite3'
 import packageJson from '../package.json' with { type: 'json' }
-import { serveAccount } from './account.ts'
 import type { Config } from './config.ts'
-import { serveDomains } from './domains.ts'
-import { serveHistory } from './history.ts'
-import { serveHosts } from './hosts.ts'
-import type { Journal } from './journal.ts'
+import type { Journal } from './ledger/change-history.ts'
 import { observeCaches, observeParts } from './metrics.ts'
-import type { Registrar } from './registrar.ts'
-import type { Zones } from './zones.ts'
+import type { Registrar } from './registrar/client.ts'
+import { serveDomains } from './routes/domains.ts'
+import { serveHistory } from './routes/history.ts'
+import { serveHosts } from './routes/records.ts'
+import { serveAccount } from './routes/registrar.ts'
+import type { Zones } from './zones/zone-writer.ts'
 
 export interface Parts {
   config: Config

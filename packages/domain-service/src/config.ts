@@ -1,8 +1,8 @@
 import { isIPv4 } from 'node:net'
-import { authSettings } from '@house/auth'
-import { readEnv, serverSettings } from '@house/http'
+import { authSettings } from '@domains-and-files/auth'
+import { readEnv, serverSettings } from '@domains-and-files/http'
 import { z } from 'zod'
-import { readRate } from './budget.ts'
+import { readRate } from './ledger/call-quota.ts'
 
 const positive = z.coerce.number().int().min(1)
 

@@ -1,5 +1,5 @@
-import { HttpError } from '@house/http'
-import type { HostRecord } from './record.ts'
+import { HttpError } from '@domains-and-files/http'
+import type { HostRecord } from './dns/record.ts'
 
 // Every failure that a caller of this service can meet, by name. The codes are the contract; the words may change.
 

@@ -1,8 +1,14 @@
-import type { HashQueue } from '@house/auth'
-import { Histogram, observe, observeCount, observeDisk, type Registry } from '@house/http'
+import type { HashQueue } from '@domains-and-files/auth'
+import {
+  Histogram,
+  observe,
+  observeCount,
+  observeDisk,
+  type Registry,
+} from '@domains-and-files/http'
 import type { Config } from './config.ts'
-import type { Registrar } from './registrar.ts'
-import type { Zones } from './zones.ts'
+import type { Registrar } from './registrar/client.ts'
+import type { Zones } from './zones/zone-writer.ts'
 
 // What an operator wants to know of this service. Labels come from short lists of ours: never a domain or a name.
 

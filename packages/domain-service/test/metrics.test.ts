@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { password, type Service, start } from './start.ts'
+import { password, type Service, start } from './support/start.ts'
 
 const getHosts = 'namecheap.domains.dns.getHosts'
 const setHosts = 'namecheap.domains.dns.setHosts'

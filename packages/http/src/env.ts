@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { usualLimits } from './connections.ts'
+import { usualLimits } from './limits/connections.ts'
 
 /** Whose `X-Forwarded-For` is believed: nobody's, everybody's, these addresses', or that of the nearest hops. */
 export type TrustProxy = boolean | string[] | ((address: string, hop: number) => boolean)

@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { readEnv, serverSettings } from '../src/index.ts'
-import { start } from './start.ts'
+import { start } from './support/start.ts'
 
 const schema = z.object(serverSettings(3001))
 

@@ -1,6 +1,6 @@
 import { isIPv4 } from 'node:net'
 import { z } from 'zod'
-import { parseRate } from './rate.ts'
+import { parseRate } from './server/rate-limit.ts'
 
 const Config = z.object({
   HOST: z.string().default('127.0.0.1'),

@@ -2,7 +2,7 @@ import http from 'node:http'
 import https from 'node:https'
 import { createRequire } from 'node:module'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { access, start } from './start.ts'
+import { access, start } from './support/start.ts'
 
 /** The part of the client that is used here; the package brings no types. */
 interface Client {

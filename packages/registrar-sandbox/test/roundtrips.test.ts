@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { describeRow, hasRecordings, read, recordings, split, start } from './start.ts'
+import { describeRow, hasRecordings, read, recordings, split, start } from './support/start.ts'
 
 const Pair = z.object({
   SLD: z.string(),

@@ -1,17 +1,17 @@
-import { auth, HashQueue, type Users } from '@house/auth'
-import { type App, createApp, HttpError, type Logger, type Registry } from '@house/http'
+import { auth, HashQueue, type Users } from '@domains-and-files/auth'
+import { type App, createApp, HttpError, type Logger, type Registry } from '@domains-and-files/http'
 import packageJson from '../package.json' with { type: 'json' }
-import type { Catalog } from './catalog.ts'
-import type { Compressor } from './compress.ts'
+import type { Store } from './blobs/blob-store.ts'
+import type { Compressor } from './blobs/compressor.ts'
+import type { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
 import { invalidPath } from './errors.ts'
-import { serveFiles } from './files.ts'
 import { observeMemory, observeParts } from './metrics.ts'
-import { Records } from './records.ts'
-import { serveStatic } from './serve.ts'
-import type { Store } from './store.ts'
-import { serveUploads } from './upload.ts'
-import { serveVersions } from './versions.ts'
+import { Records } from './routes/file-record-cache.ts'
+import { serveFiles } from './routes/files.ts'
+import { serveStatic } from './routes/static.ts'
+import { serveUploads } from './routes/uploads.ts'
+import { serveVersions } from './routes/versions.ts'
 
 export interface Parts {
   config: Config

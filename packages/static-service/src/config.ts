@@ -1,5 +1,5 @@
-import { authSettings } from '@house/auth'
-import { readEnv, serverSettings } from '@house/http'
+import { authSettings } from '@domains-and-files/auth'
+import { readEnv, serverSettings } from '@domains-and-files/http'
 import { z } from 'zod'
 
 const bytes = z.coerce.number().int().min(0)

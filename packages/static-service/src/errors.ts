@@ -1,4 +1,4 @@
-import { HttpError } from '@house/http'
+import { HttpError } from '@domains-and-files/http'
 
 // Every failure that a caller of this service can meet, by name. The codes are the contract; the words may change.
 

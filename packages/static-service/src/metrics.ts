@@ -1,10 +1,10 @@
-import type { HashQueue } from '@house/auth'
-import { observe, observeCount, observeDisk, type Registry } from '@house/http'
-import type { Catalog } from './catalog.ts'
-import type { Compressor } from './compress.ts'
+import type { HashQueue } from '@domains-and-files/auth'
+import { observe, observeCount, observeDisk, type Registry } from '@domains-and-files/http'
+import type { Store } from './blobs/blob-store.ts'
+import type { Compressor } from './blobs/compressor.ts'
+import type { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
-import type { HotCache } from './hot-cache.ts'
-import type { Store } from './store.ts'
+import type { HotCache } from './serving/lru-loader.ts'
 
 // What an operator wants to know of this service, read when it is asked for. No label names a file or a person.
 

@@ -1,7 +1,7 @@
 import './memory.ts' // Before whatever else takes memory.
-import { BadUsersFile, StartRefused } from '@house/auth'
-import { FolderRefused } from '@house/data'
-import { BadEnvironment, createLogger, failStart, serve } from '@house/http'
+import { BadUsersFile, StartRefused } from '@domains-and-files/auth'
+import { BadEnvironment, createLogger, failStart, serve } from '@domains-and-files/http'
+import { FolderRefused } from '@domains-and-files/persistence'
 import { readConfig } from './config.ts'
 import { makeService } from './service.ts'
 

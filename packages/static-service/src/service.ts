@@ -1,13 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { ensureFirstAdmin, resolveSecret, Users } from '@house/auth'
-import { BackupWatch, lockFolder, makeFolder } from '@house/data'
-import { type App, createMetrics, type Logger } from '@house/http'
+import { ensureFirstAdmin, resolveSecret, Users } from '@domains-and-files/auth'
+import { type App, createMetrics, type Logger } from '@domains-and-files/http'
+import { BackupWatch, lockFolder, makeFolder } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
-import { Catalog } from './catalog.ts'
-import { Compressor } from './compress.ts'
+import { Store } from './blobs/blob-store.ts'
+import { Compressor } from './blobs/compressor.ts'
+import { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
-import { Store } from './store.ts'
-import { sweep } from './sweep.ts'
+import { sweep } from './maintenance/orphan-sweep.ts'
 
 /**
  * Makes the parts, and the app that closes them in order when it is closed.

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { databaseFile, openDatabase } from '../src/database.ts'
-import { boundary, type Service, start } from './start.ts'
+import { databaseFile, openDatabase } from '../src/catalog/database.ts'
+import { boundary, type Service, start } from './support/start.ts'
 
 const patient = { timeout: 10_000 }
 

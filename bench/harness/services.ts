@@ -1,0 +1,117 @@
+import { join } from 'node:path'
+import { type Program, start } from './program.ts'
+import { cores } from './settings.ts'
+
+const password = 'measured again and again'
+const secret = 'signs the tokens of what is measured, and nothing else'
+
+/** One of our services, with what its admin needs. */
+export interface Service extends Program {
+  token: string
+}
+
+/** How threads share memory, in the images of the services and for what they are compared with. */
+export const memory = { MALLOC_ARENA_MAX: '2' }
+
+/** The body of a login of the only user. */
+export const login = JSON.stringify({ username: 'bench', password })
+
+/** The static service as users run it: production, a line of log for each request. */
+export async function startStatic(folder: string, env: Record<string, string> = {}) {
+  return startService('static-service', folder, env)
+}
+
+/** The domain service, and the sandbox that stands for its registrar, on the core that the load comes from. */
+export async function startDomains(
+  folder: string,
+  { delayMs, env = {} }: { delayMs: number; env?: Record<string, string> },
+) {
+  const registrar = await start({
+    name: 'registrar-sandbox',
+    run: () => [process.execPath, mainOf('registrar-sandbox')],
+    folder,
+    core: cores.load,
+    env: { SANDBOX_RATE: 'off', SANDBOX_DELAY_MS: String(delayMs), LOG_LEVEL: 'warn' },
+    health: '/health',
+  })
+  const service = await startService('domain-service', folder, {
+    REGISTRAR_URL: `${registrar.url}/xml.response`,
+    REGISTRAR_API_USER: account.ApiUser,
+    REGISTRAR_API_KEY: account.ApiKey,
+    REGISTRAR_CLIENT_IP: account.ClientIp,
+    REGISTRAR_RATE: '9999999/minute',
+    ...env,
+  })
+  return {
+    registrar,
+    service,
+    async [Symbol.asyncDispose]() {
+      await service[Symbol.asyncDispose]()
+      await registrar[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** What a caller of the sandbox sends with each command. */
+export const account = {
+  ApiUser: 'sandbox',
+  ApiKey: 'sandbox-key-for-development-only',
+  UserName: 'sandbox',
+  ClientIp: '127.0.0.1',
+}
+
+export const bearer = ({ token }: Service) => ({ authorization: `Bearer ${token}` })
+
+/** Stores one file. */
+export async function upload(service: Service, path: string, bytes: Uint8Array<ArrayBuffer>) {
+  const form = new FormData()
+  form.set('path', path)
+  form.set('file', new Blob([bytes]), 'file')
+  const answer = await fetch(`${service.url}/api/files/upload`, {
+    method: 'POST',
+    headers: bearer(service),
+    body: form,
+  })
+  if (!answer.ok) throw new Error(`upload: ${answer.status} ${await answer.text()}`)
+}
+
+async function startService(
+  name: string,
+  folder: string,
+  env: Record<string, string>,
+): Promise<Service> {
+  const program = await start({
+    name,
+    run: () => [process.execPath, mainOf(name)],
+    folder,
+    env: {
+      DATA_DIR: join(folder, name),
+      // As the image has them.
+      ...memory,
+      NODE_COMPILE_CACHE: join(packages, name, 'node_modules/.cache/compiled'),
+      JWT_SECRET: secret,
+      ADMIN_USERNAME: 'bench',
+      ADMIN_PASSWORD: password,
+      ...env,
+    },
+    health: '/health',
+  })
+  return { ...program, token: await logIn(program.url) }
+}
+
+async function logIn(url: string): Promise<string> {
+  const answer = await fetch(`${url}/api/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: login,
+  })
+  const told: unknown = await answer.json()
+  if (typeof told !== 'object' || !told || !('access_token' in told)) {
+    throw new Error(`login: ${answer.status}`)
+  }
+  return String(told.access_token)
+}
+
+const packages = join(import.meta.dirname, '../../packages')
+
+const mainOf = (name: string) => join(packages, name, 'src/main.ts')

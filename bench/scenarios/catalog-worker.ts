@@ -1,0 +1,131 @@
+// Prints how long the questions of the static service's catalog take at 10,000 and 1,000,000 files, and for how long
+// they held up everything else. Asserts nothing. `node bench/scenarios/catalog-worker.ts [rows…]`; the databases stay in
+// $TMPDIR/bench-catalog-<rows> for the next run.
+import { existsSync, mkdirSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { Catalog } from '../../packages/static-service/src/catalog/catalog.ts'
+import { databaseFile, openDatabase } from '../../packages/static-service/src/catalog/database.ts'
+import type { ListQuery } from '../../packages/static-service/src/catalog/search/list-files.ts'
+import { Changes } from '../../packages/static-service/src/catalog/transactions.ts'
+import { Unflushed } from '../../packages/static-service/src/catalog/unflushed-contents.ts'
+
+/** Milliseconds of each question at so many files. */
+export async function measure(rows: number) {
+  const folder = join(tmpdir(), `bench-catalog-${rows}`)
+  mkdirSync(folder, { recursive: true })
+  if (!existsSync(`${folder}/made`)) make(folder, rows)
+  const catalog = await Catalog.open(folder)
+  const list = (query: Partial<ListQuery>) => () =>
+    catalog.list({ sort: 'path', page: 1, pageSize: 50, ...query })
+  const tasks: Record<string, () => Promise<unknown>> = {
+    'find one': () => catalog.find(pathOf(rows >> 1)),
+    'list, first page': list({}),
+    'list, newest first': list({ sort: '-updated_at' }),
+    'list, a category by size': list({ category: 'video', sort: '-size' }),
+    'list, page in the middle': list({ page: Math.floor(rows / 100) }),
+    'list, last page': list({ page: Math.ceil(rows / 50) }),
+    'search, one file': list({ search: nameOf(rows >> 2) }),
+    'search, nothing': list({ search: 'xyzzy' }),
+    'search, 1 of 200': list({ search: 'shelf-117/' }),
+    'search, 1 of 10': list({ search: 'lantern', sort: '-updated_at' }),
+    'search, all': list({ search: 'room' }),
+    'search, the end of an order': list({ search: 'room-9/' }),
+    'search, one letter': list({ search: 'e' }),
+    'search, two letters': list({ search: 'zq' }),
+    'search, in a category': list({ search: 'lantern', category: 'font' }),
+    'tree, one level': () => catalog.tree({ prefix: 'room-3', depth: 1 }),
+    'tree, 10,000 nodes': () => catalog.tree({ prefix: '', depth: 32 }),
+    categories: () => catalog.categories(),
+    stats: () => catalog.totals(),
+  }
+  const megabytes = Math.round(statSync(databaseFile(folder)).size / 1e6)
+  const found: Record<string, { p50: number; p99: number }> = {}
+  process.stdout.write(`\n${rows} files, database of ${megabytes} MB\n`)
+  process.stdout.write(`${'question'.padEnd(28)}   first      p50      p99   longest block (ms)\n`)
+  for (const [name, task] of Object.entries(tasks)) {
+    const { first, times, block } = await time(task)
+    const [p50, p99] = [at(times, 0.5), at(times, 0.99)]
+    found[name] = { p50, p99 }
+    const figures = [first, p50, p99, block].map((ms) => ms.toFixed(2).padStart(9))
+    process.stdout.write(`${name.padEnd(26)}${figures.join('')}\n`)
+  }
+  await catalog.close()
+  return found
+}
+
+// The loop is sampled each millisecond: a block is what a sample comes late by.
+async function time(task: () => Promise<unknown>) {
+  const begin = performance.now()
+  await task()
+  const first = performance.now() - begin
+  const delay = monitorEventLoopDelay({ resolution: 1 })
+  const times: number[] = []
+  delay.enable()
+  for (const end = performance.now() + 1500; performance.now() < end && times.length < 300; ) {
+    const start = performance.now()
+    await task()
+    times.push(performance.now() - start)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  delay.disable()
+  return { first, times: times.sort((one, other) => one - other), block: delay.max / 1e6 - 1 }
+}
+
+const at = (sorted: number[], share: number) =>
+  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+
+function make(folder: string, rows: number) {
+  const start = performance.now()
+  const db = openDatabase(databaseFile(folder))
+  db.pragma('synchronous = OFF')
+  db.pragma('wal_autocheckpoint = 100000')
+  db.pragma('cache_size = -1000000')
+  const changes = new Changes(db, new Unflushed(db, folder))
+  for (let from = 0; from < rows; from += 5000) {
+    const files = Array.from({ length: Math.min(5000, rows - from) }, (_, offset) => {
+      const number = from + offset
+      const [extension, contentType, category] = kinds[number % kinds.length] ?? kinds[0]
+      return {
+        path: `${pathOf(number)}.${extension}`,
+        digest: number.toString(16).padStart(64, '0'),
+        size: (number * 7919) % 1_000_003,
+        contentType,
+        category,
+        uploadedBy: 'bench',
+      }
+    })
+    changes.commit([{ kind: 'put', files, contents: new Map(), conditions: {}, quota: undefined }])
+    if (process.stderr.isTTY) process.stderr.write(`\r${from} of ${rows}`)
+  }
+  db.close()
+  mkdirSync(`${folder}/made`)
+  const seconds = (performance.now() - start) / 1000
+  process.stdout.write(`made ${rows} rows in ${seconds.toFixed(1)} s\n`)
+}
+
+const kinds = [
+  ['png', 'image/png', 'image'],
+  ['html', 'text/html', 'code'],
+  ['mp4', 'video/mp4', 'video'],
+  ['txt', 'text/plain', 'document'],
+  ['json', 'application/json', 'data'],
+] as const
+
+const words = 'lantern harbour meadow copper violet thistle marble ember willow falcon'.split(' ')
+
+// Numbers in an order that scatters neighbours, as uploads do.
+function pathOf(number: number) {
+  const scattered = (number * 7_368_787) % 1_000_003
+  return `room-${scattered % 20}/shelf-${(scattered >> 5) % 200}/${nameOf(number)}`
+}
+
+function nameOf(number: number) {
+  return `${words[number % words.length]}-${words[(number >> 4) % words.length]}-${number}`
+}
+
+const sizes = process.argv.slice(2).map(Number)
+if (import.meta.main) {
+  for (const rows of sizes.length > 0 ? sizes : [10_000, 1_000_000]) await measure(rows)
+}

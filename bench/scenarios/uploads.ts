@@ -1,0 +1,139 @@
+import { randomBytes } from 'node:crypto'
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { ask } from '../harness/answer.ts'
+import { compare, type Finding } from '../harness/finding.ts'
+import { run, script } from '../harness/program.ts'
+import { alternate } from '../harness/rounds.ts'
+import { bearer, type Service, startStatic } from '../harness/services.ts'
+import { cores, settings } from '../harness/settings.ts'
+import { load } from '../harness/wrk.ts'
+import { startNginx } from '../peers/peers.ts'
+
+const gibibyte = 2 ** 30
+const megabytes = gibibyte / 1e6
+const rounds = Math.min(settings.rounds, 3)
+
+/** One file of 1 GiB, durable before it is answered. nginx flushes nothing. */
+export async function uploadLarge(folder: string): Promise<Finding[]> {
+  const { ours, nginx, dav, close } = await startBoth(folder)
+  await using _servers = { [Symbol.asyncDispose]: close }
+  const file = join(folder, 'large.bin')
+  await run(['dd', 'if=/dev/urandom', `of=${file}`, 'bs=1M', 'count=1024'], { core: cores.load })
+
+  const figures = await alternate(
+    {
+      ours: async () => {
+        await renew(file)
+        const form = ['-F', 'path=large.bin', '-F', `file=@${file};filename=large.bin`]
+        const seconds = await curl(`${ours.url}/api/files/upload`, [
+          ...['-H', `authorization: Bearer ${ours.token}`],
+          ...form,
+        ])
+        await demandDigest(ours, file)
+        await fetch(`${ours.url}/api/files/large.bin`, { method: 'DELETE', headers: bearer(ours) })
+        return megabytes / seconds
+      },
+      'limit: dd conv=fsync or SHA-256': async () => {
+        await renew(file)
+        const copy = join(folder, 'copy.bin')
+        const written = await time(['dd', `if=${file}`, `of=${copy}`, 'bs=1M', 'conv=fsync'])
+        const hashed = await time(['openssl', 'dgst', '-sha256', file])
+        rmSync(copy)
+        return megabytes / Math.max(written, hashed)
+      },
+      'nginx PUT, not durable': async () => {
+        await renew(file)
+        const seconds = await curl(`${nginx.url}/dav/large.bin`, ['-T', file])
+        rmSync(join(dav, 'large.bin'))
+        return megabytes / seconds
+      },
+    },
+    rounds,
+  )
+  return compare({ work: 'upload of 1 GiB, durable', unit: 'MB/s' }, figures, {
+    'limit: dd conv=fsync or SHA-256': { of: 'ratio', atLeast: 0.7 },
+    'nginx PUT, not durable': { of: 'ratio', atLeast: 0.8 },
+  })
+}
+
+/** Files of 4 KiB by 16 connections, each durable before it is answered. nginx flushes nothing. */
+export async function uploadSmall(folder: string): Promise<Finding[]> {
+  const { ours, nginx, dav, close } = await startBoth(folder)
+  await using _servers = { [Symbol.asyncDispose]: close }
+  let turn = 0
+  const store = (url: string, env: Record<string, string>) => {
+    turn += 1
+    const all = { SIZE: '4096', FROM: String(turn), ...env }
+    return load({ url, connections: 16, script: 'upload.lua', env: all })
+  }
+  const contenders = {
+    ours: () => store(ours.url, { METHOD: 'POST', TO: '/api/files/upload', TOKEN: ours.token }),
+    'limit: a bare loop': async () => {
+      turn += 1
+      const loop = join(folder, `loop-${turn}`)
+      mkdirSync(loop)
+      const seconds = String(settings.seconds)
+      return Number(
+        await run([...script('peers/durable-loop.ts'), loop, seconds], {
+          env: { UV_THREADPOOL_SIZE: '16' },
+        }),
+      )
+    },
+    'nginx PUT, not durable': () => store(nginx.url, { METHOD: 'PUT', TO: '/dav/' }),
+  }
+  // Warm-up, and proof that what was sent is what is there.
+  await contenders.ours()
+  const { body } = await ask(`${ours.url}/static/1-100.bin`)
+  await contenders['nginx PUT, not durable']()
+  const put = readFileSync(join(dav, '2-100.bin'))
+  if (body.length !== 4096 || put.length !== 4096) throw new Error('the bytes sent are not there')
+  const figures = await alternate(contenders)
+  return compare({ work: 'uploads of 4 KiB, durable, 16 at once', unit: 'files/s' }, figures, {
+    'limit: a bare loop': { of: 'ratio', atLeast: 0.8 },
+  })
+}
+
+async function startBoth(folder: string) {
+  const dav = join(folder, 'dav')
+  mkdirSync(dav)
+  const ours = await startStatic(folder)
+  const nginx = await startNginx(folder, folder, dav)
+  const close = async () => {
+    await ours[Symbol.asyncDispose]()
+    await nginx[Symbol.asyncDispose]()
+  }
+  return { ours, nginx, dav, close }
+}
+
+// Other bytes than before, since equal contents are kept once; and nobody's writes left over for the next one.
+async function renew(file: string) {
+  const handle = openSync(file, 'r+')
+  writeSync(handle, randomBytes(16), 0, 16, 0)
+  closeSync(handle)
+  await run(['sync'], { core: cores.load })
+}
+
+async function demandDigest({ url, token }: Service, file: string) {
+  const [digest = ''] = (await run(['sha256sum', file], { core: cores.load })).split(' ')
+  const told = await ask(`${url}/api/files/large.bin`, { authorization: `Bearer ${token}` })
+  if (!told.body.includes(digest)) throw new Error('ours has other bytes than were sent')
+}
+
+// Seconds.
+async function curl(url: string, args: string[]): Promise<number> {
+  const format = '%{http_code} %{time_total}'
+  const printed = await run(
+    ['curl', '-sS', '-o', '/dev/null', '-w', format, '-H', 'expect:', ...args, url],
+    { core: cores.load },
+  )
+  const [status, seconds] = printed.split(' ')
+  if (!status?.startsWith('20')) throw new Error(`${url}: ${status}`)
+  return Number(seconds)
+}
+
+async function time(args: string[]): Promise<number> {
+  const began = performance.now()
+  await run(args)
+  return (performance.now() - began) / 1000
+}

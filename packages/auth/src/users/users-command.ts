@@ -1,0 +1,199 @@
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { Role } from '../authorization.ts'
+import { hashPassword, needsRehash } from '../login/password.ts'
+import { readNewPassword } from './terminal.ts'
+import { changeUsers, Domains, readUsersIfAny, type User, Username } from './users-file.ts'
+
+const help = `Manage the users file: who may log in, and what they may do.
+
+  users add <name> --role <viewer|editor|admin> [--domains example.com,*.co.uk]
+  users passwd <name>
+  users role <name> <viewer|editor|admin> [--domains example.com,*.co.uk | --all-domains] [--force]
+  users list
+  users remove <name> [--force]
+
+A password is asked for at the terminal, or read from the first line of standard input; it is never an
+argument, which other programs could see. It has at least 8 characters. A new password and a removal end
+the tokens of that user at once. The last admin stays one, unless --force is given.
+
+The file is USERS_FILE, else DATA_DIR/users.json, else data/users.json.
+Exit status: 0 done, 1 not possible, 2 not understood.
+`
+
+class Misunderstood extends Error {}
+
+interface Command {
+  takes: string[]
+  options: string[]
+  run: (words: string[], options: Options) => Promise<string> | string
+}
+
+const commands = new Map<string, Command>([
+  ['add', { takes: ['<name>'], options: ['role', 'domains'], run: addUser }],
+  ['passwd', { takes: ['<name>'], options: [], run: changePassword }],
+  [
+    'role',
+    { takes: ['<name>', '<role>'], options: ['domains', 'all-domains', 'force'], run: changeRole },
+  ],
+  ['list', { takes: [], options: [], run: listUsers }],
+  ['remove', { takes: ['<name>'], options: ['force'], run: removeUser }],
+])
+
+type Options = ReturnType<typeof readArguments>['values']
+
+const file = process.env.USERS_FILE || join(process.env.DATA_DIR || 'data', 'users.json')
+
+try {
+  process.stdout.write(await answer())
+} catch (error) {
+  const isMisunderstood = error instanceof Misunderstood
+  const message = error instanceof Error ? error.message : String(error)
+  process.stderr.write(`${message}${isMisunderstood ? '. See users --help' : ''}\n`)
+  process.exitCode = isMisunderstood ? 2 : 1
+}
+
+async function answer(): Promise<string> {
+  const { values, positionals } = readArguments()
+  const [name = '', ...words] = positionals
+  if (values.help) return help
+  const command = commands.get(name)
+  if (!command) throw new Misunderstood('Say what to do: add, passwd, role, list or remove')
+  const stray = Object.keys(values).find((option) => !command.options.includes(option))
+  if (stray) throw new Misunderstood(`users ${name} takes no --${stray}`)
+  if (words.length !== command.takes.length) {
+    // The surplus words are not repeated: one of them may be a password.
+    throw new Misunderstood(
+      `It is users ${[name, ...command.takes].join(' ')}; a password is never an argument`,
+    )
+  }
+  return command.run(words, values)
+}
+
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        role: { type: 'string' },
+        domains: { type: 'string' },
+        'all-domains': { type: 'boolean' },
+        force: { type: 'boolean' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    })
+  } catch (error) {
+    const [message = ''] = error instanceof Error ? error.message.split(/[.\n]/) : []
+    throw new Misunderstood(message)
+  }
+}
+
+async function addUser([name]: string[], options: Options): Promise<string> {
+  const username = readName(name)
+  const role = readRole(options.role)
+  const domains = readDomains(options.domains)
+  const refuseTwice = (users: User[]) => {
+    if (users.some((user) => user.username === username))
+      throw new Error(`There is a user ${username} already`)
+  }
+  refuseTwice(readUsersIfAny(file)) // Before a password is asked for; what counts is the look under the lock.
+  const password = await hashNewPassword()
+  changeUsers(file, (users) => {
+    refuseTwice(users)
+    return [...users, { username, role, password, ...(domains && { domains }) }]
+  })
+  return `Added ${username} as ${role}\n`
+}
+
+async function changePassword([name]: string[]): Promise<string> {
+  const username = readName(name)
+  expectUser(readUsersIfAny(file), username)
+  const password = await hashNewPassword()
+  changeUsers(file, (users) => replaceUser(users, { ...expectUser(users, username), password }))
+  return `Changed the password of ${username}; the old tokens are over\n`
+}
+
+function changeRole([name, wanted]: string[], options: Options): string {
+  if (options.domains !== undefined && options['all-domains']) {
+    throw new Misunderstood('It is either --domains or --all-domains')
+  }
+  const username = readName(name)
+  const role = readRole(wanted)
+  const domains = readDomains(options.domains)
+  changeUsers(file, (users) => {
+    const { domains: before, ...user } = expectUser(users, username)
+    const limit = options['all-domains'] ? undefined : (domains ?? before)
+    const after = replaceUser(users, { ...user, role, ...(limit && { domains: limit }) })
+    return keepAdmin(users, after, options)
+  })
+  return `${username} is ${role} now\n`
+}
+
+function listUsers(): string {
+  const users = readUsersIfAny(file)
+  if (users.length === 0) return `There are no users in ${file}\n`
+  const width = Math.max(...users.map(({ username }) => username.length))
+  const lines = users.map(({ username, role, domains, password }) =>
+    [
+      username.padEnd(width),
+      role.padEnd('editor'.length),
+      domains?.join(',') ?? 'all domains',
+      ...(needsRehash(password) ? ['(weak hash: set the password anew)'] : []),
+    ].join('  '),
+  )
+  return `${lines.join('\n')}\n`
+}
+
+function removeUser([name]: string[], options: Options): string {
+  const username = readName(name)
+  changeUsers(file, (users) => {
+    const user = expectUser(users, username)
+    return keepAdmin(
+      users,
+      users.filter((other) => other !== user),
+      options,
+    )
+  })
+  return `Removed ${username}; their tokens are over\n`
+}
+
+function keepAdmin(before: User[], after: User[], { force }: Options): User[] {
+  const hasAdmin = (users: User[]) => users.some(({ role }) => role === 'admin')
+  if (force || hasAdmin(after) || !hasAdmin(before)) return after
+  throw new Error('This is the last admin: make another one first, or say --force')
+}
+
+function replaceUser(users: User[], changed: User): User[] {
+  return users.map((user) => (user.username === changed.username ? changed : user))
+}
+
+function expectUser(users: User[], username: string): User {
+  const user = users.find((each) => each.username === username)
+  if (!user) throw new Error(`There is no user ${username} in ${file}`)
+  return user
+}
+
+async function hashNewPassword(): Promise<string> {
+  return hashPassword(await readNewPassword(process.stdin, process.stderr))
+}
+
+function readName(text: string | undefined): string {
+  const name = Username.safeParse(text)
+  if (name.success) return name.data
+  throw new Misunderstood(
+    'A name has 1 to 64 characters, and no spaces or control characters among them',
+  )
+}
+
+function readRole(text: string | undefined): Role {
+  const role = Role.safeParse(text)
+  if (role.success) return role.data
+  throw new Misunderstood('A role is viewer, editor or admin')
+}
+
+function readDomains(text: string | undefined): string[] | undefined {
+  if (text === undefined) return undefined
+  const domains = Domains.safeParse(text.split(',').map((domain) => domain.trim()))
+  if (domains.success) return domains.data
+  throw new Misunderstood('Domains are a list such as example.com,*.co.uk')
+}

@@ -1,0 +1,160 @@
+import Fastify from 'fastify'
+import { expect, test } from 'vitest'
+import { auth, Users } from '../src/index.ts'
+import { makeFolder, makeUser, refuse, secret, start, writeUsers } from './support/start.ts'
+
+const realm = 'Bearer realm="test-service"'
+
+async function makeApp(file: string) {
+  const users = await Users.open(file)
+  const app = Fastify()
+  await app.register(auth, { secret, audience: 'test-service', tokenTtl: 60, users, refuse })
+  return app
+}
+
+test('a route without access stops the boot and is named', async () => {
+  await using folder = await makeFolder()
+  await writeUsers(`${folder.path}/users.json`, [await makeUser('adam', { role: 'admin' })])
+  const app = await makeApp(`${folder.path}/users.json`)
+  const message =
+    'The route DELETE /api/all must set config.access to public, viewer, editor or admin'
+
+  expect(() => app.delete('/api/all', async () => 'gone')).toThrow(message)
+})
+
+test('a route with an access that does not exist stops the boot', async () => {
+  await using folder = await makeFolder()
+  await writeUsers(`${folder.path}/users.json`, [await makeUser('adam', { role: 'admin' })])
+  const app = await makeApp(`${folder.path}/users.json`)
+  const config = { access: 'root' as 'admin' } // A typing error is what is tested.
+
+  expect(() => app.get('/api/all', { config }, async () => '')).toThrow('config.access')
+})
+
+test('a route that was made before the plugin, without access, admits nobody', async () => {
+  await using service = await start({ early: (app) => app.get('/early', async () => 'inside') })
+
+  const answer = await service.call('/early', { token: await service.tokenOf('adam') })
+
+  expect(answer).toMatchObject({ status: 500, code: 'internal_error' })
+})
+
+test('a public route asks nobody, whatever they send', async () => {
+  await using service = await start()
+
+  const plain = await service.call('/open')
+  const odd = await service.call('/open', { headers: { authorization: 'nonsense' } })
+
+  expect([plain.status, odd.status]).toEqual([200, 200])
+})
+
+test('the caller of a public route is a mistake in the route', async () => {
+  await using service = await start()
+
+  const answer = await service.call('/careless')
+
+  expect(answer).toMatchObject({ status: 500, code: 'internal_error' })
+})
+
+test('an unknown path is 404, with a token and without, by every method', async () => {
+  await using service = await start()
+
+  const methods = ['GET', 'OPTIONS', 'POST', 'DELETE']
+  const answers = await Promise.all(methods.map((method) => service.call('/none', { method })))
+
+  expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 404])
+})
+
+test('a preflight route needs no access and no token', async () => {
+  await using service = await start({
+    routes: (app) => app.options('/view', async (_request, reply) => reply.code(204).send()),
+  })
+
+  const answer = await service.call('/view', { method: 'OPTIONS' })
+
+  expect(answer.status).toBe(204)
+})
+
+test('a HEAD route that the framework makes has the access of its GET', async () => {
+  await using service = await start()
+  const token = await service.tokenOf('vera')
+
+  const without = await service.call('/view', { method: 'HEAD' })
+  const withToken = await service.call('/view', { method: 'HEAD', token })
+
+  expect([without.status, withToken.status]).toEqual([401, 200])
+})
+
+test('without a token the answer says how to send one, and names no error', async () => {
+  await using service = await start()
+
+  const answer = await service.call('/view')
+
+  expect(answer).toMatchObject({ status: 401, code: 'unauthorized' })
+  expect(answer.headers.get('www-authenticate')).toBe(realm)
+})
+
+test.each([
+  'Basic YWxpY2U6c2VjcmV0',
+  'Bearer',
+  'Bearer a.b.c d.e.f',
+  'Bearer a.b.c, Bearer d.e.f',
+  'Token a.b.c',
+  'a.b.c',
+  'Bearer:a.b.c',
+])('an Authorization header like "%s" is an invalid request', async (authorization) => {
+  await using service = await start()
+
+  const answer = await service.call('/view', { headers: { authorization } })
+
+  expect(answer).toMatchObject({ status: 401, code: 'unauthorized' })
+  expect(answer.headers.get('www-authenticate')).toContain('error="invalid_request"')
+})
+
+test.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('the scheme may be %s', async (scheme) => {
+  await using service = await start()
+  const authorization = `${scheme} ${await service.tokenOf('vera')}`
+
+  const answer = await service.call('/view', { headers: { authorization } })
+
+  expect(answer.status).toBe(200)
+})
+
+test('the caller is who the users file says', async () => {
+  await using service = await start()
+
+  const answer = await service.call('/view', { token: await service.tokenOf('vera') })
+
+  expect(answer.body).toEqual({
+    username: 'vera',
+    role: 'viewer',
+    domains: ['example.com', '*.co.uk'],
+    expiresAt: '2026-11-20T20:20:00.000Z',
+  })
+})
+
+test.each([
+  ['vera', 200, 403, 403],
+  ['edda', 200, 200, 403],
+  ['adam', 200, 200, 200],
+])('%s may view (%i), edit (%i), rule (%i)', async (username, ...expected) => {
+  await using service = await start()
+  const token = await service.tokenOf(username)
+
+  const answers = [
+    await service.call('/view', { token }),
+    await service.call('/edit', { token, method: 'PUT' }),
+    await service.call('/rule', { token }),
+  ]
+
+  expect(answers.map(({ status }) => status)).toEqual(expected)
+})
+
+test('who may not is told which role is needed', async () => {
+  await using service = await start()
+
+  const answer = await service.call('/rule', { token: await service.tokenOf('edda') })
+
+  expect(answer).toMatchObject({ status: 403, code: 'forbidden' })
+  expect(answer.body.detail).toBe('This needs the role admin')
+})

@@ -1,0 +1,240 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { verifyPassword } from '../../src/login/password.ts'
+import { readNewPassword } from '../../src/users/terminal.ts'
+import { readUsers } from '../../src/users/users-file.ts'
+import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
+
+const cli = fileURLToPath(new URL('../../src/users/users-command.ts', import.meta.url))
+
+async function begin(users?: unknown[]) {
+  const folder = await makeFolder()
+  const file = join(folder.path, 'users.json')
+  if (users) await writeUsers(file, users)
+  const run = async (args: string[], stdin = '', env: object = { USERS_FILE: file }) => {
+    const child = spawn(process.execPath, [cli, ...args], {
+      cwd: folder.path,
+      env: { PATH: process.env.PATH, ...env },
+    })
+    child.stdin.on('error', () => {}) // A command that asks for nothing may end before it is told.
+    child.stdin.end(stdin)
+    const [stdout, stderr, [status]] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      once(child, 'exit'),
+    ])
+    return { status, stdout, stderr }
+  }
+  const find = (username: string) => readUsers(file).find((user) => user.username === username)
+  return { folder, file, run, find, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
+}
+
+const adam = await makeUser('adam', { role: 'admin' })
+const vera = await makeUser('vera', { domains: ['example.com'] })
+
+test('a user is added, with the password from standard input', async () => {
+  await using place = await begin()
+  const { run, find } = place
+
+  const args = ['add', 'vera', '--role', 'viewer', '--domains', 'Example.com, *.co.uk']
+  const answer = await run(args, 'long enough\r\nmore\n')
+
+  expect(answer).toEqual({ status: 0, stdout: 'Added vera as viewer\n', stderr: '' })
+  expect(find('vera')).toMatchObject({ role: 'viewer', domains: ['example.com', '*.co.uk'] })
+  expect(await verifyPassword(find('vera')?.password ?? '', 'long enough')).toBe(true)
+})
+
+test('a password is changed', async () => {
+  await using place = await begin([adam, vera])
+  const { run, find } = place
+
+  const answer = await run(['passwd', 'vera'], 'other words')
+
+  expect(answer.status).toBe(0)
+  expect(await verifyPassword(find('vera')?.password ?? '', 'other words')).toBe(true)
+  expect(find('vera')?.domains).toEqual(['example.com'])
+})
+
+test('a role is changed, and the domains are kept, changed or given up', async () => {
+  await using place = await begin([adam, vera])
+  const { run, find } = place
+  const domains: unknown[] = []
+
+  for (const option of [[], ['--domains', '*.co.uk'], ['--all-domains']]) {
+    await run(['role', 'vera', 'editor', ...option])
+    domains.push(find('vera')?.domains)
+  }
+
+  expect(find('vera')?.role).toBe('editor')
+  expect(domains).toEqual([['example.com'], ['*.co.uk'], undefined])
+})
+
+test('the users are listed without their passwords', async () => {
+  await using place = await begin([adam, vera])
+  const { run } = place
+
+  const { status, stdout } = await run(['list'])
+
+  expect(status).toBe(0)
+  expect(stdout).toBe(
+    'adam  admin   all domains  (weak hash: set the password anew)\n' +
+      'vera  viewer  example.com  (weak hash: set the password anew)\n',
+  )
+})
+
+test('a user is removed', async () => {
+  await using place = await begin([adam, vera])
+  const { run, file } = place
+
+  const answer = await run(['remove', 'vera'])
+
+  expect(answer.status).toBe(0)
+  expect(readUsers(file)).toEqual([adam])
+})
+
+test.each([
+  [['remove', 'adam'], 'last admin'],
+  [['role', 'adam', 'editor'], 'last admin'],
+  [['remove', 'nobody'], 'There is no user nobody'],
+  [['passwd', 'nobody'], 'There is no user nobody'],
+  [['role', 'nobody', 'admin'], 'There is no user nobody'],
+  [['add', 'vera', '--role', 'viewer'], 'There is a user vera already'],
+])('%j is not possible and changes nothing', async (args, reason) => {
+  await using place = await begin([adam, vera])
+  const { run, file } = place
+
+  const answer = await run(args, 'long enough\n')
+
+  expect(answer).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining(reason) })
+  expect(readUsers(file)).toEqual([adam, vera])
+})
+
+test.each([
+  ['is too short', '1234567\n', 'at least 8 characters'],
+  ['is empty', '\n', 'at least 8 characters'],
+  ['is not given', '', 'No password was given'],
+])('a password that %s is refused', async (_name, stdin, reason) => {
+  await using place = await begin([adam])
+  const { run, file } = place
+
+  const answer = await run(['add', 'vera', '--role', 'viewer'], stdin)
+
+  expect(answer).toMatchObject({ status: 1, stderr: expect.stringContaining(reason) })
+  expect(readUsers(file)).toEqual([adam])
+})
+
+test.each([[['remove', 'adam']], [['role', 'adam', 'viewer']]])(
+  '%j is done for the last admin with --force',
+  async (args) => {
+    await using place = await begin([adam, vera])
+    const { run, find } = place
+
+    const answer = await run([...args, '--force'])
+
+    expect(answer.status).toBe(0)
+    expect(find('adam')?.role).not.toBe('admin')
+  },
+)
+
+test.each([
+  [[]],
+  [['constructor']],
+  [['add']],
+  [['add', 'bob']],
+  [['add', 'bob', '--role', 'root']],
+  [['add', 'b b', '--role', 'viewer']],
+  [['add', 'bob', '--role', 'viewer', '--domains', 'a/b']],
+  [['add', 'bob', 'hunter2hunter2', '--role', 'viewer']],
+  [['add', 'bob', '--password', 'hunter2hunter2', '--role', 'viewer']],
+  [['add', 'bob', '--password=hunter2hunter2', '--role', 'viewer']],
+  [['passwd', 'adam', 'hunter2hunter2']],
+  [['role', 'adam', 'admin', '--domains', 'a.com', '--all-domains']],
+  [['list', '--force']],
+])('%j is not understood, and no word of a password is repeated', async (args) => {
+  await using place = await begin([adam])
+  const { run, file } = place
+
+  const answer = await run(args, 'long enough\n')
+
+  expect(answer).toMatchObject({ status: 2, stdout: '' })
+  expect(answer.stderr).toMatch(/See users --help\n$/)
+  expect(answer.stderr).not.toContain('hunter2')
+  expect(readUsers(file)).toEqual([adam])
+})
+
+test.each([[['--help']], [['-h']], [['add', '--help']]])('%j explains everything', async (args) => {
+  await using place = await begin()
+  const { run } = place
+
+  const answer = await run(args)
+
+  expect(answer).toMatchObject({ status: 0, stderr: '' })
+  expect(answer.stdout).toContain('users passwd <name>')
+})
+
+test('a broken users file is named and left as it is', async () => {
+  await using place = await begin([{ ...adam, role: 'root' }])
+  const { run } = place
+
+  const answer = await run(['list'])
+
+  expect(answer).toMatchObject({ status: 1, stderr: expect.stringContaining('cannot be used') })
+})
+
+test('the file is USERS_FILE, else in DATA_DIR, else in data', async () => {
+  await using place = await begin()
+  const { run, folder } = place
+  const add = (env: object) => run(['add', 'adam', '--role', 'admin'], 'long enough', env)
+
+  await add({ USERS_FILE: join(folder.path, 'a.json'), DATA_DIR: join(folder.path, 'b') })
+  await add({ DATA_DIR: join(folder.path, 'b') })
+  await add({ USERS_FILE: '', DATA_DIR: '' })
+
+  const files = ['a.json', 'b/users.json', 'data/users.json'].map((name) => join(folder.path, name))
+  expect(files.map((file) => readUsers(file).length)).toEqual([1, 1, 1])
+})
+
+test('changes made at once are all kept', async () => {
+  await using place = await begin([adam])
+  const { run, file } = place
+  const names = ['b', 'c', 'd', 'e', 'f', 'g']
+
+  const answers = await Promise.all(
+    names.map((name) => run(['add', name, '--role', 'viewer'], 'long enough')),
+  )
+
+  expect(answers.map(({ status }) => status)).toEqual(names.map(() => 0))
+  const made = readUsers(file).map(({ username }) => username)
+  expect(made.sort()).toEqual(['adam', ...names])
+})
+
+function makeTerminal(typed: string) {
+  const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => input })
+  const prompt = new PassThrough()
+  input.write(typed)
+  return { input, prompt }
+}
+
+test('at a terminal a password is asked for twice and never shown', async () => {
+  const { input, prompt } = makeTerminal('long enough\rlong enough\r')
+
+  const password = await readNewPassword(input, prompt)
+
+  expect(password).toBe('long enough')
+  expect(await text(prompt.end())).toBe('Password: \nAgain: \n')
+})
+
+test.each([
+  ['another the second time', 'long enough\rlong enoufh\r', 'not the same'],
+  ['Ctrl-C', 'long en\x03', 'No password was given'],
+  ['Ctrl-D', '\x04', 'No password was given'],
+])('at a terminal %s gives no password', async (_name, typed, reason) => {
+  const { input, prompt } = makeTerminal(typed)
+
+  await expect(readNewPassword(input, prompt)).rejects.toThrow(reason)
+})

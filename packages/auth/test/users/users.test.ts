@@ -1,0 +1,206 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync } from 'node:fs'
+import { readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { Users } from '../../src/index.ts'
+import { changeUsers, readUsers } from '../../src/users/users-file.ts'
+import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
+
+const adam = await makeUser('adam', { role: 'admin' })
+const vera = await makeUser('vera', { domains: ['example.com'] })
+
+async function open(text = JSON.stringify({ users: [adam, vera] })) {
+  const folder = await makeFolder()
+  const file = join(folder.path, 'users.json')
+  await writeFile(file, text)
+  const reports: string[] = []
+  const users = await Users.open(file, (error) => reports.push(error.message))
+  return { folder, file, users, reports, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
+}
+
+test('a user is found as the file has them', async () => {
+  await using opened = await open()
+
+  expect(opened.users.find('vera')).toEqual(vera)
+  expect(opened.users.find('Vera')).toBeUndefined()
+})
+
+test.each([
+  ['no JSON', '{', 'it is not JSON'],
+  ['an empty file', '', 'it is not JSON'],
+  ['a bare list', JSON.stringify([adam]), 'expected object'],
+  ['an unknown field', JSON.stringify({ users: [{ ...adam, admin: true }] }), 'admin'],
+  ['an unknown field above', JSON.stringify({ users: [adam], version: 1 }), 'version'],
+  ['an unknown role', JSON.stringify({ users: [{ ...adam, role: 'root' }] }), 'role'],
+  ['a plain password', JSON.stringify({ users: [{ ...adam, password: 'x' }] }), 'PHC'],
+  ['a user twice', JSON.stringify({ users: [adam, adam] }), 'twice'],
+  ['a bad domain', JSON.stringify({ users: [{ ...adam, domains: ['*'] }] }), 'domain'],
+  ['a blank in a name', JSON.stringify({ users: [{ ...adam, username: 'a b' }] }), 'spaces'],
+])('a file with %s cannot be opened, and the reason is said', async (_name, text, reason) => {
+  await expect(open(text)).rejects.toThrow(reason)
+})
+
+test('a file that is missing cannot be opened', async () => {
+  await using folder = await makeFolder()
+
+  await expect(Users.open(join(folder.path, 'users.json'))).rejects.toThrow('ENOENT')
+})
+
+test('what is wrong is said without a word of the passwords', async () => {
+  const text = JSON.stringify({ users: [{ ...adam, role: 'root' }] })
+
+  const said = await open(text).catch((error: Error) => error.message)
+
+  expect(said).not.toContain('argon2id$')
+})
+
+test('a change is seen at the next look, though it has the same length', async () => {
+  await using opened = await open()
+  const roles: (string | undefined)[] = []
+
+  for (const role of ['viewer', 'editor', 'viewer', 'editor'] as const) {
+    await writeUsers(opened.file, [{ ...vera, role }])
+    roles.push(opened.users.find('vera')?.role)
+  }
+
+  expect(roles).toEqual(['viewer', 'editor', 'viewer', 'editor'])
+})
+
+test('a file that is put in place of the old one is seen at the next look', async () => {
+  await using opened = await open()
+
+  await writeUsers(`${opened.file}.new`, [vera])
+  await rename(`${opened.file}.new`, opened.file)
+
+  expect(opened.users.find('adam')).toBeUndefined()
+})
+
+test('while the file is broken the last good one counts, and it is reported once', async () => {
+  await using opened = await open()
+
+  await writeFile(opened.file, '{ "users": [')
+  const found = [opened.users.find('adam'), opened.users.find('vera'), opened.users.find('adam')]
+
+  expect(found).toEqual([adam, vera, adam])
+  expect(opened.reports).toEqual([expect.stringContaining('it is not JSON')])
+})
+
+test('while the file is gone the last good one counts, and it is reported once', async () => {
+  await using opened = await open()
+
+  await rm(opened.file)
+  const found = [opened.users.find('adam'), opened.users.find('vera')]
+
+  expect(found).toEqual([adam, vera])
+  expect(opened.reports).toEqual([expect.stringContaining('ENOENT')])
+})
+
+test('a file that is mended counts again, and breaking it again is reported again', async () => {
+  await using opened = await open()
+
+  await writeFile(opened.file, '{')
+  opened.users.find('adam')
+  await writeUsers(opened.file, [vera])
+  const afterMending = opened.users.find('adam')
+  await writeFile(opened.file, '[')
+  opened.users.find('adam')
+
+  expect(afterMending).toBeUndefined()
+  expect(opened.reports).toHaveLength(2)
+})
+
+test('a change is whole, private, and leaves no draft', async () => {
+  await using opened = await open()
+
+  changeUsers(opened.file, (users) => users.filter(({ username }) => username !== 'adam'))
+
+  expect(readUsers(opened.file)).toEqual([vera])
+  expect((await stat(opened.file)).mode & 0o777).toBe(0o600)
+  expect(await readdir(opened.folder.path)).toEqual(['users.json', 'users.json.lock'])
+})
+
+test('a change that fails leaves the file as it was, and the lock free', async () => {
+  await using opened = await open()
+  const before = await readFile(opened.file, 'utf8')
+
+  const change = () => {
+    changeUsers(opened.file, () => {
+      throw new Error('no')
+    })
+  }
+
+  expect(change).toThrow('no')
+  expect(change).toThrow('no')
+  expect(await readFile(opened.file, 'utf8')).toBe(before)
+})
+
+test('a change that would break the file is not written', async () => {
+  await using opened = await open()
+
+  expect(() => changeUsers(opened.file, (users) => [...users, adam])).toThrow('twice')
+  expect(readUsers(opened.file)).toEqual([adam, vera])
+})
+
+test('a broken file is not overwritten by a change', async () => {
+  await using opened = await open()
+  await writeFile(opened.file, '{')
+
+  expect(() => changeUsers(opened.file, () => [adam])).toThrow('it is not JSON')
+  expect(await readFile(opened.file, 'utf8')).toBe('{')
+})
+
+test('a file that cannot be put in place leaves no draft', async () => {
+  await using folder = await makeFolder()
+  const file = join(folder.path, 'users.json')
+  const change = () => {
+    changeUsers(file, () => {
+      mkdirSync(file)
+      return [adam]
+    })
+  }
+
+  expect(change).toThrow('rename')
+  expect(await readdir(folder.path)).toEqual(['users.json', 'users.json.lock'])
+})
+
+test('who reads sees a whole file, while a writer writes and after it is killed', async () => {
+  await using opened = await open()
+  const module = new URL('../../src/users/users-file.ts', import.meta.url).href
+  const script = `const { changeUsers } = await import('${module}')
+    for (;;) {
+      changeUsers(${JSON.stringify(opened.file)}, (users) => users.reverse())
+      process.stdout.write('.')
+    }`
+  const writer = spawn(process.execPath, ['--input-type=module', '-e', script])
+  await once(writer.stdout, 'data')
+
+  const counts = Array.from({ length: 500 }, () => readUsers(opened.file).length)
+  writer.kill('SIGKILL')
+  await once(writer, 'exit')
+  changeUsers(opened.file, (users) => users)
+
+  expect(new Set(counts)).toEqual(new Set([2]))
+  expect(readUsers(opened.file)).toHaveLength(2)
+})
+
+test('a linked file is changed where it lies, and the link stays', async () => {
+  await using opened = await open()
+  const linked = join(opened.folder.path, 'link.json')
+  await symlink(opened.file, linked)
+
+  changeUsers(linked, () => [vera])
+
+  expect(readUsers(opened.file)).toEqual([vera])
+  expect(existsSync(`${linked}.lock`)).toBe(false)
+})
+
+test('a folder that does not exist yet is made', async () => {
+  await using folder = await makeFolder()
+  const file = join(folder.path, 'a', 'b', 'users.json')
+
+  changeUsers(file, () => [adam])
+
+  expect(readUsers(file)).toEqual([adam])
+})

@@ -1,0 +1,180 @@
+import type { Row, Zone } from '../dns/record.ts'
+import { badAnswer } from './transport.ts'
+import { childOf, childrenOf, type Element } from './xml.ts'
+
+// What the registrar's results say, in our words. Nearly every attribute has been seen missing.
+
+export interface DomainEntry {
+  name: string
+  id: string
+  created_on: string | null
+  expires_on: string | null
+  is_expired: boolean
+  is_locked: boolean
+  auto_renew: boolean
+  whois_guard: string | null
+  is_premium: boolean | null
+  uses_registrar_dns: boolean | null
+}
+
+export interface DomainInfo {
+  name: string
+  id: string
+  status: string | null
+  owner: string | null
+  is_owner: boolean | null
+  is_premium: boolean | null
+  created_on: string | null
+  expires_on: string | null
+  years: number | null
+  whois_guard: { status: string | null; expires_on: string | null }
+  dns: {
+    provider: string | null
+    uses_registrar_dns: boolean | null
+    host_count: number | null
+    email_type: string | null
+    nameservers: string[]
+  }
+  rights: string[]
+}
+
+export interface Nameservers {
+  uses_registrar_dns: boolean | null
+  nameservers: { name: string }[]
+}
+
+export function readDomainList(
+  response: Element,
+  result: Element,
+): { domains: DomainEntry[]; total: number } {
+  const total = toCount(childOf(childOf(response, 'Paging'), 'TotalItems')?.text)
+  if (total === null) throw badAnswer('does not say how many domains there are')
+  const domains = childrenOf(result, 'Domain').map(({ attributes: a }) => {
+    if (!a.Name) throw badAnswer('has a domain without a name')
+    return {
+      name: a.Name.toLowerCase(),
+      id: a.ID ?? '',
+      created_on: toDate(a.Created),
+      expires_on: toDate(a.Expires),
+      is_expired: toBoolean(a.IsExpired) ?? false,
+      is_locked: toBoolean(a.IsLocked) ?? false,
+      auto_renew: toBoolean(a.AutoRenew) ?? false,
+      whois_guard: a.WhoisGuard || null,
+      is_premium: toBoolean(a.IsPremium),
+      uses_registrar_dns: toBoolean(a.IsOurDNS),
+    }
+  })
+  return { domains, total }
+}
+
+export function readDomainInfo(result: Element, domain: string): DomainInfo {
+  const a = result.attributes
+  demandDomain(a.DomainName, domain)
+  const details = childOf(result, 'DomainDetails')
+  const guard = childOf(result, 'Whoisguard')
+  const dns = childOf(result, 'DnsDetails')
+  return {
+    name: domain,
+    id: a.ID ?? '',
+    status: a.Status || null,
+    owner: a.OwnerName || null,
+    is_owner: toBoolean(a.IsOwner),
+    is_premium: toBoolean(a.IsPremium),
+    created_on: toDate(childOf(details, 'CreatedDate')?.text),
+    expires_on: toDate(childOf(details, 'ExpiredDate')?.text),
+    years: toCount(childOf(details, 'NumYears')?.text),
+    whois_guard: {
+      status: guardStates[guard?.attributes.Enabled?.toLowerCase() ?? ''] ?? null,
+      expires_on: toDate(childOf(guard, 'ExpiredDate')?.text),
+    },
+    dns: {
+      provider: dns?.attributes.ProviderType || null,
+      uses_registrar_dns: toBoolean(dns?.attributes.IsUsingOurDNS),
+      host_count: toCount(dns?.attributes.HostCount),
+      email_type: dns?.attributes.EmailType || null,
+      nameservers: readNameservers(dns),
+    },
+    rights: readRights(childOf(result, 'Modificationrights')),
+  }
+}
+
+export function readNameserverList(result: Element, domain: string): Nameservers {
+  demandDomain(result.attributes.Domain, domain)
+  return {
+    uses_registrar_dns: toBoolean(result.attributes.IsUsingOurDNS),
+    nameservers: readNameservers(result).map((name) => ({ name })),
+  }
+}
+
+/** A zone's rows as they are written; a row that lacks what makes it one is no reason to give a shorter zone. */
+export function readZone(result: Element, domain: string): Zone {
+  const a = result.attributes
+  demandDomain(a.Domain, domain)
+  if (
+    result.text.trim() !== '' ||
+    result.children.some((child) => child.name.toLowerCase() !== 'host')
+  ) {
+    throw badAnswer('has more than hosts in a zone')
+  }
+  return {
+    domain,
+    usesRegistrarDns: toBoolean(a.IsUsingOurDNS) ?? true,
+    emailType: a.EmailType || undefined,
+    rows: childrenOf(result, 'host').map(readRow),
+  }
+}
+
+/** @throws {CallFailed} of unknown outcome where the registrar says OK, and then that it did not. */
+export function demandSuccess(result: Element, domain: string) {
+  demandDomain(result.attributes.Domain, domain)
+  if (toBoolean(result.attributes.IsSuccess) !== true)
+    throw badAnswer('says neither done nor why not')
+}
+
+function readRow({ attributes: a }: Element): Row {
+  const { Name: name, Type: type, Address: address } = a
+  if (name === undefined || !type || address === undefined)
+    throw badAnswer('has a host without name, type or address')
+  return {
+    name,
+    type,
+    address,
+    mxPref: a.MXPref ?? '',
+    ttl: a.TTL ?? '',
+    dynamic: toBoolean(a.IsDDNSEnabled) ?? false,
+  }
+}
+
+const readNameservers = (element: Element | undefined) =>
+  childrenOf(element, 'Nameserver').flatMap(
+    (each) => each.text.trim().toLowerCase().replace(/\.$/, '') || [],
+  )
+
+function readRights(rights: Element | undefined): string[] {
+  if (toBoolean(rights?.attributes.All)) return ['all']
+  return childrenOf(rights, 'Rights').flatMap((each) =>
+    each.attributes.Type && each.text.trim().toUpperCase() === 'OK' ? each.attributes.Type : [],
+  )
+}
+
+const guardStates: Record<string, string> = {
+  true: 'ENABLED',
+  false: 'DISABLED',
+  notalloted: 'NOTPRESENT',
+}
+
+function demandDomain(said: string | undefined, domain: string) {
+  if (said?.toLowerCase().replace(/\.$/, '') !== domain) throw badAnswer('is about another domain')
+}
+
+const toBoolean = (text: string | undefined) =>
+  text?.toLowerCase() === 'true' ? true : text?.toLowerCase() === 'false' ? false : null
+
+const toCount = (text: string | undefined) =>
+  /^[0-9]{1,9}$/.test(text?.trim() ?? '') ? Number(text) : null
+
+// MM/DD/YYYY without a time zone, so it stays a calendar date; the year 1 means never.
+function toDate(text: string | undefined): string | null {
+  const [, month, day, year] = /^([0-9]{2})\/([0-9]{2})\/([0-9]{4})$/.exec(text?.trim() ?? '') ?? []
+  return month && day && year && year !== '0001' ? `${year}-${month}-${day}` : null
+}

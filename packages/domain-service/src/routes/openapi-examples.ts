@@ -1,0 +1,172 @@
+import type { HeaderTold } from '@domains-and-files/http'
+import {
+  dnsNotManaged,
+  domainNotEditable,
+  domainNotFound,
+  emailTypeConflict,
+  preconditionFailed,
+  registrarAuth,
+  registrarBadAnswer,
+  registrarBusy,
+  registrarError,
+  registrarRejected,
+  registrarTimeout,
+  registrarUnavailable,
+  registrarUnreachable,
+  tooManyRecords,
+  tooManyWaiting,
+  unsupportedRecords,
+  writeNotConfirmed,
+} from '../errors.ts'
+
+// What the description of the API shows: one zone, its records and a change of it, and what several routes tell alike.
+
+/** A domain of the sandbox, so that what the docs page shows can be tried at once. */
+export const domain = 'alder-and-finch.com'
+
+export const record = {
+  id: 'b71c42652efd',
+  name: 'hello',
+  type: 'A',
+  address: '192.0.2.10',
+  ttl: 1800,
+}
+const apex = { id: 'cf895225975d', name: '@', type: 'A', address: '192.0.2.1', ttl: 1800 }
+
+export const zone = {
+  domain,
+  uses_registrar_dns: true,
+  email_type: 'NONE',
+  hosts: [apex, record],
+}
+
+export const changes = { added: [record], removed: [], kept: 1 }
+
+export const change = {
+  id: 1,
+  at: '2027-01-15T09:30:00.000Z',
+  by: 'admin',
+  request_id: '5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44',
+  changes,
+  email_type_before: 'NONE',
+  email_type_after: 'NONE',
+}
+
+export const pastZones = {
+  before: { email_type: 'NONE', hosts: [apex] },
+  after: { email_type: 'NONE', hosts: [apex, record] },
+}
+
+export const domainEntry = {
+  name: domain,
+  id: '2000001',
+  created_on: '2021-12-07',
+  expires_on: '2027-06-15',
+  is_expired: false,
+  is_locked: false,
+  auto_renew: true,
+  whois_guard: 'ENABLED',
+  is_premium: false,
+  uses_registrar_dns: true,
+}
+
+const nameservers = ['dns1.registrar-servers.com', 'dns2.registrar-servers.com']
+
+export const domainInfo = {
+  name: domain,
+  id: '2000001',
+  status: 'Ok',
+  owner: 'sandbox',
+  is_owner: true,
+  is_premium: false,
+  created_on: '2021-12-07',
+  expires_on: '2027-06-15',
+  years: 0,
+  whois_guard: { status: 'ENABLED', expires_on: '2027-06-15' },
+  dns: {
+    provider: 'FREE',
+    uses_registrar_dns: true,
+    host_count: 2,
+    email_type: 'NONE',
+    nameservers,
+  },
+  rights: ['all'],
+}
+
+export const nameserversOf = {
+  domain,
+  uses_registrar_dns: true,
+  nameservers: nameservers.map((name) => ({ name })),
+}
+
+const etag = '"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"'
+
+/** What a cached answer says of itself. */
+export const cacheHeaders: Record<string, HeaderTold> = {
+  age: { description: 'Seconds since the registrar told it', example: '12' },
+  warning: {
+    description: 'There when the registrar fails and this is older than it should be',
+    example: '110 - "Response is Stale"',
+  },
+}
+
+/** Takes a cached answer, or asks for a fresh one. */
+export const takesFresh: Record<string, HeaderTold> = {
+  'cache-control': {
+    description: '`no-cache`: not from the cache (at the cost of a call to the registrar)',
+    example: 'no-cache',
+  },
+}
+
+export const zoneTag: Record<string, HeaderTold> = {
+  etag: { description: 'Of the whole zone: send it as If-Match with a write', example: etag },
+}
+
+export const takesMatch: Record<string, HeaderTold> = {
+  'if-match': {
+    description: 'The ETag of the zone as you read it: write only if it is still that',
+    example: etag,
+  },
+}
+
+export const takesNoneMatch: Record<string, HeaderTold> = {
+  'if-none-match': {
+    description: 'The ETag of the zone that you have: 304 if it is still that',
+    example: etag,
+  },
+}
+
+/** What any call to the registrar can come to. */
+export const registrarFailures = [
+  registrarRejected('Parameter SearchTerm is invalid'),
+  registrarAuth(),
+  registrarError('error 3050900'),
+  registrarBadAnswer('is cut short'),
+  registrarUnreachable(undefined),
+  registrarBusy(12),
+  registrarUnavailable(5),
+  registrarTimeout(15_000),
+]
+
+/** What any call about one domain can come to. */
+export const domainFailures = [
+  ...registrarFailures,
+  domainNotFound(domain),
+  domainNotEditable(domain),
+  dnsNotManaged(domain),
+]
+
+/** What any write of a zone can come to. */
+export const writeFailures = [
+  ...domainFailures,
+  emailTypeConflict(
+    'The zone\'s email type is FWD, and a first MX record would end that: send "email_type": "MX" if you mean it',
+  ),
+  unsupportedRecords([{ ...record, name: '_sip._tcp', type: 'SRV' }]),
+  preconditionFailed(etag),
+  tooManyRecords(),
+  writeNotConfirmed(
+    'The change was sent, but the zone could not be read back: read it before you try again',
+  ),
+  tooManyWaiting(),
+]

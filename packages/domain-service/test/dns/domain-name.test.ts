@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { readDomain } from '../../src/dns/domain-name.ts'
+
+test.each([
+  ['example.com', 'example', 'com'],
+  ['EXAMPLE.Com.', 'example', 'com'],
+  ['example.co.uk', 'example', 'co.uk'],
+  ['shop.it.com', 'shop', 'it.com'],
+  ['www.za.com', 'www', 'za.com'],
+  ['m\u00fcnchen.de', 'xn--mnchen-3ya', 'de'],
+  ['xn--mnchen-3ya.de', 'xn--mnchen-3ya', 'de'],
+  ['\u4f8b\u3048\u3002jp', 'xn--r8jz45g', 'jp'],
+  ['made-up.sandbox', 'made-up', 'sandbox'],
+])('%s is %s . %s', (text, sld, tld) => {
+  expect(readDomain(text)).toEqual({ name: `${sld}.${tld}`, sld, tld })
+})
+
+test.each([
+  ['sub.example.com', /subdomain.*example\.com/],
+  ['a.b.example.co.uk', /subdomain.*example\.co\.uk/],
+  ['co.uk', /public suffix/],
+  ['it.com', /public suffix/],
+  ['github.io', /public suffix/],
+  ['com', /domain name/],
+  ['', /domain name/],
+  ['.', /domain name/],
+  ['.example.com', /domain name/],
+  ['example..com', /domain name/],
+  ['example.com..', /domain name/],
+  ['do_main.ua', /domain name/],
+  ['-a.com', /domain name/],
+  ['a-.com', /domain name/],
+  ['*.com', /domain name/],
+  ['http://domain.ua', /domain name/],
+  ['domain.ua/', /domain name/],
+  ['example.com/other', /domain name/],
+  ['ex%61mple.com', /domain name/],
+  ['exa mple.com', /domain name/],
+  ['example.com\n', /domain name/],
+  ['m\u00fcnchen.de/x', /domain name/],
+  ['127.0.0.1', /address/],
+  ['1.2', /address/],
+  [`${'a'.repeat(64)}.com`, /domain name/],
+  [`${'a.'.repeat(140)}com`, /domain name/],
+])('%j is refused', (text, reason) => {
+  expect(readDomain(text)).toMatch(reason)
+})

@@ -1,0 +1,183 @@
+import { expect, test } from 'vitest'
+import { type Draft, toRow } from '../../src/dns/record-validation.ts'
+
+const judge = (draft: Partial<Draft>) =>
+  toRow({ name: 'www', type: 'A', address: '192.0.2.1', ...draft }, 'example.com')
+
+const placeOf = (type: string) => (type === 'MXE' ? '@' : 'www')
+
+test.each([
+  ['A', '192.0.2.1', '192.0.2.1'],
+  ['AAAA', '2001:DB8::1', '2001:DB8::1'],
+  ['CNAME', 'Host.Example.NET', 'host.example.net.'],
+  ['CNAME', 'host.example.net.', 'host.example.net.'],
+  ['ALIAS', 'host.example.net', 'host.example.net.'],
+  ['NS', 'ns1.example.net', 'ns1.example.net.'],
+  ['MX', 'm\u00fcnchen.de', 'xn--mnchen-3ya.de.'],
+  ['CNAME', '_dmarc.example.net', '_dmarc.example.net.'],
+  ['MXE', '192.0.2.1', '192.0.2.1'],
+  ['CAA', '0 issue ca.example.net', '0 issue "ca.example.net"'],
+  ['CAA', ' 128  ISSUEWILD ";" ', '128 issuewild ";"'],
+  ['CAA', '0 iodef mailto:a@example.net', '0 iodef "mailto:a@example.net"'],
+  ['TXT', '  v=spf1 "a" +all;\t\u00e9 ', '  v=spf1 "a" +all;\t\u00e9 '],
+  ['TXT', 'x'.repeat(2500), 'x'.repeat(2500)],
+  ['TXT', '\u{1f600}'.repeat(2500), '\u{1f600}'.repeat(2500)],
+  ['URL', 'http://example.net/a?b=c&d', 'http://example.net/a?b=c&d'],
+  ['url301', 'HTTPS://example.net', 'HTTPS://example.net'],
+  ['FRAME', 'https://example.net/', 'https://example.net/'],
+])('%s %s is sent as it should be', (type, address, sent) => {
+  const name = placeOf(type)
+  expect(judge({ name, type, address })).toEqual({
+    row: {
+      name,
+      type: type.toUpperCase(),
+      address: sent,
+      ttl: '1800',
+      mxPref: '10',
+      dynamic: false,
+    },
+    objections: [],
+  })
+})
+
+test.each([
+  ['A', '1.2.3'],
+  ['A', '01.2.3.4'],
+  ['A', '1.2.3.256'],
+  ['A', ' 1.2.3.4'],
+  ['A', '0x7f.0.0.1'],
+  ['A', '::1'],
+  ['A', ''],
+  ['AAAA', '1.2.3.4'],
+  ['AAAA', 'fe80::1%eth0'],
+  ['AAAA', '2001:db8::1::2'],
+  ['CNAME', '192.0.2.1'],
+  ['CNAME', '2001:db8::1'],
+  ['CNAME', 'www.example.com'],
+  ['CNAME', 'WWW.example.com.'],
+  ['CNAME', 'a..b'],
+  ['CNAME', 'a b'],
+  ['CNAME', 'http://a.example'],
+  ['CNAME', '*.example.net'],
+  ['CNAME', `${'a'.repeat(64)}.example.net`],
+  ['CNAME', ''],
+  ['MX', '.'],
+  ['MX', '192.0.2.1'],
+  ['NS', 'ns1 .example.net'],
+  ['MXE', 'host.example.net'],
+  ['CAA', 'random'],
+  ['CAA', '256 issue "a"'],
+  ['CAA', '0 other "a"'],
+  ['CAA', '0 iodef "example.net"'],
+  ['CAA', '0 issue "a'],
+  ['CAA', '0 issue'],
+  ['TXT', ''],
+  ['TXT', 'x'.repeat(2501)],
+  ['TXT', 'a\u0000b'],
+  ['TXT', 'a\nb'],
+  ['TXT', 'a\ud800b'],
+  ['URL', 'example.net'],
+  ['URL', 'ftp://example.net'],
+  ['URL', 'https://user:pass@example.net/'],
+  ['URL', 'https://user@example.net/'],
+  ['URL', 'https:///x'],
+  ['URL', 'https://example.net/a b'],
+  ['URL', `https://example.net/${'a'.repeat(255)}`],
+  ['URL', 'javascript:alert(1)'],
+])('%s %j is refused at its address', (type, address) => {
+  const { objections } = judge({ name: placeOf(type), type, address })
+
+  expect(objections.map(([field]) => field)).toEqual(['address'])
+})
+
+test.each([
+  ['@', '@'],
+  ['WWW', 'www'],
+  ['*', '*'],
+  ['*.dev', '*.dev'],
+  ['_dmarc', '_dmarc'],
+  ['s1._domainkey', 's1._domainkey'],
+  ['a_b', 'a_b'],
+  ['b\u00fccher', 'xn--bcher-kva'],
+  ['xn--bcher-kva', 'xn--bcher-kva'],
+  ['x'.repeat(60), 'x'.repeat(60)],
+])('the name %s is sent as %s', (name, sent) => {
+  const { row, objections } = judge({ name })
+
+  expect([row.name, objections]).toEqual([sent, []])
+})
+
+test.each([
+  ['', /required/],
+  ['example.com', /write @/],
+  ['example.com.', /write @/],
+  ['www.example.com', /write www/],
+  ['WWW.Example.com.', /write www/],
+  ['-a', /labels/],
+  ['a-', /labels/],
+  ['a..b', /labels/],
+  ['a.', /labels/],
+  ['a b', /labels/],
+  ['a.*', /labels/],
+  ['a*', /labels/],
+  ['**', /labels/],
+  ['a/b', /labels/],
+  ['1.2%33', /labels/],
+  [`${'x'.repeat(30)}.${'y'.repeat(30)}`, /60/],
+  ['x'.repeat(64), /labels/],
+])('the name %j is refused', (name, reason) => {
+  const { objections } = judge({ name })
+
+  expect(objections).toEqual([['name', expect.stringMatching(reason)]])
+})
+
+test('a name that is too long with its domain is refused', () => {
+  const domain = `${'d'.repeat(63)}.${'e'.repeat(63)}.${'f'.repeat(63)}.co`
+  const judgeName = (length: number) =>
+    toRow({ name: 'x'.repeat(length), type: 'A', address: '192.0.2.1' }, domain).objections
+
+  expect(domain.length).toBe(194)
+  expect(judgeName(58)).toEqual([])
+  expect(judgeName(59)).toEqual([['name', expect.stringMatching(/253/)]])
+})
+
+test.each([
+  [{ ttl: 59 }, 'ttl'],
+  [{ ttl: 60_001 }, 'ttl'],
+  [{ ttl: -1 }, 'ttl'],
+  [{ type: 'MX', address: 'mx.example.net', mx_pref: 65_536 }, 'mx_pref'],
+  [{ type: 'MX', address: 'mx.example.net', mx_pref: -1 }, 'mx_pref'],
+  [{ mx_pref: 10 }, 'mx_pref'],
+  [{ type: 'SRV' }, 'type'],
+  [{ type: 'constructor' }, 'type'],
+  [{ type: '' }, 'type'],
+  [{ type: 'CNAME', name: '@', address: 'a.example.net' }, 'name'],
+  [{ type: 'NS', name: '@', address: 'a.example.net' }, 'name'],
+  [{ type: 'MXE', name: 'www', address: '192.0.2.1' }, 'name'], // The registrar would name it after the domain.
+])('%j is refused at %s', (draft, field) => {
+  expect(judge(draft).objections.map(([at]) => at)).toEqual([field])
+})
+
+test.each([
+  [{ ttl: 60 }, { ttl: '60' }],
+  [{ ttl: 60_000 }, { ttl: '60000' }],
+  [{ type: 'MX', address: 'mx.example.net', mx_pref: 0 }, { mxPref: '0' }],
+  [{ type: 'MX', address: 'mx.example.net', mx_pref: 65_535 }, { mxPref: '65535' }],
+])('%j is taken', (draft, sent) => {
+  const { row, objections } = judge(draft)
+
+  expect(objections).toEqual([])
+  expect(row).toMatchObject(sent)
+})
+
+test('all faults are named at once', () => {
+  const { objections } = judge({
+    name: 'a b',
+    type: 'MX',
+    address: '1.2.3.4',
+    ttl: 1,
+    mx_pref: 70_000,
+  })
+
+  expect(objections.map(([field]) => field)).toEqual(['name', 'address', 'ttl', 'mx_pref'])
+})

@@ -1,0 +1,72 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { start, www } from '../support/start.ts'
+
+const hosts = '/api/domains/example.com/dns/hosts'
+const hour = 3_600_000
+
+// Before any service is made, since parts may keep the function.
+const realNow = Date.now
+let offset = 0
+Date.now = () => realNow() + offset
+
+/** Sets the system's clock; what is measured otherwise goes on. */
+function jump(milliseconds: number) {
+  offset += milliseconds
+  onTestFinished(() => {
+    offset = 0
+  })
+}
+
+test.each([
+  ['back', -hour],
+  ['forward', hour / 2],
+])('a clock that is set %s makes no cached answer last longer', async (_name, by) => {
+  await using service = await start({ env: { CACHE_TTL_MS: '500' } })
+  await service.call('GET', hosts)
+  jump(by)
+  await service.call('GET', hosts)
+  await service.sandbox.setZone('example.com', { hosts: [{ ...www, name: 'panel' }] })
+
+  const names = async () => {
+    const { body } = await service.call('GET', hosts)
+    return body.hosts?.map(({ name }) => name)
+  }
+
+  await expect.poll(names, { timeout: 5_000 }).toEqual(['panel'])
+})
+
+test('a clock that is set back does not keep the circuit open', async () => {
+  await using service = await start({ env: { CACHE_TTL_MS: '0' } })
+  service.sandbox.fault({ kind: 'html', times: 6 })
+  await service.call('GET', hosts)
+  await service.call('GET', hosts)
+  expect((await service.call('GET', hosts)).body.code).toBe('registrar_unavailable')
+  service.sandbox.clearFaults()
+
+  jump(-hour)
+
+  const status = async () => (await service.call('GET', hosts)).status
+  await expect.poll(status, { timeout: 8_000 }).toBe(200)
+})
+
+test('a clock that is set back does not hold up the calls that the registrar allows', async () => {
+  await using service = await start({ env: { CACHE_TTL_MS: '0' } })
+  service.sandbox.fault({ kind: 'status', status: 405, times: 3 })
+  await service.call('GET', hosts)
+
+  jump(-hour)
+
+  expect((await service.call('GET', hosts)).status).toBe(200)
+})
+
+test('a token ends by the clock that is in force', async () => {
+  await using service = await start({ env: { TOKEN_TTL: '3000' } })
+  expect((await service.call('GET', '/api/auth/me')).status).toBe(200)
+
+  jump(hour)
+  const late = await service.call('GET', '/api/auth/me')
+  jump(-2 * hour)
+  const early = await service.call('GET', '/api/auth/me')
+
+  expect([late.status, late.body.code, early.status]).toEqual([401, 'token_expired', 200])
+})

@@ -1,0 +1,82 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { start, www } from '../support/start.ts'
+
+const zone = '/api/domains/example.com/dns/hosts'
+
+const runCli = (dataDir: string, ...args: string[]) =>
+  spawnSync(
+    process.execPath,
+    [join(import.meta.dirname, '../../src/maintenance/data-command.ts'), ...args],
+    {
+      env: { PATH: process.env.PATH, DATA_DIR: dataDir },
+      encoding: 'utf8',
+    },
+  )
+
+function makeFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'domain-backup-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+test('a backup of a running service brings back its history, its users and the calls that it counted', async () => {
+  const outside = makeFolder()
+  const [backup, copy] = [join(outside, 'monday'), join(outside, 'copy')]
+  await using service = await start()
+  await service.call('POST', `${zone}/A`, { body: { name: 'new', address: '192.0.2.9' } })
+  const history = '/api/domains/example.com/dns/history'
+  const before = await service.call('GET', history)
+
+  const made = runCli(service.dataDir, 'backup', backup, '--verify')
+  await service.call('POST', `${zone}/A`, { body: { name: 'later', address: '192.0.2.9' } })
+  const restored = runCli(copy, 'restore', backup)
+
+  expect([made.status, made.stderr, restored.status, restored.stderr]).toEqual([0, '', 0, ''])
+  await using second = await start({ dataDir: copy, sandbox: service.sandbox })
+  expect((await second.call('GET', history)).body.history).toEqual(before.body.history)
+  const users = [service.dataDir, copy].map((folder) => readFileSync(join(folder, 'users.json')))
+  expect(users[1]).toEqual(users[0])
+}, 60_000)
+
+test('a backup of another service is refused', async () => {
+  const outside = makeFolder()
+  await using service = await start({ domains: [{ name: 'example.com', hosts: [www] }] })
+  runCli(service.dataDir, 'backup', join(outside, 'monday'))
+  const cli = join(import.meta.dirname, '../../../static-service/src/maintenance/data-command.ts')
+
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [cli, 'restore', join(outside, 'monday')],
+    {
+      env: { PATH: process.env.PATH, DATA_DIR: join(outside, 'copy') },
+      encoding: 'utf8',
+    },
+  )
+
+  expect([status, stderr]).toEqual([
+    1,
+    'This is a backup of the domain-service, not of the static-service.\n',
+  ])
+}, 60_000)
+
+test('a folder belongs to one process', async () => {
+  await using service = await start()
+
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [join(import.meta.dirname, '../../src/main.ts')],
+    {
+      env: { PATH: process.env.PATH, DATA_DIR: service.dataDir, PORT: '0', LOG_LEVEL: 'silent' },
+      encoding: 'utf8',
+    },
+  )
+
+  expect([status, stderr]).toEqual([
+    1,
+    `Another process is using ${service.dataDir}: stop it first.\n`,
+  ])
+}, 60_000)

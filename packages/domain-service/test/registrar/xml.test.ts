@@ -1,0 +1,120 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { childOf, childrenOf, type Element, readAnswer } from '../../src/registrar/xml.ts'
+
+const wrap = (inner: string) =>
+  `<?xml version="1.0" encoding="utf-8"?>\r\n<ApiResponse Status="OK">${inner}</ApiResponse>`
+
+const addressOf = (written: string) =>
+  childOf(readAnswer(wrap(`<host Address="${written}" />`)), 'host')?.attributes.Address
+
+test.each([
+  ['a number stays a text', '1e3', '1e3'],
+  ['leading zeros stay', '007', '007'],
+  ['spaces stay', '  v=spf1  ~all ', '  v=spf1  ~all '],
+  ['named entities', '&lt;&gt;&amp;&quot;&apos;', `<>&"'`],
+  ['numeric entities', '&#x41;&#66;&#9;&#128512;', 'AB\t\u{1f600}'],
+  ['an escaped ampersand is decoded once', '&#38;amp;', '&amp;'],
+  ['an escaped entity is decoded once', '&amp;lt;', '&lt;'],
+  ['a tag inside a value', '1>2', '1>2'],
+  ['a line end as itself is a space', 'a\nb', 'a b'],
+  ['a line end as a reference is kept', 'a&#10;b', 'a\nb'],
+])('an attribute: %s', (_name, written, expected) => {
+  expect(addressOf(written)).toBe(expected)
+})
+
+test('texts, CDATA, comments and the case of names are read as XML says', () => {
+  const root = readAnswer(
+    wrap('<Errors><error Number="1">a &amp; <![CDATA[<b>&]]><!-- & no --></error></Errors>'),
+  )
+
+  const [error] = childrenOf(childOf(root, 'errors'), 'Error')
+  expect(error).toMatchObject({ text: 'a & <b>&', attributes: { Number: '1' } })
+})
+
+test.each([
+  ['nothing', ''],
+  ['text', 'Too many requests'],
+  ['HTML', '<!doctype html><html><body>Just a moment...</body></html>'],
+  ['a cut document', wrap('<host a="1"/>').slice(0, -3)],
+  ['a document cut in a value', '<ApiResponse Status="OK"><host Address="</ApiResponse>'],
+  ['an unclosed element', wrap('<host>')],
+  ['crossed elements', wrap('<a><b></a></b>')],
+  ['a second root', `${wrap('')}<b/>${wrap('')}`],
+  ['text before the root', `x${wrap('')}`],
+  ['text after the root', `${wrap('')}x</ApiResponse>`],
+  ['a DOCTYPE', `<!DOCTYPE x [<!ENTITY a "b">]>${wrap('&a;')}`],
+  ['a DOCTYPE inside', wrap('<!DOCTYPE x>')],
+  ['an unknown entity', wrap('<a b="&nbsp;"/>')],
+  ['a bare ampersand', wrap('<a b="x & y"/>')],
+  ['a reference to no character', wrap('<a b="&#0;"/>')],
+  ['a reference to half a character', wrap('<a b="&#xd800;"/>')],
+  ['the same attribute twice', wrap('<a b="1" b="2"/>')],
+  ['an attribute without quotes', wrap('<a b=1/>')],
+  ['a closing tag with attributes', wrap('<r></a b="1"/></r>')],
+  ['text between elements', wrap('<r><a/>host b="1"/></r>')],
+  ['a tag inside a value', wrap('<a b="<"/>')],
+  ['a control character', wrap('<a b="\u0001"/>')],
+  ['an open comment', wrap('<!-- <a/>')],
+  ['an open section', wrap('<![CDATA[ <a/>')],
+  ['too deep', wrap(`${'<a>'.repeat(100)}${'</a>'.repeat(100)}`)],
+])('%s is refused, and not quoted', (_name, document) => {
+  expect(() => readAnswer(document)).toThrow(SyntaxError)
+  expect(() => readAnswer(document)).not.toThrow(/moment|host|nbsp/)
+})
+
+describe('hostile documents', () => {
+  const readOrRefuse = (document: string): Element | SyntaxError => {
+    try {
+      return readAnswer(document)
+    } catch (error) {
+      if (error instanceof SyntaxError) return error
+      throw error
+    }
+  }
+
+  test('no text makes it do anything but answer or refuse', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 2000 }), (text) => {
+        for (const document of [text, wrap(text), wrap(`<host Address="${text}"/>`)]) {
+          const result = readOrRefuse(document)
+          expect(result instanceof SyntaxError || result.name === 'ApiResponse').toBe(true)
+        }
+      }),
+      { numRuns: 2000, interruptAfterTimeLimit: 10_000 },
+    )
+  })
+
+  test('a zone cut at any byte is refused, never shorter', () => {
+    const zone = wrap(
+      `<R>${Array.from({ length: 20 }, (_, n) => `<host Name="h${n}" Address="&quot;${n}"/>`).join('')}</R>`,
+    )
+
+    const read = Array.from({ length: zone.length }, (_, at) => readOrRefuse(zone.slice(0, at)))
+
+    expect(read.filter((result) => !(result instanceof SyntaxError))).toEqual([])
+    expect(childrenOf(childOf(readAnswer(zone), 'R'), 'host')).toHaveLength(20)
+  })
+
+  test.each([
+    ['nested elements', '<a>'.repeat(3_400_000)],
+    ['closed nested elements', '<a>'.repeat(1_400_000) + '</a>'.repeat(1_400_000)],
+    ['attributes', `<a ${Array.from({ length: 700_000 }, (_, n) => `a${n}="1"`).join(' ')}/>`],
+    ['empty elements', '<a/>'.repeat(2_500_000)],
+    ['open brackets', '<'.repeat(10_000_000)],
+    ['open quotes', '<a b="'.repeat(1_600_000)],
+    ['ampersands', '&'.repeat(10_000_000)],
+    ['entities', '&amp;'.repeat(2_000_000)],
+    ['open comments', '<!--'.repeat(2_500_000)],
+    ['open CDATA', '<![CDATA['.repeat(1_100_000)],
+    ['spaces', ' '.repeat(10_000_000)],
+    ['slashes', '/'.repeat(10_000_000)],
+  ])('10 MiB of %s is answered or refused with bounded memory', (_name, junk) => {
+    const before = process.memoryUsage().heapUsed
+
+    const result = readOrRefuse(wrap(junk))
+
+    expect(result).toBeDefined()
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(512 * 1024 * 1024)
+  })
+})

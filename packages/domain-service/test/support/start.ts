@@ -1,0 +1,177 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { createLogger } from '@domains-and-files/http'
+import { type DomainSketch, type Sandbox, startSandbox } from '@domains-and-files/registrar-sandbox'
+import { request } from 'undici'
+import { z } from 'zod'
+import { readConfig } from '../../src/config.ts'
+import { makeService } from '../../src/service.ts'
+
+export const password = 'correct horse battery'
+export const apiKey = 'api-key-that-nobody-must-see'
+
+export const Host = z.object({
+  id: z.string(),
+  name: z.string(),
+  type: z.string(),
+  address: z.string(),
+  ttl: z.number(),
+  mx_pref: z.number().optional(),
+})
+
+/** What answers look like to these tests; each field is there only on some of them. */
+const Body = z.looseObject({
+  code: z.string().optional(),
+  detail: z.string().optional(),
+  errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+  hosts: z.array(Host).optional(),
+  changes: z.object({ added: z.array(Host), removed: z.array(Host), kept: z.number() }).optional(),
+  warnings: z.array(z.string()).optional(),
+  domains: z.array(z.looseObject({ name: z.string() })).optional(),
+  history: z.array(z.looseObject({ id: z.number(), by: z.string() })).optional(),
+})
+
+export interface Answer {
+  status: number
+  headers: Headers
+  body: z.infer<typeof Body>
+}
+
+export interface Call {
+  body?: unknown
+  headers?: Record<string, string>
+  user?: string
+}
+
+export interface Service extends AsyncDisposable {
+  url: string
+  sandbox: Sandbox
+  dataDir: string
+  lines: () => Record<string, unknown>[]
+  call: (method: string, path: string, options?: Call) => Promise<Answer>
+  /** The commands that reached the registrar since they were last cleared, without their common prefix. */
+  commands: () => string[]
+  /** What the registrar now holds, as texts to compare. */
+  live: (domain?: string) => string[]
+  close: () => Promise<void>
+}
+
+interface Options {
+  domains?: DomainSketch[]
+  env?: Record<string, string>
+  dataDir?: string
+  sandbox?: Sandbox
+}
+
+export const www = { name: 'www', type: 'A', address: '192.0.2.1' }
+
+/** The real service on a free port, before a registrar of its own; users `admin`, `editor`, `viewer` and `limited`. */
+export async function start(options: Options = {}): Promise<Service> {
+  const domains = options.domains ?? [{ name: 'example.com', hosts: [www] }]
+  const sandbox =
+    options.sandbox ?? (await startSandbox({ apiUser: 'tester', apiKey, rate: 'off', domains }))
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'domain-service-'))
+  const written: string[] = []
+  const sink = new Writable({
+    write(chunk, _encoding, done) {
+      written.push(...String(chunk).trim().split('\n'))
+      done()
+    },
+  })
+  const config = readConfig({
+    DATA_DIR: dataDir,
+    JWT_SECRET: 'a secret of these tests that is long enough',
+    ADMIN_USERNAME: 'admin',
+    ADMIN_PASSWORD: password,
+    REGISTRAR_URL: sandbox.url,
+    REGISTRAR_API_USER: 'tester',
+    REGISTRAR_API_KEY: apiKey,
+    REGISTRAR_CLIENT_IP: '127.0.0.1',
+    REGISTRAR_RATE: '100000/minute',
+    REGISTRAR_TIMEOUT_MS: '1000',
+    METRICS_TOKEN: 'metrics-token-of-tests',
+    ...options.env,
+  })
+  const app = await makeService(
+    config,
+    createLogger({ name: 'domain-service', level: 'info' }, sink),
+  )
+  addUsers(join(dataDir, 'users.json'))
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.
+  const url = `http://127.0.0.1:${port}`
+  const tokens = new Map<string, Promise<string>>()
+  const tokenOf = (user: string) => {
+    const token = tokens.get(user) ?? logIn(url, user)
+    tokens.set(user, token)
+    return token
+  }
+  const closeApp = async () => {
+    await app.close()
+  }
+  return {
+    url,
+    sandbox,
+    dataDir,
+    lines: () => written.map((line) => JSON.parse(line)),
+    call: async (method, path, { body, headers, user = 'admin' } = {}) => {
+      // Not fetch, which adds headers of its own to conditional requests.
+      const answer = await request(url + path, {
+        method,
+        headers: {
+          authorization: `Bearer ${await tokenOf(user)}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      const text = await answer.body.text()
+      return {
+        status: answer.statusCode,
+        headers: new Headers(
+          Object.entries(answer.headers).map(([name, value]) => [name, String(value)]),
+        ),
+        body: Body.parse(text ? JSON.parse(text) : {}),
+      }
+    },
+    commands: () =>
+      sandbox.calls.map((call) => call.command.replace(/^namecheap\.domains\./i, '').toLowerCase()),
+    live: (domain = 'example.com') =>
+      sandbox
+        .zone(domain)
+        .hosts.map(
+          (host) => `${host.name} ${host.type} ${host.address} ${host.ttl} ${host.mxPref}`,
+        ),
+    close: closeApp,
+    [Symbol.asyncDispose]: async () => {
+      await closeApp()
+      if (!options.sandbox) await sandbox.close()
+      if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+async function logIn(url: string, username: string): Promise<string> {
+  const answer = await fetch(`${url}/api/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username, password }),
+  })
+  return z.object({ access_token: z.string() }).parse(await answer.json()).access_token
+}
+
+// All with the admin's own password, whose hash is there already.
+function addUsers(file: string) {
+  const Users = z.object({ users: z.array(z.looseObject({ username: z.string() })) })
+  const { users } = Users.parse(JSON.parse(readFileSync(file, 'utf8')))
+  const admin = users.find(({ username }) => username === 'admin')
+  const others = [
+    { ...admin, username: 'editor', role: 'editor' },
+    { ...admin, username: 'viewer', role: 'viewer' },
+    { ...admin, username: 'limited', role: 'editor', domains: ['example.com', '*.co.uk'] },
+  ]
+  if (users.length === 1) writeFileSync(file, JSON.stringify({ users: [...users, ...others] }))
+}

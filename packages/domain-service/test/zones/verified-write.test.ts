@@ -1,0 +1,397 @@
+import type { FaultInput } from '@domains-and-files/registrar-sandbox'
+import { describe, expect, test } from 'vitest'
+import { type Service, start } from '../support/start.ts'
+
+const hosts = '/api/domains/example.com/dns/hosts'
+const getHosts = 'namecheap.domains.dns.getHosts'
+const setHosts = 'namecheap.domains.dns.setHosts'
+
+// A zone in which every lossy handling would show: odd TTLs and dots, an MX preference, an e-mail type to keep.
+const zone = [
+  { name: '@', type: 'MX', address: 'mx1.example.net.', mxPref: 0, ttl: 1799 },
+  { name: '@', type: 'TXT', address: 'v=spf1 +a "x" ;  ~all', ttl: 60 },
+  { name: 'Alias', type: 'CNAME', address: 'Target.Example.net', ttl: 60000 },
+  { name: 'www', type: 'A', address: '192.0.2.1', ttl: 300 },
+]
+const startZone = (env: Record<string, string> = {}) =>
+  start({ domains: [{ name: 'example.com', emailType: 'MX', hosts: zone }], env })
+
+const add = (service: Service, name = 'new') =>
+  service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.77' } })
+
+const newRow = 'new A 192.0.2.77 1800 10'
+
+const passing: [string, FaultInput, number, string][] = [
+  ['cut within its body', { kind: 'cut', framing: 'length' }, 502, 'registrar_bad_answer'],
+  ['cut with a clean end', { kind: 'cut', framing: 'close' }, 502, 'registrar_bad_answer'],
+  ['without its last tag', { kind: 'no_close' }, 502, 'registrar_bad_answer'],
+  ['empty', { kind: 'empty' }, 502, 'registrar_bad_answer'],
+  ['HTML', { kind: 'html', status: 200 }, 502, 'registrar_bad_answer'],
+  ['HTML in a 503', { kind: 'html' }, 502, 'registrar_error'],
+  ['HTTP 500', { kind: 'status', status: 500 }, 502, 'registrar_error'],
+  ['HTTP 302', { kind: 'status', status: 302 }, 502, 'registrar_bad_answer'],
+  ['a DOCTYPE with an entity', { kind: 'doctype' }, 502, 'registrar_bad_answer'],
+  ['of another command', { kind: 'wrong_command' }, 502, 'registrar_bad_answer'],
+  ['an error without a number', { kind: 'status_error_without_errors' }, 502, 'registrar_error'],
+  ['error 3050900', { kind: 'error', number: 3050900 }, 502, 'registrar_error'],
+  [
+    'error 5050900 beside data',
+    { kind: 'error', number: 5050900, skeleton: true },
+    502,
+    'registrar_error',
+  ],
+  ['a reset', { kind: 'reset' }, 502, 'registrar_unreachable'],
+  ['lost', { kind: 'lost' }, 502, 'registrar_unreachable'],
+  ['too slow', { kind: 'slow', ms: 5_000 }, 504, 'registrar_timeout'],
+  ['begun and never ended', { kind: 'hang' }, 504, 'registrar_timeout'],
+  ['12 MiB of junk', { kind: 'junk', mib: 12 }, 502, 'registrar_bad_answer'],
+]
+
+const final: [string, FaultInput, number, string][] = [
+  ['wrong credentials', { kind: 'error', number: 1011102 }, 502, 'registrar_auth'],
+  ['an address that is not on the list', { kind: 'error', number: 1011150 }, 502, 'registrar_auth'],
+  ['an unknown domain', { kind: 'error', number: 2019166 }, 404, 'domain_not_found'],
+  [
+    'an unknown domain beside data',
+    { kind: 'error', number: 2016166, skeleton: true },
+    404,
+    'domain_not_found',
+  ],
+  ['no right', { kind: 'error', number: 2030166 }, 403, 'domain_not_editable'],
+  ['other nameservers', { kind: 'error', number: 2030288 }, 409, 'dns_not_managed'],
+  ['a wrong parameter', { kind: 'error', number: 2011170 }, 422, 'registrar_rejected'],
+  ['an error of another kind', { kind: 'error', number: 3031510 }, 502, 'registrar_error'],
+]
+
+describe('a read whose answer is', () => {
+  test.each(passing)('%s is tried again', async (_name, fault) => {
+    await using service = await startZone({ REGISTRAR_TIMEOUT_MS: '400' })
+    service.sandbox.fault({ ...fault, command: getHosts })
+
+    const { status, body } = await service.call('GET', hosts)
+
+    expect([status, body.hosts?.length]).toEqual([200, 4])
+    expect(service.commands()).toEqual(['dns.gethosts', 'dns.gethosts'])
+  })
+
+  test.each(passing)(
+    '%s for ever is told so, and no write follows it',
+    async (_name, fault, status, code) => {
+      await using service = await startZone({ REGISTRAR_TIMEOUT_MS: '300' })
+      const before = service.live()
+      service.sandbox.fault({ ...fault, command: getHosts, times: 0 })
+
+      const read = await service.call('GET', hosts)
+      const written = await add(service)
+
+      expect([read.status, read.body.code]).toEqual([status, code])
+      // The fifth failure in a row opens the circuit, which may be in the middle of the second request.
+      expect([code, 'registrar_unavailable']).toContain(written.body.code)
+      expect(service.commands()).not.toContain('dns.sethosts')
+      expect(service.live()).toEqual(before)
+    },
+  )
+
+  test.each(final)(
+    '%s is told at once, and no write follows it',
+    async (_name, fault, status, code) => {
+      await using service = await startZone()
+      service.sandbox.fault({ ...fault, command: getHosts, times: 0 })
+
+      const written = await add(service)
+
+      expect([written.status, written.body.code]).toEqual([status, code])
+      expect(service.commands()).toEqual(['dns.gethosts'])
+    },
+  )
+
+  test('cut at some byte never makes a write', async () => {
+    await using service = await startZone()
+    const before = service.live()
+    for (const at of [0, 40, 400, 800, 1200]) {
+      service.sandbox.fault({ kind: 'cut', framing: 'close', at, command: getHosts, times: 3 })
+      const { status } = await service.call('PUT', hosts, { body: { hosts: [] } })
+      expect(status).toBe(502)
+      service.sandbox.clearFaults()
+      // Something that succeeds, so that the circuit stays closed.
+      expect(
+        (await service.call('GET', '/api/domains', { headers: { 'cache-control': 'no-cache' } }))
+          .status,
+      ).toBe(200)
+    }
+
+    expect(service.commands()).not.toContain('dns.sethosts')
+    expect(service.live()).toEqual(before)
+  })
+})
+
+describe('a write whose answer is', () => {
+  const executed = (fault: FaultInput): FaultInput =>
+    'execute' in fault || ['slow', 'reset', 'lost', 'doctype'].includes(fault.kind)
+      ? fault
+      : ({ ...fault, execute: true } as FaultInput)
+
+  test.each(passing.filter(([, { kind }]) => kind !== 'reset' && kind !== 'slow'))(
+    '%s, but that was done, is found by reading and succeeds',
+    async (_name, fault) => {
+      await using service = await startZone({ REGISTRAR_TIMEOUT_MS: '400' })
+      const before = service.live()
+      service.sandbox.fault({ ...executed(fault), command: setHosts })
+
+      const { status } = await add(service)
+
+      expect(status).toBe(201)
+      expect(service.live().toSorted()).toEqual([newRow, ...before].toSorted())
+      expect(service.commands()).toEqual(['dns.gethosts', 'dns.sethosts', 'dns.gethosts'])
+    },
+  )
+
+  test('an error that nobody listed, but that was done, is found by reading and succeeds', async () => {
+    await using service = await startZone()
+    service.sandbox.fault({ kind: 'error', number: 9999999, execute: true, command: setHosts })
+
+    expect((await add(service)).status).toBe(201)
+    expect(service.live()).toContain(newRow)
+  })
+
+  test('lost before it was done is sent once more', async () => {
+    await using service = await startZone()
+    service.sandbox.fault({ kind: 'reset', command: setHosts })
+
+    const { status } = await add(service)
+
+    expect(status).toBe(201)
+    expect(service.commands()).toEqual([
+      'dns.gethosts',
+      'dns.sethosts',
+      'dns.gethosts',
+      'dns.sethosts',
+      'dns.gethosts',
+    ])
+    expect(service.live()).toContain(newRow)
+  })
+
+  test('lost twice before it was done is not confirmed, and the zone is as it was', async () => {
+    await using service = await startZone()
+    const before = service.live()
+    service.sandbox.fault({ kind: 'reset', command: setHosts, times: 0 })
+
+    const { status, body } = await add(service)
+
+    expect([status, body.code]).toEqual([502, 'write_not_confirmed'])
+    expect(body.detail).toContain('the zone is as it was')
+    expect(service.live()).toEqual(before)
+    expect(service.commands().filter((command) => command === 'dns.sethosts')).toHaveLength(2)
+  })
+
+  test('lost, and the zone cannot be read back, is not confirmed', async () => {
+    await using service = await startZone()
+    service.sandbox.fault(
+      { kind: 'lost', command: setHosts },
+      { kind: 'html', command: getHosts, after: 1, times: 0 },
+    )
+
+    const { status, body } = await add(service)
+
+    expect([status, body.code]).toEqual([502, 'write_not_confirmed'])
+    expect(body.detail).toContain('could not be read back')
+    expect(service.lines()).toContainEqual(
+      expect.objectContaining({
+        level: 50,
+        msg: 'write not confirmed',
+        meant: [expect.objectContaining({ by: 'admin' })],
+      }),
+    )
+  })
+
+  test('that all went well, and nothing changed, is not believed', async () => {
+    await using service = await startZone()
+    service.sandbox.fault({ kind: 'ignored', command: setHosts })
+
+    const { status, body } = await add(service)
+
+    expect([status, body.code]).toEqual([502, 'write_not_confirmed'])
+    expect(body.detail).toContain('missing: new A 192.0.2.77')
+  })
+
+  test('OK, but not done, is sent once more', async () => {
+    await using service = await startZone()
+    service.sandbox.fault({ kind: 'is_success_false', command: setHosts })
+
+    expect((await add(service)).status).toBe(201)
+    expect(service.live()).toContain(newRow)
+  })
+
+  test.each(final)(
+    '%s fails, is not tried again, and leaves the zone',
+    async (_name, fault, status, code) => {
+      await using service = await startZone()
+      const before = service.live()
+      service.sandbox.fault({ ...fault, command: setHosts, times: 0 })
+
+      const written = await add(service)
+
+      expect([written.status, written.body.code]).toEqual([status, code])
+      const isListed = code !== 'registrar_error' // Of what an unlisted error did only a read tells.
+      expect(service.commands()).toEqual([
+        'dns.gethosts',
+        'dns.sethosts',
+        ...(isListed ? [] : ['dns.gethosts']),
+      ])
+      expect(service.live()).toEqual(before)
+    },
+  )
+})
+
+test('untouched rows go back byte for byte, and the email type with them', async () => {
+  await using service = await startZone()
+
+  await add(service)
+
+  const params =
+    service.sandbox.calls.find(({ command }) => /sethosts/i.test(command))?.params ?? {}
+  const sent = (number: number) =>
+    ['HostName', 'RecordType', 'Address', 'MXPref', 'TTL'].map((name) =>
+      parameterOf(params, `${name}${number}`),
+    )
+  const all = [1, 2, 3, 4, 5].map((number) => sent(number).join(' '))
+  expect(all).toEqual(
+    expect.arrayContaining([
+      '@ MX mx1.example.net. 0 1799',
+      '@ TXT v=spf1 +a "x" ;  ~all 10 60',
+      'Alias CNAME Target.Example.net 10 60000',
+      'www A 192.0.2.1 10 300',
+      'new A 192.0.2.77 10 1800',
+    ]),
+  )
+  expect(parameterOf(params, 'EmailType')).toBe('MX')
+})
+
+test('with VERIFY_WRITES=false a confirmed write is not read back, a lost one is', async () => {
+  await using service = await startZone({ VERIFY_WRITES: 'false' })
+
+  const confirmed = await add(service)
+  service.sandbox.fault({ kind: 'lost', command: setHosts })
+  const lost = await add(service, 'lost')
+
+  expect([confirmed.status, lost.status]).toEqual([201, 201])
+  expect(service.commands()).toEqual([
+    'dns.gethosts',
+    'dns.sethosts',
+    'dns.gethosts',
+    'dns.sethosts',
+    'dns.gethosts',
+  ])
+})
+
+test.each([
+  ['HTTP 405', { kind: 'status', status: 405 }],
+  ['error 500000', { kind: 'error', number: 500000 }],
+] as [string, FaultInput][])('%s is waited out, by reads and by writes', async (_name, fault) => {
+  await using service = await startZone()
+  service.sandbox.fault({ ...fault, command: getHosts }, { ...fault, command: setHosts })
+
+  const { status } = await add(service)
+
+  expect(status).toBe(201)
+  expect(service.commands()).toEqual([
+    'dns.gethosts',
+    'dns.gethosts',
+    'dns.sethosts',
+    'dns.sethosts',
+    'dns.gethosts',
+  ])
+})
+
+test('too many calls for long is a 503 that says when to come back', async () => {
+  await using service = await startZone({ REGISTRAR_RATE: '1/minute' })
+  await service.call('GET', hosts)
+
+  const { status, headers, body } = await service.call('GET', hosts, {
+    headers: { 'cache-control': 'no-cache' },
+  })
+
+  expect([status, body.code]).toEqual([503, 'registrar_busy'])
+  expect(Number(headers.get('retry-after'))).toBeGreaterThan(40)
+  expect(service.commands()).toHaveLength(1)
+})
+
+test('a registrar that is not there is unreachable', async () => {
+  await using service = await startZone()
+  await service.sandbox.close()
+
+  const { status, body } = await service.call('GET', hosts)
+
+  expect([status, body.code]).toEqual([502, 'registrar_unreachable'])
+})
+
+test('after five failures in a row calls fail fast, old answers serve, and health says so', async () => {
+  await using service = await startZone({ CACHE_TTL_MS: '0' })
+  await service.call('GET', hosts)
+  service.sandbox.fault({ kind: 'html', times: 0 })
+  const info = '/api/domains/example.com/info'
+  await service.call('GET', info)
+  await service.call('GET', info)
+  const made = service.commands().length
+
+  const refused = await service.call('GET', info)
+  const old = await service.call('GET', hosts)
+  const fresh = await service.call('GET', hosts, { headers: { 'cache-control': 'no-cache' } })
+  const health = await service.call('GET', '/health')
+
+  expect([refused.status, refused.body.code]).toEqual([503, 'registrar_unavailable'])
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(old.status).toBe(200)
+  expect(old.headers.get('warning')).toBe('110 - "Response is Stale"')
+  expect(fresh.status).toBe(503)
+  expect(health).toMatchObject({
+    status: 200,
+    body: { status: 'degraded', checks: { registrar: { status: 'degraded', breaker: 'open' } } },
+  })
+  expect(service.commands()).toHaveLength(made)
+})
+
+test('refused credentials are the operator’s matter: a 502, degraded health, and a log line that names the remedy', async () => {
+  await using service = await startZone()
+  service.sandbox.fault({
+    kind: 'error',
+    number: 1011150,
+    message: 'Invalid request IP: 203.0.113.9',
+  })
+
+  const { status, body } = await service.call('GET', hosts)
+  const sick = await service.call('GET', '/health')
+  await service.call('GET', hosts)
+  const well = await service.call('GET', '/health')
+
+  expect([status, body.code]).toEqual([502, 'registrar_auth'])
+  expect(body.detail).not.toContain('203.0.113.9')
+  expect(sick.body.status).toBe('degraded')
+  expect(well.body.status).toBe('ok')
+  expect(service.lines()).toContainEqual(
+    expect.objectContaining({
+      level: 50,
+      msg: expect.stringContaining('whitelist the address 127.0.0.1'),
+    }),
+  )
+})
+
+test('the registrar’s key is nowhere: not in answers, logs, errors or the registrar’s address', async () => {
+  await using service = await startZone({ REGISTRAR_TIMEOUT_MS: '300' })
+  const seen: unknown[] = []
+  for (const [, fault] of [...passing.slice(0, 5), ...final.slice(0, 2)]) {
+    service.sandbox.fault({ ...fault, times: 2 })
+    seen.push((await service.call('GET', hosts, { headers: { 'cache-control': 'no-cache' } })).body)
+    service.sandbox.clearFaults()
+  }
+  seen.push(
+    (await service.call('GET', '/api/registrar')).body,
+    (await service.call('GET', '/health')).body,
+  )
+
+  expect(JSON.stringify([seen, service.lines()])).not.toContain('api-key-that-nobody-must-see')
+  expect(service.sandbox.calls.every(({ method }) => method === 'POST')).toBe(true)
+})
+
+const parameterOf = (params: Record<string, string>, name: string) =>
+  Object.entries(params).find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1]

@@ -1,0 +1,184 @@
+import { startSandbox } from '@domains-and-files/registrar-sandbox'
+import { expect, test } from 'vitest'
+import { apiKey, start, www } from '../support/start.ts'
+
+const hosts = '/api/domains/example.com/dns/hosts'
+
+test('a hundred adds at once to one domain all succeed, lose nothing and cost at most eight calls', async () => {
+  await using sandbox = await startSandbox({
+    apiUser: 'tester',
+    apiKey,
+    rate: 'off',
+    domains: [{ name: 'example.com', hosts: [www] }],
+    delayMs: 50, // As a registrar takes.
+  })
+  await using service = await start({ sandbox })
+  await service.call('GET', '/health') // The admin's login is done before.
+
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, (_, n) =>
+      service.call('POST', `${hosts}/A`, { body: { name: `h${n}`, address: '192.0.2.9' } }),
+    ),
+  )
+
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201))
+  expect(service.live()).toHaveLength(101)
+  expect(service.live()).toContain('www A 192.0.2.1 1800 10')
+  expect(service.commands().length).toBeLessThanOrEqual(8)
+  const { body } = await service.call('GET', '/api/domains/example.com/dns/history')
+  expect(body.pagination).toMatchObject({ total_items: 100 })
+})
+
+test('fifty equal reads at once cost one call', async () => {
+  await using service = await start()
+  await service.call('GET', '/health')
+
+  const answers = await Promise.all(Array.from({ length: 50 }, () => service.call('GET', hosts)))
+
+  expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1)
+  expect(service.commands()).toEqual(['dns.gethosts'])
+})
+
+test('of many who write at once each gets their own answer', async () => {
+  await using service = await start()
+  const { headers } = await service.call('GET', hosts)
+  const etag = headers.get('etag') ?? ''
+  const ifMatch = { 'if-match': etag }
+
+  const answers = await Promise.all([
+    service.call('POST', `${hosts}/A`, {
+      body: { name: 'a', address: '192.0.2.2' },
+      headers: ifMatch,
+    }),
+    service.call('POST', `${hosts}/A`, {
+      body: { name: 'b', address: '192.0.2.2' },
+      headers: ifMatch,
+    }),
+    service.call('POST', `${hosts}/A`, { body: { name: 'c', address: '192.0.2.2' } }),
+    service.call('POST', `${hosts}/A`, { body: { name: 'c', address: '192.0.2.2' } }),
+    service.call('POST', `${hosts}/CNAME`, { body: { name: 'www', address: 'x.example.net' } }),
+    service.call('DELETE', `${hosts}/000000000000`),
+  ])
+
+  // Two who read the same zone: the second one's is no longer it. Two equal adds: one of them is there already.
+  const codes = answers.map(({ status, body }) => `${status} ${body.code ?? ''}`.trim())
+  expect(codes.slice(0, 2).sort()).toEqual(['201', '412 precondition_failed'])
+  expect(codes.slice(2, 4).sort()).toEqual(['201', '409 record_exists'])
+  expect(codes.slice(4)).toEqual(['400 validation_failed', '404 record_not_found'])
+  expect(service.live()).toHaveLength(3)
+})
+
+test('one record that the registrar refuses fails alone among many', async () => {
+  await using service = await start()
+  // The first is under way while the others gather.
+  service.sandbox.fault({ kind: 'slow', ms: 100, command: 'namecheap.domains.dns.getHosts' })
+  // Three rounds that hold the unwanted one: all, a half, a quarter; then the one itself.
+  const names = ['a', 'b', 'c', 'd']
+  await service.sandbox.setZone('example.com', { hosts: [www] })
+  service.sandbox.fault({
+    kind: 'error',
+    number: 2011170,
+    message: 'not this one',
+    command: 'namecheap.domains.dns.setHosts',
+    times: 2,
+  })
+
+  const answers = await Promise.all(
+    names.map((name) =>
+      service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.2' } }),
+    ),
+  )
+
+  const failed = answers.filter(({ status }) => status !== 201)
+  expect(failed.map(({ status, body }) => [status, body.code])).toEqual(
+    failed.map(() => [422, 'registrar_rejected']),
+  )
+  expect(failed.length).toBeLessThanOrEqual(2)
+  const live = service.live()
+  for (const [at, answer] of answers.entries()) {
+    expect(live.includes(`${names[at]} A 192.0.2.2 1800 10`)).toBe(answer.status === 201)
+  }
+})
+
+test('different domains are written side by side', async () => {
+  await using service = await start({
+    domains: [
+      { name: 'example.com', hosts: [www] },
+      { name: 'other.com', hosts: [www] },
+    ],
+  })
+  service.sandbox.fault({
+    kind: 'slow',
+    ms: 900,
+    command: 'namecheap.domains.dns.getHosts',
+    domain: 'example.com',
+  })
+  const order: string[] = []
+
+  await Promise.all(
+    ['example.com', 'other.com'].map(async (domain) => {
+      await service.call('POST', `/api/domains/${domain}/dns/hosts/A`, {
+        body: { name: 'a', address: '192.0.2.2' },
+      })
+      order.push(domain)
+    }),
+  )
+
+  expect(order).toEqual(['other.com', 'example.com'])
+})
+
+test('after a write has been answered no read is older than it', async () => {
+  await using service = await start()
+
+  for (let round = 0; round < 20; round++) {
+    const reads = Array.from({ length: 5 }, () =>
+      service.call('GET', hosts, { headers: { 'cache-control': 'no-cache' } }),
+    )
+    const written = await service.call('POST', `${hosts}/A`, {
+      body: { name: `r${round}`, address: '192.0.2.2' },
+    })
+    const after = await service.call('GET', hosts)
+    await Promise.all(reads)
+
+    expect(after.headers.get('etag')).toBe(written.headers.get('etag'))
+    expect(after.body.hosts).toHaveLength(round + 2)
+  }
+})
+
+test('a write that was accepted is done and kept, also when its caller hangs up and the service stops', async () => {
+  await using service = await start()
+  service.sandbox.fault({ kind: 'slow', ms: 300, command: 'namecheap.domains.dns.setHosts' })
+  const answer = service.call('POST', `${hosts}/A`, { body: { name: 'a', address: '192.0.2.2' } })
+  await expect.poll(() => service.commands()).toContain('dns.sethosts')
+
+  const closed = service.close()
+
+  expect((await answer).status).toBe(201)
+  await closed
+  expect(service.live()).toContain('a A 192.0.2.2 1800 10')
+})
+
+test('when too many wait for one domain the next ones are sent away at once', async () => {
+  await using service = await start({ env: { REGISTRAR_TIMEOUT_MS: '10000' } })
+  await service.call('GET', '/health')
+  service.sandbox.fault({ kind: 'slow', ms: 4_000, command: 'namecheap.domains.dns.getHosts' })
+  const id = '000000000000'
+
+  const answers = await Promise.all(
+    Array.from({ length: 1_010 }, () => service.call('DELETE', `${hosts}/${id}`)),
+  )
+
+  const refused = answers.filter(({ headers }) => headers.get('retry-after') === '10')
+  expect(refused.length).toBeGreaterThan(0)
+  expect(refused.length).toBeLessThanOrEqual(10)
+  expect(new Set(refused.map(({ status, body }) => `${status} ${body.code}`))).toEqual(
+    new Set(['503 unavailable']),
+  )
+  // On a machine that is slow enough others are sent away because all is late.
+  const others = answers.filter((answer) => !refused.includes(answer))
+  const codes = others.map(({ status, body }) => `${status} ${body.code}`)
+  expect(codes).toContain('404 record_not_found')
+  expect(new Set([...codes, '503 unavailable'])).toEqual(
+    new Set(['404 record_not_found', '503 unavailable']),
+  )
+})

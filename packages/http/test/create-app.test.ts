@@ -1,0 +1,432 @@
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { createMetrics, type HealthReport, HttpError } from '../src/index.ts'
+import { start } from './support/start.ts'
+
+const Operation = z.looseObject({
+  operationId: z.string(),
+  parameters: z.array(z.unknown()).optional(),
+  responses: z.record(z.string(), z.looseObject({ content: z.unknown() })),
+})
+const Description = z.looseObject({
+  components: z.object({ schemas: z.record(z.string(), z.unknown()) }),
+  openapi: z.string(),
+  paths: z.record(z.string(), z.record(z.string(), Operation)),
+})
+
+const json = (body: unknown) => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify(body),
+})
+
+test('every fault of path, query and body is named at once', async () => {
+  await using service = await start()
+
+  const answer = await fetch(
+    `${service.url}/things/A1?color=red`,
+    json({
+      items: [
+        { name: 'ok', size: 1 },
+        { name: 'x', size: 1.5, colour: 'red' },
+      ],
+      more: 1,
+    }),
+  )
+
+  expect(answer.status).toBe(400)
+  expect(answer.headers.get('content-type')).toBe('application/problem+json')
+  expect(await answer.json()).toEqual({
+    type: 'about:blank',
+    title: 'Bad Request',
+    status: 400,
+    code: 'validation_failed',
+    detail: '/path/id: must be letters (and 5 more, see errors)',
+    request_id: answer.headers.get('x-request-id'),
+    errors: [
+      { path: '/path/id', message: 'must be letters' },
+      { path: '/query/color', message: 'is not known here' },
+      { path: '/items/1/name', message: 'must have 2 characters or more' },
+      { path: '/items/1/size', message: 'must be a whole number' },
+      { path: '/items/1/colour', message: 'is not known here' },
+      { path: '/more', message: 'is not known here' },
+    ],
+  })
+})
+
+test.each([
+  ['cut JSON', '{"items": [', 'application/json', 400, 'malformed_body'],
+  ['an empty body announced as JSON', '', 'application/json', 400, 'malformed_body'],
+  [
+    'a prototype key',
+    '{"__proto__": {"admin": true}, "items": []}',
+    'application/json',
+    400,
+    'malformed_body',
+  ],
+  [
+    'a body of another type',
+    'items=1',
+    'application/x-www-form-urlencoded',
+    415,
+    'unsupported_media_type',
+  ],
+  ['plain text', 'items', 'text/plain', 415, 'unsupported_media_type'],
+  [
+    'a body that is too large',
+    JSON.stringify({ items: 'x'.repeat(2000) }),
+    'application/json',
+    413,
+    'body_too_large',
+  ],
+])('%s is a problem', async (_name, body, type, status, code) => {
+  await using service = await start({ bodyLimit: 1000 })
+
+  const answer = await fetch(`${service.url}/things/a`, {
+    method: 'POST',
+    headers: { 'content-type': type },
+    body,
+  })
+
+  expect(answer.status).toBe(status)
+  expect(await answer.json()).toMatchObject({ status, code })
+})
+
+test.each([
+  ['wide', `{"items":[${'{},'.repeat(6000)}{}]}`],
+  ['full of keys', `{${Array.from({ length: 6000 }, (_, at) => `"k${at}":1`)}}`],
+  ['deep', `${'['.repeat(400_000)}${']'.repeat(400_000)}`],
+])('a body that is very %s is not judged at all', async (_name, body) => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/things/a`, { ...json({}), body })
+
+  expect(answer.status).toBe(413)
+  expect(await answer.json()).toMatchObject({ code: 'body_too_large' })
+})
+
+test('of very many faults a thousand are told, and how many there are', async () => {
+  await using service = await start()
+  const body = `{"items":[${'{},'.repeat(2999)}{}]}`
+
+  const answer = await fetch(`${service.url}/things/a`, { ...json({}), body })
+
+  const { detail, errors } = z
+    .object({ detail: z.string(), errors: z.array(z.unknown()) })
+    .parse(await answer.json())
+  expect(errors).toHaveLength(1000)
+  expect(detail).toContain('and 5999 more')
+})
+
+test('a body that is not UTF-8 is refused, not mended', async () => {
+  await using service = await start()
+  const body = Buffer.concat([
+    Buffer.from('{"items":[{"name":"'),
+    Buffer.from([0xff, 0xfe]),
+    Buffer.from('","size":1}]}'),
+  ])
+
+  const answer = await fetch(`${service.url}/things/a`, { ...json({}), body })
+
+  expect(answer.status).toBe(400)
+  expect(await answer.json()).toMatchObject({
+    code: 'malformed_body',
+    detail: 'The body is not valid UTF-8',
+  })
+})
+
+test('a bug is a bare 500, and is logged with its stack', async () => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/broken`, { headers: { 'x-request-id': 'call 7' } })
+
+  expect(answer.status).toBe(500)
+  const problem = await answer.text()
+  expect(JSON.parse(problem)).toMatchObject({ code: 'internal_error', request_id: 'call 7' })
+  expect(problem).not.toContain('secret detail')
+  const line = service.lines().find((each) => each.msg === 'request failed')
+  expect(line).toMatchObject({ request_id: 'call 7', err: { message: 'a secret detail' } })
+})
+
+test('headers of a failure are answered', async () => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/range`)
+
+  expect(answer.status).toBe(416)
+  expect(answer.headers.get('content-range')).toBe('bytes */9')
+})
+
+test.each([
+  ['one of the caller', 'a'.repeat(128), true],
+  ['one that is too long', 'a'.repeat(129), false],
+  ['one that is not ASCII', 'caf\u00e9', false],
+])('the request id: %s', async (_name, id, kept) => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/health`, { headers: { 'x-request-id': id } })
+
+  const given = answer.headers.get('x-request-id')
+  expect(given === id).toBe(kept)
+  expect(given).toMatch(/^[\x20-\x7e]{1,128}$/)
+})
+
+test.each(['GET', 'PUT', 'DELETE', 'PATCH', 'PROPFIND', 'OPTIONS', 'TRACE'])(
+  '%s of a path that knows only POST is a 405 that says so',
+  async (method) => {
+    await using service = await start()
+
+    const answer = await service.raw(
+      `${method} /things/a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`,
+    )
+
+    expect(answer).toContain('HTTP/1.1 405 Method Not Allowed')
+    expect(answer.toLowerCase()).toContain('\r\nallow: post\r\n')
+    expect(answer).toContain('"code":"method_not_allowed"')
+  },
+)
+
+test('a 405 names every method of the path', async () => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/things`, { method: 'DELETE' })
+
+  expect(answer.headers.get('allow')).toBe('GET, HEAD')
+})
+
+test.each(['/nothing', '/things/a/b', '/HEALTH'])('%s is a 404 problem', async (path) => {
+  await using service = await start()
+
+  const answer = await fetch(service.url + path)
+
+  expect(answer.status).toBe(404)
+  expect(await answer.json()).toMatchObject({ code: 'not_found' })
+})
+
+test('a path that cannot be decoded is a problem with a request id', async () => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/things/%ff`)
+
+  expect(answer.status).toBe(400)
+  expect(answer.headers.get('x-request-id')).toBeTruthy()
+  expect(await answer.json()).toMatchObject({ code: 'malformed_url' })
+})
+
+test('a service may say in its own words that a path cannot be decoded', async () => {
+  await using service = await start({ badUrl: () => new HttpError(400, 'invalid_path', 'No path') })
+
+  const answer = await fetch(`${service.url}/things/%ff`)
+
+  expect(await answer.json()).toMatchObject({ code: 'invalid_path', detail: 'No path' })
+})
+
+test.each([
+  ['no HTTP at all', 'hello\r\n\r\n', '400 Bad Request', 'malformed_request'],
+  [
+    'headers without end',
+    `GET / HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(40_000)}\r\n\r\n`,
+    '431 ',
+    'headers_too_large',
+  ],
+])('%s is a problem too', async (_name, bytes, status, code) => {
+  await using service = await start()
+
+  const answer = await service.raw(bytes)
+
+  expect(answer).toContain(`HTTP/1.1 ${status}`)
+  expect(answer).toContain('content-type: application/problem+json')
+  expect(answer).toContain(`"code":"${code}"`)
+})
+
+test('HEAD answers as GET without the body', async () => {
+  await using service = await start()
+
+  const answer = await service.raw('HEAD /things HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
+
+  expect(answer).toContain('200 OK')
+  expect(answer).toMatch(/content-length: [1-9]/)
+  expect(answer.split('\r\n\r\n')[1]).toBe('')
+})
+
+test.each([
+  ['', { page: 1, page_size: 20, total_items: 41, total_pages: 3 }],
+  ['?page=99&page_size=100', { page: 99, page_size: 100, total_items: 41, total_pages: 1 }],
+])('a list says where it stands: %s', async (query, pagination) => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/things${query}`)
+
+  expect(await answer.json()).toEqual({ things: [], pagination })
+})
+
+test.each([
+  'page=0',
+  'page=-1',
+  'page=1.5',
+  'page=1e2',
+  'page=',
+  'page_size=101',
+  'page=1&page=2',
+  'Page=1',
+])('a list refuses ?%s', async (query) => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/things?${query}`)
+
+  expect(answer.status).toBe(400)
+  expect(await answer.json()).toMatchObject({
+    code: 'validation_failed',
+    errors: [{ path: `/query/${query.split('=')[0]}` }],
+  })
+})
+
+test.each([
+  ['ok', 200],
+  ['degraded', 200],
+  ['unavailable', 503],
+] as const)('health is %s: %i', async (status, code) => {
+  const health = (): HealthReport => ({
+    checks: { disk: { status }, other: { status: 'ok' } },
+    fields: { extra: 'x' },
+  })
+  await using service = await start({ health })
+
+  const answer = await fetch(`${service.url}/health`)
+
+  expect(answer.status).toBe(code)
+  expect(await answer.json()).toEqual({
+    status,
+    version: '1.2.3',
+    uptime_seconds: expect.any(Number),
+    extra: 'x',
+    checks: { disk: { status }, other: { status: 'ok' } },
+  })
+  expect(service.lines().filter((line) => line.msg === 'request completed')).toEqual([])
+})
+
+test('metrics are given only to who has the token', async () => {
+  await using service = await start({
+    metrics: { registry: createMetrics(), token: 'metrics-token-1234' },
+  })
+  await fetch(`${service.url}/things`)
+
+  const without = await fetch(`${service.url}/metrics`)
+  const wrong = await fetch(`${service.url}/metrics`, {
+    headers: { authorization: 'Bearer metrics-token-123' },
+  })
+  const right = await fetch(`${service.url}/metrics`, {
+    headers: { authorization: 'Bearer metrics-token-1234' },
+  })
+
+  expect([without.status, wrong.status, right.status]).toEqual([401, 401, 200])
+  expect(without.headers.get('www-authenticate')).toBe('Bearer')
+  expect(wrong.headers.get('www-authenticate')).toBe('Bearer error="invalid_token"')
+  expect(right.headers.get('content-type')).toContain('text/plain')
+  expect(await right.text()).toContain(
+    'http_request_duration_seconds_count{method="GET",route="/things",status="200"} 1',
+  )
+})
+
+test('without a metrics token there is no such path', async () => {
+  await using service = await start()
+
+  expect((await fetch(`${service.url}/metrics`)).status).toBe(404)
+})
+
+test('the description is OpenAPI 3.1 from the schemas that validate', async () => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/openapi.json`)
+
+  const text = await answer.text()
+  const description = Description.parse(JSON.parse(text))
+  expect(description.openapi).toBe('3.1.0')
+  expect(Object.keys(description.paths).sort()).toEqual([
+    '/broken',
+    '/health',
+    '/range',
+    '/slow',
+    '/things',
+    '/things/{id}',
+  ])
+  const query = description.paths['/things']?.get?.parameters
+  const names = Object.values(description.paths).flatMap((path) =>
+    Object.values(path).map((each) => each.operationId),
+  )
+  const references = [...text.matchAll(/#\/components\/schemas\/(\w+)/g)].map((match) => match[1])
+  expect(names).toEqual(['getHealth', 'listThings', 'addThings', 'fail', 'readRange', 'wait'])
+  expect(Object.keys(description.components.schemas).sort()).toEqual(
+    [...new Set(references)].sort(),
+  )
+  expect(query).toContainEqual(
+    expect.objectContaining({ name: 'page_size', in: 'query', required: false }),
+  )
+  expect(description.paths['/things/{id}']?.post?.responses.default?.content).toHaveProperty([
+    'application/problem+json',
+  ])
+})
+
+test('the docs page loads nothing from elsewhere', async () => {
+  await using service = await start()
+
+  const page = await fetch(`${service.url}/docs`)
+
+  const html = await page.text()
+  expect(page.headers.get('content-security-policy')).toContain("default-src 'self'")
+  const parts = [...html.matchAll(/(?:src|href)="(docs[^"]+)"/g)].map((match) => match[1])
+  expect(parts).toHaveLength(3)
+  for (const part of parts) expect((await fetch(`${service.url}/${part}`)).status).toBe(200)
+  expect(html).not.toMatch(/https?:\/\//)
+})
+
+test('origins that are not named get no CORS headers', async () => {
+  await using service = await start({ corsOrigins: ['https://app.example'] })
+  const preflight = (origin: string) =>
+    fetch(`${service.url}/things/a`, {
+      method: 'OPTIONS',
+      headers: {
+        origin,
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': 'authorization',
+      },
+    })
+
+  const friend = await preflight('https://app.example')
+  const stranger = await preflight('https://evil.example')
+  const nowhere = await fetch(`${service.url}/nothing`)
+
+  expect(friend.status).toBe(204)
+  expect(friend.headers.get('access-control-allow-origin')).toBe('https://app.example')
+  expect(stranger.headers.get('access-control-allow-origin')).toBeNull()
+  expect(nowhere.status).toBe(404)
+})
+
+test('a log line tells the request and never its credentials or query', async () => {
+  await using service = await start()
+
+  await fetch(`${service.url}/things?page=2`, {
+    headers: { authorization: 'Bearer very-secret', 'x-request-id': 'r1' },
+  })
+  service.app.log.info(
+    { password: 'very-secret', user: { access_token: 'very-secret' } },
+    'careless',
+  )
+
+  await expect.poll(() => service.lines().map((line) => line.msg)).toContain('request completed')
+  const line = service.lines().find((each) => each.msg === 'request completed')
+  expect(line).toMatchObject({ request_id: 'r1', method: 'GET', path: '/things', status: 200 })
+  expect(JSON.stringify(service.lines())).not.toContain('very-secret')
+})
+
+test('what runs while the app stops is still answered', async () => {
+  await using service = await start()
+  const running = fetch(`${service.url}/slow`)
+  await service.slowEntered()
+
+  const closed = service.app.close()
+  service.releaseSlow()
+
+  expect((await running).status).toBe(200)
+  await closed
+})

@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import { expect, test } from 'vitest'
+import { createMetrics } from '../../src/index.ts'
+import { type Started, start } from '../support/start.ts'
+
+const metrics = { token: 'metrics-token-1234' }
+
+const figure = async (service: Started, name: string) => {
+  const answer = await fetch(`${service.url}/metrics`, {
+    headers: { authorization: `Bearer ${metrics.token}` },
+  })
+  return Number(new RegExp(`^${name} (\\d+)`, 'm').exec(await answer.text())?.[1])
+}
+
+const startCounting = (connections: object) =>
+  start({ connections, metrics: { ...metrics, registry: createMetrics() } })
+
+const ask = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nhost: a\r\n${headers}\r\n`
+// A few are served before anybody looks at the time.
+const few = 16
+const first = ask('/things').repeat(few)
+const last = ask('/things', 'x-request-id: last\r\nconnection: close\r\n')
+const statusesIn = (text: string) =>
+  [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
+
+test('what does not fit into a turn waits, and is answered in its order', async () => {
+  await using service = await start({ connections: { turn: 0, longestWait: 60_000 } })
+  const ids = Array.from({ length: 2100 }, (_, at) => `number-${at}`)
+
+  const text = await service.raw(
+    ids.map((id) => ask('/things', `x-request-id: ${id}\r\n`)).join('') + last,
+  )
+
+  expect(new Set(statusesIn(text))).toEqual(new Set([200]))
+  expect([...text.matchAll(/x-request-id: (\S+)/g)].map(([, id]) => id)).toEqual([...ids, 'last'])
+})
+
+test('who has waited too long is refused and counted, and machines are answered', async () => {
+  await using service = await startCounting({ turn: 0, longestWait: -1 })
+
+  const text = await service.raw(first + ask('/things').repeat(5) + ask('/health') + last)
+
+  expect(statusesIn(text).slice(few)).toEqual([503, 503, 503, 503, 503, 200, 503])
+  expect(text).toMatch(/503 [^{]*retry-after: 2\r\n/)
+  expect(text).toMatch(/503 [^{]*content-type: application\/problem\+json\r\n/)
+  expect(text).toMatch(/"code":"unavailable".*"request_id":"last"/)
+  expect(await figure(service, 'http_requests_shed_total')).toBe(6)
+  expect(service.lines()).toContainEqual(
+    expect.objectContaining({ level: 40, msg: 'requests refused: too much is asked at once' }),
+  )
+})
+
+test('who asks more at once than may wait is refused, and what waits is served', async () => {
+  await using service = await startCounting({ turn: 0, longestWait: 60_000, mostWaiting: 20 })
+
+  const text = await service.raw(first + ask('/things').repeat(500) + last)
+
+  const statuses = statusesIn(text).slice(few)
+  expect(statuses).toHaveLength(501)
+  expect(statuses.slice(0, 21)).toEqual([...Array(20).fill(200), 503])
+  expect(await figure(service, 'http_requests_shed_total')).toBe(
+    statuses.filter((status) => status === 503).length,
+  )
+})
+
+test('who is refused keeps the connection, whatever was sent with the request', async () => {
+  await using service = await start({ connections: { turn: 0, longestWait: -1 } })
+  const upload = `POST /things/a HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n${'x'.repeat(100_000)}`
+  const head = ask('/things').replace('GET', 'HEAD')
+
+  const text = await service.raw(first + upload + head + ask('/health', 'connection: close\r\n'))
+
+  expect(statusesIn(text).slice(few)).toEqual([503, 503, 200])
+  expect(text.match(/"code":"unavailable"/g)).toHaveLength(1) // None for HEAD.
+})
+
+test('new callers are let in while a crowd asks again and again', async () => {
+  await using service = await start({ connections: { longestWait: 60_000 } })
+  const port = Number(new URL(service.url).port)
+  let answers = 0
+  const crowd = Array.from({ length: 300 }, () => {
+    const socket = net.connect(port, '127.0.0.1', () => socket.write(ask('/things')))
+    return socket.on('data', () => {
+      answers += 1
+      socket.write(ask('/things'))
+    })
+  })
+  await Promise.all(crowd.map((socket) => once(socket, 'data')))
+  answers = 0
+
+  await Promise.all(
+    Array.from({ length: 30 }, async () => {
+      const socket = net.connect(port, '127.0.0.1', () => socket.write(last))
+      await once(socket, 'data')
+      socket.destroy()
+    }),
+  )
+  for (const socket of crowd) socket.destroy()
+
+  // One is let in with each turn, in which the whole crowd would have been served.
+  expect(answers).toBeLessThan((30 * 300) / 4)
+})
+
+test('connections past their bound are counted, and told in one line', async () => {
+  await using service = await startCounting({ maxConnections: 2 })
+  const port = Number(new URL(service.url).port)
+  const idle = await Promise.all(
+    [1, 2].map(async () => {
+      const socket = net.connect(port, '127.0.0.1')
+      await once(socket, 'connect')
+      return socket
+    }),
+  )
+  for (const _ of [1, 2, 3]) {
+    const socket = net.connect(port, '127.0.0.1').on('error', () => undefined)
+    socket.resume()
+    await once(socket, 'close')
+  }
+  for (const socket of idle) socket.destroy()
+
+  await expect
+    .poll(() => figure(service, 'http_connections_dropped_total').catch(() => 0))
+    .toBeGreaterThanOrEqual(3)
+  expect(service.lines().filter(({ msg }) => /connections dropped/.test(String(msg)))).toEqual([
+    expect.objectContaining({ level: 40, count: 1 }),
+  ])
+})

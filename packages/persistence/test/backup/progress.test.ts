@@ -1,0 +1,55 @@
+import { Writable } from 'node:stream'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { Progress } from '../../src/backup/progress.ts'
+
+beforeEach(() => void vi.useFakeTimers({ now: 0 }))
+afterEach(() => void vi.useRealTimers())
+
+const kept = { file: 'a', size: 10_000_000, sha256: '' }
+
+/** A terminal, or none, and what was written to it. */
+function makeStream(isTTY: boolean) {
+  let written = ''
+  const stream = new Writable({
+    write(chunk, _encoding, done) {
+      written += chunk
+      done()
+    },
+  })
+  return { stream: Object.assign(stream, { isTTY }), written: () => written }
+}
+
+/** Ten seconds of work at 100 contents of 10 MB a second. */
+function work(progress: Progress) {
+  progress.begin('copied', { count: 1000, bytes: 10_000_000_000 })
+  for (let count = 0; count < 1000; count += 1) {
+    vi.advanceTimersByTime(10)
+    progress.kept(kept)
+  }
+  progress.end()
+}
+
+test('where there is no terminal a line tells now and then how far it is', () => {
+  const { stream, written } = makeStream(false)
+
+  work(new Progress(stream))
+
+  expect(written().trimEnd().split('\n')).toEqual([
+    'copied 500 of 1000 contents, 5000 of 10000 MB, 1000 MB/s',
+    'copied 1000 of 1000 contents, 10000 of 10000 MB, 1000 MB/s',
+  ])
+})
+
+test('at a terminal one line is written over, and left empty', () => {
+  const { stream, written } = makeStream(true)
+
+  work(new Progress(stream))
+
+  const lines = written().split('\r\x1b[K')
+  expect(written()).not.toContain('\n')
+  expect(lines).toHaveLength(102)
+  expect(lines.slice(-2)).toEqual([
+    'copied 1000 of 1000 contents, 10000 of 10000 MB, 1000 MB/s',
+    '',
+  ])
+})

@@ -1,0 +1,103 @@
+import { isIPv4 } from 'node:net'
+import type { Account } from '../account/account.ts'
+import * as dns from './dns.ts'
+import * as errors from './errors.ts'
+import { getInfo } from './info.ts'
+import * as listing from './listing.ts'
+import type { Params } from './parameters.ts'
+import { renderRefusal, renderResult } from './responses.ts'
+import type { Element } from './xml.ts'
+
+/** Who may call, and from which addresses; `*` among them means from any. */
+export interface Access {
+  apiUser: string
+  apiKey: string
+  userName: string
+  allowedIps: string[]
+}
+
+/** What was answered: the document, and in a few words how it went. */
+export interface Answer {
+  body: string
+  outcome: string
+}
+
+interface Parts {
+  account: Account
+  access: Access
+  now: () => number
+  keepsMxPref: boolean
+}
+
+interface Command {
+  name: string
+  run: (params: Params) => Element[]
+}
+
+/** The commands of one account: text in, a whole XML document out, whatever happens. */
+export class Api {
+  readonly #access: Access
+  readonly #now: () => number
+  readonly #commands: Map<string, Command>
+
+  constructor({ account, access, now, keepsMxPref }: Parts) {
+    this.#access = access
+    this.#now = now
+    const runs: [string, Command['run']][] = [
+      ['domains.getList', (params) => listing.getList(account, params, now())],
+      ['domains.getInfo', (params) => getInfo(account, params, now())],
+      ['domains.getTldList', () => listing.getTlds()],
+      ['domains.check', (params) => listing.check(account, params)],
+      ['domains.dns.getHosts', (params) => dns.getHosts(account, params)],
+      ['domains.dns.setHosts', (params) => dns.setHosts(account, params, keepsMxPref)],
+      ['domains.dns.getList', (params) => dns.getServers(account, params)],
+      ['domains.dns.setDefault', (params) => dns.setDefault(account, params)],
+      ['domains.dns.setCustom', (params) => dns.setCustom(account, params)],
+      ['domains.dns.getEmailForwarding', (params) => dns.getForwards(account, params)],
+      ['domains.dns.setEmailForwarding', (params) => dns.setForwards(account, params)],
+      ['users.getBalances', () => listing.getBalances()],
+    ]
+    const commands = runs.map(([name, run]) => ({ name: `namecheap.${name}`, run }))
+    this.#commands = new Map(commands.map((command) => [command.name.toLowerCase(), command]))
+  }
+
+  /** Lets the caller in, carries the command out, and says how it went. */
+  answer(params: Params): Answer {
+    const envelope = this.#describe(params)
+    try {
+      this.#admit(params)
+      const command = this.#commands.get(envelope.requested)
+      if (!command) throw errors.commandUnknown()
+      const result = command.run(params)
+      return { body: renderResult(envelope, result), outcome: 'ok' }
+    } catch (error) {
+      if (!(error instanceof errors.Refusal)) throw error
+      return { body: renderRefusal(envelope, error), outcome: `error ${error.number}` }
+    }
+  }
+
+  /** Refuses without a look at who asks; the command is not carried out. */
+  refuse(params: Params, refusal: errors.Refusal): Answer {
+    const body = renderRefusal(this.#describe(params), refusal)
+    return { body, outcome: `error ${refusal.number}` }
+  }
+
+  #describe(params: Params) {
+    const requested = (params.get('Command') ?? '').toLowerCase()
+    const milliseconds = 10 + (this.#now() % 400)
+    return { command: this.#commands.get(requested)?.name, requested, milliseconds }
+  }
+
+  #admit(params: Params): void {
+    const { apiUser, apiKey, userName, allowedIps } = this.#access
+    const user = params.require('ApiUser', errors.apiUserMissing)
+    const key = params.require('ApiKey', errors.keyRefused)
+    const name = params.require('UserName', errors.userNameMissing)
+    params.require('Command', errors.commandMissing)
+    const ip = params.require('ClientIp', errors.clientIpMissing)
+    if (!isIPv4(ip)) throw errors.clientIpInvalid()
+    if (user.toLowerCase() !== apiUser.toLowerCase() || key !== apiKey) throw errors.keyRefused()
+    if (name.toLowerCase() !== userName.toLowerCase()) throw errors.userNameUnknown()
+    if (!allowedIps.includes(ip) && !allowedIps.includes('*')) throw errors.clientIpRefused(ip)
+  }
+}

@@ -1,0 +1,136 @@
+import type { Account } from '../account/account.ts'
+import { type Domain, type Host, serversOf, usesOurDns } from '../account/domain.ts'
+import { replaceZone, sortHosts } from '../account/zone.ts'
+import * as errors from './errors.ts'
+import type { Params } from './parameters.ts'
+import { type Element, element } from './xml.ts'
+
+const mostServers = 12
+
+/** namecheap.domains.dns.getHosts */
+export function getHosts(account: Account, params: Params): Element[] {
+  const domain = findZone(account, params)
+  if (!usesOurDns(domain) && domain.whenElsewhere === 'error') throw errors.dnsElsewhere()
+  const attributes = {
+    Domain: domain.name,
+    EmailType: domain.emailType,
+    IsUsingOurDNS: usesOurDns(domain),
+  }
+  const rows = sortHosts(domain.hosts).map(describeHost)
+  return [element('DomainDNSGetHostsResult', attributes, rows)]
+}
+
+/** namecheap.domains.dns.setHosts */
+export function setHosts(account: Account, params: Params, keepsMxPref: boolean): Element[] {
+  const skeleton = (name: string) => {
+    const attributes = { Domain: name, EmailType: '', IsSuccess: false }
+    return [element('DomainDNSSetHostsResult', attributes, [element('Warnings')])]
+  }
+  const domain = findZone(account, params, skeleton)
+  checkEditable(domain, 'hosts')
+  if (!usesOurDns(domain)) throw errors.dnsElsewhere()
+  const terms = { nextId: () => account.nextHostId(), keepsMxPref }
+  Object.assign(domain, replaceZone(domain, params, terms))
+  const attributes = { Domain: domain.name, IsSuccess: true }
+  return [element('DomainDNSSetHostsResult', attributes, [element('Warnings')])]
+}
+
+/** namecheap.domains.dns.getList; it does not know the domains on FreeDNS. */
+export function getServers(account: Account, params: Params): Element[] {
+  const domain = findZone(account, params)
+  if (domain.dns === 'free') throw errors.domainNotFound()
+  const attributes = {
+    Domain: domain.name,
+    IsUsingOurDNS: usesOurDns(domain),
+    IsPremiumDNS: domain.dns === 'premium',
+    IsUsingFreeDNS: false,
+  }
+  const servers = serversOf(domain).map((name) => element('Nameserver', {}, name))
+  return [element('DomainDNSGetListResult', attributes, servers)]
+}
+
+/** namecheap.domains.dns.setDefault */
+export function setDefault(account: Account, params: Params): Element[] {
+  const domain = findZone(account, params)
+  checkEditable(domain, 'nameserver')
+  Object.assign(domain, { dns: 'basic', nameservers: [] })
+  return [element('DomainDNSSetDefaultResult', { Domain: domain.name, Updated: true })]
+}
+
+/** namecheap.domains.dns.setCustom */
+export function setCustom(account: Account, params: Params): Element[] {
+  const domain = findZone(account, params)
+  checkEditable(domain, 'nameserver')
+  const names = params.require('Nameservers').toLowerCase().split(',')
+  const nameservers = [...new Set(names.map((name) => name.trim().replace(/\.$/, '')))]
+  const areNames = nameservers.every((name) => /^([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}$/.test(name))
+  if (!areNames || nameservers.length < 2 || nameservers.length > mostServers) {
+    throw errors.parameterInvalid('Nameservers', `not 2 to ${mostServers} host names`)
+  }
+  Object.assign(domain, { dns: 'custom', nameservers })
+  return [element('DomainDNSSetCustomResult', { Domain: domain.name, Updated: true })]
+}
+
+/** namecheap.domains.dns.getEmailForwarding */
+export function getForwards(account: Account, params: Params): Element[] {
+  const domain = findNamed(account, params)
+  const forwards = domain.forwards.map(({ mailbox, to }) =>
+    element('Forward', { mailbox, ForwardTo: to }),
+  )
+  return [element('DomainEmailForwardingResult', { Domain: domain.name }, forwards)]
+}
+
+/** namecheap.domains.dns.setEmailForwarding; the rules work only while the email type is FWD. */
+export function setForwards(account: Account, params: Params): Element[] {
+  const domain = findNamed(account, params)
+  checkEditable(domain, 'hosts')
+  if (!usesOurDns(domain)) throw errors.dnsElsewhere()
+  domain.forwards = params.indexes(['MailBox', 'ForwardTo']).map((number) => ({
+    mailbox: params.require(`MailBox${number}`).toLowerCase(),
+    to: params.require(`ForwardTo${number}`),
+  }))
+  const attributes = { Domain: domain.name, IsSuccess: true }
+  return [element('DomainDNSSetEmailForwardingResult', attributes)]
+}
+
+// The registrar knows where a name is to be split; only on FreeDNS a zone may start deeper.
+function findZone(
+  account: Account,
+  params: Params,
+  skeleton: (name: string) => Element[] = () => [],
+): Domain {
+  const sld = params.require('SLD', errors.domainMissing).toLowerCase()
+  const tld = params.require('TLD', errors.domainMissing).toLowerCase()
+  const domain = account.find(`${sld}.${tld}`)
+  const isSplitRight = domain?.dns === 'free' || !sld.includes('.')
+  if (domain && isSplitRight) return domain
+  throw errors.domainForeign(`${sld}.${tld}`, skeleton(`${sld}.${tld}`))
+}
+
+function findNamed(account: Account, params: Params): Domain {
+  const name = params.require('DomainName', errors.domainMissing)
+  const domain = account.find(name)
+  if (!domain) throw errors.domainForeign(name)
+  return domain
+}
+
+function checkEditable(domain: Domain, right: 'hosts' | 'nameserver'): void {
+  const isAllowed = domain.rights === 'all' || domain.rights.includes(right)
+  if (domain.isLocked || !isAllowed) throw errors.domainNotEditable()
+}
+
+function describeHost(host: Host): Element {
+  return element('host', {
+    HostId: host.hostId,
+    Name: host.name,
+    Type: host.type,
+    Address: host.address,
+    MXPref: host.mxPref,
+    TTL: host.ttl,
+    AssociatedAppTitle: host.associatedAppTitle,
+    FriendlyName: host.friendlyName,
+    IsActive: host.isActive,
+    IsDDNSEnabled: host.isDdns,
+    ...host.raw,
+  })
+}

@@ -1,0 +1,144 @@
+import { expect, test } from 'vitest'
+import type { DomainSketch } from '../../src/index.ts'
+import { start } from '../support/start.ts'
+
+const name = 'post-office.com'
+const types = ['NONE', 'MX', 'MXE', 'FWD', 'OX', 'GMAIL'] as const
+const plain = { HostName: '@', RecordType: 'A', Address: '192.0.2.1' }
+const mx = { HostName: '@', RecordType: 'MX', Address: 'mx.mail.example.', MXPref: '5' }
+const mxe = { HostName: '@', RecordType: 'MXE', Address: '192.0.2.2' }
+const own = (domain: Partial<DomainSketch>) => start({ domains: [{ name, ...domain }] })
+
+test.each([
+  ['NONE', 'NONE'],
+  ['FWD', 'FWD'],
+  ['MX', 'NONE'],
+  ['MXE', 'NONE'],
+  ['OX', 'NONE'],
+  ['GMAIL', 'NONE'],
+] as const)(
+  'a %s zone written without an email type becomes %s and has no MX',
+  async (before, after) => {
+    await using registrar = await own({ emailType: before })
+
+    await registrar.setHosts(name, [plain, mx, mxe])
+
+    const { emailType, hosts } = registrar.sandbox.zone(name)
+    expect(emailType).toBe(after)
+    expect(hosts.map(({ type }) => type)).toEqual(['A'])
+  },
+)
+
+test.each(types)('the email type %s is kept when it is sent', async (EmailType) => {
+  await using registrar = await own({ emailType: 'FWD' })
+
+  await registrar.setHosts(name, [plain], { EmailType: EmailType.toLowerCase() })
+
+  expect(registrar.sandbox.zone(name).emailType).toBe(EmailType)
+})
+
+test.each([
+  ['NONE', ['A']],
+  ['FWD', ['A']],
+  ['MX', ['A', 'MX']],
+  ['OX', ['A', 'MX']],
+  ['GMAIL', ['A', 'MX']],
+  ['MXE', ['A', 'MXE']],
+])('with the email type %s only these rows are stored: %j', async (EmailType, expected) => {
+  await using registrar = await own({})
+
+  const answer = await registrar.setHosts(name, [plain, mx, mxe], { EmailType })
+
+  expect(answer.first('DomainDNSSetHostsResult')['@IsSuccess']).toBe('true')
+  expect((await registrar.getHosts(name)).map((row) => row[1])).toEqual(expected)
+})
+
+test('an email type with a number after it is not the parameter', async () => {
+  await using registrar = await own({ emailType: 'MX' })
+
+  await registrar.setHosts(name, [mx], { EmailType1: 'MX' })
+
+  expect(registrar.sandbox.zone(name)).toEqual({ emailType: 'NONE', hosts: [] })
+})
+
+test('an email type that does not exist is refused', async () => {
+  await using registrar = await own({ emailType: 'FWD' })
+
+  const answer = await registrar.setHosts(name, [plain], { EmailType: 'POP' })
+
+  expect(answer.errors.map(([number]) => number)).toEqual(['2011288'])
+  expect(registrar.sandbox.zone(name).emailType).toBe('FWD')
+})
+
+test('an MXE row comes back under the name of the domain, with its title, and can be sent so', async () => {
+  await using registrar = await own({})
+  const zone = { SLD: 'post-office', TLD: 'com' }
+  await registrar.setHosts(name, [mxe], { EmailType: 'MXE' })
+  const first = (await registrar.call('domains.dns.getHosts', zone)).first('host')
+
+  await registrar.setHosts(name, [{ ...mxe, HostName: name }], { EmailType: 'MXE' })
+
+  const second = (await registrar.call('domains.dns.getHosts', zone)).first('host')
+  expect(first).toMatchObject({
+    '@Name': name,
+    '@AssociatedAppTitle': 'MXE',
+    '@FriendlyName': 'MXE1',
+  })
+  expect(second).toEqual(first)
+})
+
+test('forwards are replaced as a whole and do not touch the email type', async () => {
+  await using registrar = await own({ forwards: [{ mailbox: 'old', to: 'x@mail.example' }] })
+
+  const written = await registrar.call('domains.dns.setEmailForwarding', {
+    DomainName: name,
+    MailBox1: 'Info',
+    ForwardTo1: 'a@mail.example',
+    MailBox2: 'sales',
+    ForwardTo2: 'b@mail.example',
+  })
+
+  const answer = await registrar.call('domains.dns.getEmailForwarding', { DomainName: name })
+  const forwards = answer.list('Forward').map((one) => [one['@mailbox'], one['@ForwardTo']])
+  expect(written.first('DomainDNSSetEmailForwardingResult')['@IsSuccess']).toBe('true')
+  expect(forwards).toEqual([
+    ['info', 'a@mail.example'],
+    ['sales', 'b@mail.example'],
+  ])
+  expect(registrar.sandbox.zone(name).emailType).toBe('NONE')
+})
+
+test('custom name servers take the zone away and the default brings it back', async () => {
+  await using registrar = await own({ hosts: [{ name: '@', type: 'A', address: '192.0.2.1' }] })
+  const zone = { SLD: 'post-office', TLD: 'com' }
+  const Nameservers = 'ns1.b.example,NS2.b.example.'
+  const read = async () => {
+    const answer = await registrar.call('domains.dns.getList', zone)
+    return [
+      answer.first('DomainDNSGetListResult')['@IsUsingOurDNS'],
+      ...answer.list('Nameserver').map(({ text }) => text),
+    ]
+  }
+
+  const set = await registrar.call('domains.dns.setCustom', { ...zone, Nameservers })
+  const away = await read()
+  const hidden = await registrar.call('domains.dns.getHosts', zone)
+  await registrar.call('domains.dns.setDefault', zone)
+  const back = await read()
+
+  expect(set.first('DomainDNSSetCustomResult')['@Updated']).toBe('true')
+  expect(away).toEqual(['false', 'ns1.b.example', 'ns2.b.example'])
+  expect(hidden.errors[0]?.[0]).toBe('2030288')
+  expect(back).toEqual(['true', 'dns1.registrar-servers.com', 'dns2.registrar-servers.com'])
+  expect(await registrar.getHosts(name)).toHaveLength(1)
+})
+
+test('a domain elsewhere may also answer with its old rows', async () => {
+  await using registrar = await start()
+
+  const answer = await registrar.call('domains.dns.getHosts', { SLD: 'stale-anchor', TLD: 'net' })
+
+  expect(answer.status).toBe('OK')
+  expect(answer.first('DomainDNSGetHostsResult')['@IsUsingOurDNS']).toBe('false')
+  expect(answer.list('host')).toHaveLength(2)
+})

@@ -1,0 +1,36 @@
+import { workerData } from 'node:worker_threads'
+import { type Database, openReader } from '../database.ts'
+import { type TreeQuery, writeTree } from '../directory-tree.ts'
+import { listVersions } from '../queries.ts'
+import { Listing, type ListQuery } from '../search/list-files.ts'
+import { answerQuestions } from './worker-rpc.ts'
+
+// The thread that answers what takes longer than a lookup.
+
+// Opened when it is first asked: the thread starts while the database is still being made.
+let opened: Database | undefined
+const database = () => {
+  opened ??= openReader(String(workerData))
+  return opened
+}
+
+let listing: Listing | undefined
+const lists = () => {
+  listing ??= new Listing(database())
+  return listing
+}
+
+const tasks = {
+  list: (query: ListQuery) => lists().list(query),
+  tree: (query: TreeQuery) => writeTree(database(), query),
+  versions: (span: { skip: number; take: number }) => listVersions(database(), span),
+  digests: (prefix: string) =>
+    database()
+      .prepare<[string, string], string>('select digest from blobs where digest between ? and ?')
+      .pluck()
+      .all(prefix, `${prefix}g`),
+}
+
+export type ReaderTasks = typeof tasks
+
+answerQuestions(tasks, () => opened?.close())

@@ -1,0 +1,35 @@
+import type { Category } from './media-type.ts'
+
+/** A file as it is handed to the catalog. */
+export interface NewFile {
+  path: string
+  digest: string
+  size: number
+  contentType: string
+  category: Category
+  uploadedBy: string
+}
+
+/** A file as the catalog knows it. */
+export interface FileRow extends NewFile {
+  name: string
+  createdAt: string
+  updatedAt: string
+}
+
+export interface NewVersion {
+  version: string
+  changelog: string
+  createdBy: string
+}
+
+export interface VersionRow extends NewVersion {
+  id: number
+  createdAt: string
+}
+
+export interface CategoryCount {
+  category: Category
+  fileCount: number
+  totalSize: number
+}

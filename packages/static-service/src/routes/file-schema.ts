@@ -1,0 +1,86 @@
+import { Pagination, paginate } from '@domains-and-files/http'
+import { z } from 'zod'
+import { urlOf } from '../files/file-path.ts'
+import type { FileRow } from '../files/file-record.ts'
+import { categories } from '../files/media-type.ts'
+import { category, file } from './openapi-examples.ts'
+
+// Files, directories and categories as callers see them.
+
+export const FileRecord = z
+  .object({
+    path: z.string(),
+    name: z.string().meta({ description: 'the last segment of the path' }),
+    category: z.enum(categories).meta({ description: 'by the content type' }),
+    content_type: z
+      .string()
+      .meta({ description: 'by the name, else by the first bytes', examples: ['image/png'] }),
+    size: z.int().meta({ description: 'bytes' }),
+    sha256: z.string().meta({ description: '64 hex digits' }),
+    url: z.string().meta({ description: 'where it is served, to everybody' }),
+    uploaded_by: z.string().meta({ description: 'a username' }),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: 'File', examples: [file] })
+
+export const CategoryCount = z
+  .object({ category: z.enum(categories), file_count: z.int(), total_size: z.int() })
+  .meta({ id: 'Category', examples: [category] })
+
+const FileNode = z
+  .object({
+    name: z.string(),
+    path: z.string(),
+    type: z.literal('file'),
+    size: z.int(),
+    content_type: z.string(),
+  })
+  .meta({ id: 'FileNode' })
+
+export const DirectoryNode = z
+  .object({
+    name: z.string(),
+    path: z.string(),
+    type: z.literal('directory'),
+    file_count: z.int().meta({ description: 'of everything below' }),
+    total_size: z.int().meta({ description: 'of everything below' }),
+    get children(): z.ZodNullable<
+      z.ZodArray<z.ZodUnion<readonly [typeof DirectoryNode, typeof FileNode]>>
+    > {
+      return z.array(z.union([DirectoryNode, FileNode])).nullable()
+    },
+    truncated: z
+      .literal(true)
+      .optional()
+      .meta({ description: 'the directory has more children than an answer holds' }),
+  })
+  .meta({ id: 'DirectoryNode' })
+
+export const FileList = z
+  .object({
+    files: z.array(FileRecord),
+    pagination: Pagination.extend({
+      total_is_exact: z
+        .literal(false)
+        .optional()
+        .meta({ description: 'there are more hits than were counted' }),
+    }),
+  })
+  .meta({
+    examples: [{ files: [file], pagination: paginate({ page: 1, page_size: 50 }, 1) }],
+  })
+
+/** A file as callers see it; its URL is absolute with a base. */
+export const describe = (row: FileRow, base?: string) => ({
+  path: row.path,
+  name: row.name,
+  category: row.category,
+  content_type: row.contentType,
+  size: row.size,
+  sha256: row.digest,
+  url: urlOf(row.path, base),
+  uploaded_by: row.uploadedBy,
+  created_at: row.createdAt,
+  updated_at: row.updatedAt,
+})

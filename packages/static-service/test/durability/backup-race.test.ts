@@ -1,0 +1,67 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect, onTestFinished, test } from 'vitest'
+import { Store } from '../../src/blobs/blob-store.ts'
+import { start } from '../support/start.ts'
+
+/** Announces a backup as its command does, until it is closed. */
+function announce(dataDir: string) {
+  const lock = new DatabaseSync(join(dataDir, 'backup.lock'))
+  lock.exec('begin exclusive')
+  return lock
+}
+
+test('what is deleted during a backup stays on the disk until that has ended', async () => {
+  await using service = await start()
+  await service.put('a', 'wanted by the backup')
+  const [blob = ''] = service.filesOnDisk()
+  const lock = announce(service.dataDir)
+
+  const { status } = await service.call('DELETE', '/api/files/a')
+  await service.put('b')
+  await service.call('DELETE', '/api/files/b')
+
+  expect([status, existsSync(blob)]).toEqual([204, true])
+  expect((await service.call('GET', '/static/a')).status).toBe(404)
+  lock.close()
+  await expect.poll(() => service.filesOnDisk(), { timeout: 10_000 }).toEqual([])
+}, 30_000)
+
+test('a content that is stored again while its removal waits is kept', async () => {
+  await using service = await start()
+  await service.put('a', 'the same')
+  const lock = announce(service.dataDir)
+  await service.call('DELETE', '/api/files/a')
+  await service.put('b', 'the same')
+  lock.close()
+  await service.put('c', 'passing')
+  await service.call('DELETE', '/api/files/c')
+
+  await expect.poll(() => service.filesOnDisk().length, { timeout: 10_000 }).toBe(1)
+  expect((await service.call('GET', '/static/b')).bytes.toString()).toBe('the same')
+}, 30_000)
+
+test('whether a backup is made is asked after whether anything refers to a content', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'static-store-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const asked: string[] = []
+  const store = await Store.open(folder, {
+    isReferenced: async () => {
+      await Promise.resolve()
+      asked.push('referenced?')
+      return false
+    },
+    isBackedUp: () => {
+      asked.push('backed up?')
+      return false
+    },
+    onError: (error) => expect(error).toBeUndefined(),
+  })
+
+  store.collect(['0'.repeat(64)])
+  await store.settle()
+
+  expect(asked).toEqual(['referenced?', 'backed up?'])
+})

@@ -1,0 +1,67 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { run } from '../support/program.ts'
+
+const day = 86_400_000
+
+/** The service, with a clock to set. */
+async function startWithClock(shift: number) {
+  const folder = mkdtempSync(join(tmpdir(), 'static-clock-'))
+  const clock = join(folder, 'clock')
+  const set = (milliseconds: number) => writeFileSync(clock, String(milliseconds))
+  set(shift)
+  const program = await run(join(folder, 'data'), {
+    CLOCK_SHIFT: clock,
+    NODE_OPTIONS: `--import ${join(import.meta.dirname, 'shift-clock.ts')}`,
+  })
+  onTestFinished(async () => {
+    await program.kill()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const put = (token: string, content: string) =>
+    program.send(token, 'upload', [{ name: 'file', content, filename: 'a.txt' }])
+  const get = (headers: Record<string, string> = {}) =>
+    program.ask({ method: 'GET', path: '/static/a.txt', headers })
+  return { program, set, put, get }
+}
+
+test('a file that is replaced after the clock was set back is served anew, and is not of the future', async () => {
+  const { program, set, put, get } = await startWithClock(day)
+  const token = await program.logIn()
+  await put(token, 'old')
+  const old = await get()
+  set(0)
+
+  const whileOld = await get()
+  const replaced = await put(token, 'new')
+  const conditional = await get({ 'if-none-match': String(old.headers.etag) })
+  const { status } = await program.ask({
+    method: 'DELETE',
+    path: '/api/files/a.txt',
+    headers: { authorization: `Bearer ${token}` },
+  })
+
+  expect([replaced.status, conditional.status, status]).toEqual([200, 200, 204])
+  expect([whileOld.bytes.toString(), conditional.bytes.toString()]).toEqual(['old', 'new'])
+  const { headers } = conditional
+  const changed = Date.parse(String(headers['last-modified']))
+  expect(changed).toBeLessThanOrEqual(Date.parse(String(headers.date)))
+  expect((await get()).status).toBe(404)
+})
+
+test('a clock that is set forward ends tokens, and nothing else', async () => {
+  const { program, set, put, get } = await startWithClock(0)
+  const token = await program.logIn()
+  await put(token, 'kept')
+  const before = await get()
+  set(day)
+
+  const refused = await put(token, 'refused')
+  const after = await get({ 'if-modified-since': String(before.headers['last-modified']) })
+
+  expect([refused.status, refused.body.code]).toEqual([401, 'token_expired'])
+  expect(after.status).toBe(304)
+  expect((await put(await program.logIn(), 'new')).status).toBe(200)
+})

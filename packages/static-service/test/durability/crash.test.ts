@@ -1,0 +1,41 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { check } from '../../src/maintenance/check.ts'
+import { run } from '../support/program.ts'
+import { findLosses, makeWriters, settle, writeUntilKilled } from '../support/writers.ts'
+
+const rounds = Number(process.env.CRASH_ROUNDS ?? 30)
+
+test(`after each of ${rounds} kills nothing acknowledged is lost and nothing is there by halves`, async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'static-crash-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  const everybody = makeWriters(6)
+  let program = await run(dataDir)
+  onTestFinished(() => program.kill())
+  const token = await program.logIn()
+  let acknowledged = 0
+
+  for (let round = 0; round < rounds; round += 1) {
+    const killer = setTimeout(() => program.child.kill('SIGKILL'), 20 + Math.random() * 180)
+    const counts = await Promise.all(
+      everybody.map((writer) => writeUntilKilled(program, token, writer)),
+    )
+    clearTimeout(killer)
+    acknowledged += counts.reduce((total, count) => total + count, 0)
+    await program.kill()
+
+    program = await run(dataDir)
+    expect(readdirSync(join(dataDir, 'tmp'))).toEqual([])
+    for (const writer of everybody) {
+      expect(await findLosses(program, token, writer)).toEqual([])
+      await settle(program, writer)
+    }
+    // On a slow machine the sweep that a start begins goes on for a while.
+    const report = () => check({ dataDir, repair: false, onProgress: () => undefined })
+    await expect.poll(report, { timeout: 10_000 }).toMatchObject({ damages: [], orphans: [] })
+  }
+
+  expect(acknowledged).toBeGreaterThan(rounds)
+}, 3_600_000)

@@ -1,0 +1,125 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { brotliCompressSync, brotliDecompressSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { encodedForms, type Form, placeOf } from '../../src/blobs/blob-path.ts'
+import { check } from '../../src/maintenance/check.ts'
+import { type Service, start } from '../support/start.ts'
+
+const digestOf = (content: Buffer) => createHash('sha256').update(content).digest('hex')
+const fileOf = ({ dataDir }: Service, content: Buffer, form: Form = 'identity') =>
+  join(dataDir, 'blobs', ...placeOf(digestOf(content), form))
+
+const flip = (file: string) => {
+  const bytes = readFileSync(file)
+  bytes[bytes.length >> 1] = ~(bytes[bytes.length >> 1] ?? 0)
+  writeFileSync(file, bytes)
+}
+const cut = (file: string) => truncateSync(file, 100)
+
+const sizes: [string, number][] = [
+  ['small', 5_000],
+  ['large', 3_000_000],
+]
+const harms: [string, (file: string) => void][] = [
+  ['deleted', (file) => rmSync(file)],
+  ['cut', cut],
+  ['changed at one byte', flip],
+]
+const cases = sizes.flatMap(([name, size]) =>
+  harms.map(([harm, harmFile]) => [name, harm, size, harmFile] as const),
+)
+
+test.each(cases)(
+  'a %s content that was %s behind our back is never served, is named in the log, and found by the check',
+  async (_name, _harm, size, harmFile) => {
+    await using service = await start()
+    const content = randomBytes(size)
+    await service.put('a.bin', content)
+    harmFile(fileOf(service, content))
+
+    const whole = await service.call('GET', '/static/a.bin')
+    const part = await service.call('GET', '/static/a.bin', { headers: { range: 'bytes=0-9' } })
+    const { damages } = await check({
+      dataDir: service.dataDir,
+      repair: false,
+      onProgress: () => undefined,
+    })
+
+    expect([whole.status, part.status]).toEqual([500, 500])
+    expect(damages.map(({ path }) => path)).toEqual(['a.bin'])
+    const told = service.lines().filter(({ msg }) => msg === 'request failed')
+    expect(told).toHaveLength(2)
+    for (const line of told) expect(JSON.stringify(line)).toMatch(/the blob .*a\.bin/)
+  },
+)
+
+test.each(sizes)('a %s content that is stored again is served again', async (_name, size) => {
+  await using service = await start()
+  const content = randomBytes(size)
+  await service.put('a.bin', content)
+  flip(fileOf(service, content))
+  await service.call('GET', '/static/a.bin')
+
+  await service.put('b.bin', content)
+  const { status, bytes } = await service.call('GET', '/static/a.bin')
+
+  expect([status, bytes.equals(content)]).toEqual([200, true])
+})
+
+test('a content that is in memory goes on being served as it was stored', async () => {
+  await using service = await start()
+  const content = randomBytes(5_000)
+  await service.put('a.bin', content)
+  await service.call('GET', '/static/a.bin')
+  flip(fileOf(service, content))
+
+  const { status, bytes } = await service.call('GET', '/static/a.bin')
+
+  expect([status, bytes.equals(content)]).toEqual([200, true])
+})
+
+describe('a compressed form', () => {
+  const harmForm: [string, (file: string) => void][] = [
+    ['cut', cut],
+    ['empty', (file) => truncateSync(file, 0)],
+    ['changed at one byte', flip],
+    ['of another content', (file) => writeFileSync(file, brotliCompressSync('something else'))],
+  ]
+  const formCases = [10_000, 1_100_000].flatMap((size) =>
+    harmForm.map(([harm, harmFile]) => [size, harm, harmFile] as const),
+  )
+
+  test.each(formCases)(
+    'of %i bytes that is %s is not served, but the file is, and a new form is made',
+    async (size, _harm, harmFile) => {
+      // Nothing is kept in memory, so every answer is from the disk.
+      await using service = await start({ env: { MEMORY_CACHE_BYTES: '0' } })
+      const content = Buffer.from(
+        randomBytes(size / 20)
+          .toString('hex')
+          .repeat(10),
+      )
+      await service.put('a.txt', content)
+      const get = () =>
+        service.call('GET', '/static/a.txt', { headers: { 'accept-encoding': 'br' } })
+      const coding = async () => (await get()).headers['content-encoding']
+      await expect.poll(coding, { timeout: 20_000 }).toBe('br')
+      await expect.poll(() => service.filesOnDisk().length).toBe(1 + encodedForms.length)
+      harmFile(fileOf(service, content, 'br'))
+
+      const harmed = await get()
+
+      expect([harmed.status, harmed.headers['content-encoding']]).toEqual([200, undefined])
+      expect(harmed.bytes.equals(content)).toBe(true)
+      expect(service.lines()).toContainEqual(
+        expect.objectContaining({ level: 50, msg: 'compressed form damaged', form: 'br' }),
+      )
+      await expect.poll(coding, { timeout: 20_000 }).toBe('br')
+      const mended = await get()
+      expect(brotliDecompressSync(mended.bytes).equals(content)).toBe(true)
+    },
+    60_000,
+  )
+})

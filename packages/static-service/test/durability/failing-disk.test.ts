@@ -1,0 +1,187 @@
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { check } from '../../src/maintenance/check.ts'
+import { type Program, run } from '../support/program.ts'
+
+/** The service on a disk that fails when it is told to. */
+async function startFailing() {
+  const folder = mkdtempSync(join(tmpdir(), 'static-failing-'))
+  const plan = join(folder, 'plan')
+  const dataDir = join(folder, 'data')
+  const program = await run(dataDir, {
+    FAILURE_PLAN: plan,
+    NODE_OPTIONS: `--import ${join(import.meta.dirname, 'fail-disk.ts')}`,
+  })
+  onTestFinished(async () => {
+    await program.kill()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const token = await program.logIn()
+  return {
+    dataDir,
+    program,
+    token,
+    /** Lets the disk's n-th call from now on fail so. */
+    failAt: (code: string, nth: number, about = '') => {
+      rmSync(`${plan}.done`, { force: true })
+      writeFileSync(plan, `${code} ${nth} ${about}`)
+    },
+    hasFailed: () => existsSync(`${plan}.done`),
+    /** Lets it fail no more; says what has failed. */
+    heal: () => {
+      rmSync(plan, { force: true })
+      return existsSync(`${plan}.done`) ? readFileSync(`${plan}.done`, 'utf8').trim() : undefined
+    },
+  }
+}
+
+interface Client {
+  program: Program
+  token: string
+}
+
+const put = ({ program, token }: Client, path: string, content: string) =>
+  program.send(token, 'upload', [
+    { name: 'file', content, filename: 'x' },
+    { name: 'path', content: path },
+  ])
+
+// One that is kept with its row until its file is flushed, and one that is not.
+const putTwo = ({ program, token }: Client, content: string) =>
+  program.send(token, 'upload/batch', [
+    { name: 'files', content: `1 ${content}`, filename: 'one' },
+    { name: 'files', content: large(`2 ${content}`), filename: 'two' },
+  ])
+
+const large = (content: string) => content.padEnd(40_000)
+
+const remove = ({ program, token }: Client, path: string) =>
+  program.ask({
+    method: 'DELETE',
+    path: `/api/files/${path}`,
+    headers: { authorization: `Bearer ${token}` },
+  })
+
+async function read({ program }: Client, path: string): Promise<string | undefined> {
+  const { status, bytes } = await program.ask({
+    method: 'GET',
+    path: `/static/${path}`,
+    headers: {},
+  })
+  return status === 404 ? undefined : `${status} ${bytes}`
+}
+
+test('wherever the disk fails, a change is answered as it happened, and the service goes on', async () => {
+  const failing = await startFailing()
+  const failed = new Set<string>()
+  await put(failing, 'one', 'before')
+  await put(failing, 'two', large('before'))
+
+  for (const code of ['EIO', 'ENOSPC', 'EMFILE', 'EROFS']) {
+    for (let nth = 1, isOver = false; !isOver; nth += 1) {
+      const before = await read(failing, 'one')
+      failing.failAt(code, nth)
+      const written = await putTwo(failing, `${code} ${nth}`)
+      const name = failing.heal()
+      const wanted = written.status === 201 ? `200 1 ${code} ${nth}` : before
+      if (written.status !== 201) expect(written.status).toBe(code === 'ENOSPC' ? 507 : 500)
+      expect(await read(failing, 'one')).toBe(wanted)
+      expect((await read(failing, 'two'))?.trimEnd()).toBe(wanted?.replace('200 1', '200 2'))
+
+      failing.failAt(code, nth)
+      const removed = await remove(failing, 'one')
+      failing.heal()
+      expect([removed.status, await read(failing, 'one')]).toEqual([204, undefined])
+      expect((await put(failing, 'one', '1 again')).status).toBe(201)
+      expect((await put(failing, 'two', large('2 again'))).status).toBe(200)
+      if (name) failed.add(name)
+      isOver = name === undefined
+    }
+  }
+
+  const calls = ['mkdir', 'open', 'rename', 'statfs', 'sync', 'write']
+  expect([...failed]).toEqual(expect.arrayContaining(calls))
+  await failing.program.kill()
+  const again = await run(failing.dataDir)
+  again.child.kill('SIGTERM') // With its end the sweep has ended that a start begins.
+  await once(again.child, 'exit')
+  expect(readdirSync(join(failing.dataDir, 'tmp'))).toEqual([])
+  const report = await check({
+    dataDir: failing.dataDir,
+    repair: false,
+    onProgress: () => undefined,
+  })
+  expect(report).toMatchObject({ files: 2, damages: [], orphans: [] })
+}, 60_000)
+
+test('a read that the disk fails is a 500 that keeps no file open, and the next one is answered', async () => {
+  const failing = await startFailing()
+  const content = 'x'.repeat(600_000) // Too large for the memory.
+  await put(failing, 'large', content)
+  const opened = () => readdirSync(`/proc/${failing.program.child.pid}/fd`).length
+  await read(failing, 'large')
+  const before = opened()
+
+  const failed: (string | undefined)[] = []
+  for (let nth = 1; nth <= 4; nth += 1) {
+    failing.failAt('EIO', nth)
+    const { status } = await failing.program
+      .ask({ method: 'GET', path: '/static/large', headers: {} })
+      .catch(() => ({ status: 'cut off' }))
+    const name = failing.heal()
+    failed.push(`${name} ${status}`)
+    expect(await read(failing, 'large')).toBe(`200 ${content}`)
+  }
+
+  expect(failed).toEqual(['open 500', 'stat 500', 'read 500', 'read cut off'])
+  await expect.poll(opened).toBeLessThanOrEqual(before)
+}, 30_000)
+
+test('a compressed form that could not be written is made when the file is asked for again', async () => {
+  const failing = await startFailing()
+  const headers = { 'accept-encoding': 'zstd' }
+  const coding = async () => {
+    const { status, ...answer } = await failing.program.ask({
+      method: 'GET',
+      path: '/static/a.txt',
+      headers,
+    })
+    return `${status} ${answer.headers['content-encoding']}`
+  }
+  failing.failAt('EIO', 2, '.zstd')
+
+  await put(failing, 'a.txt', 'many words '.repeat(500))
+  await expect.poll(failing.hasFailed, { timeout: 10_000 }).toBe(true)
+  failing.heal()
+
+  await expect.poll(coding, { timeout: 10_000 }).toBe('200 zstd')
+}, 30_000)
+
+test('a start on a disk that fails at some call is refused in a sentence, or is a start', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'static-start-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const plan = join(folder, 'plan')
+  const env = {
+    FAILURE_PLAN: plan,
+    NODE_OPTIONS: `--import ${join(import.meta.dirname, 'fail-disk.ts')}`,
+    LOG_LEVEL: 'error',
+  }
+  const said: string[] = []
+  for (const nth of [1, 4]) {
+    writeFileSync(plan, `EIO ${nth}`)
+    const outcome = await run(join(folder, 'data'), env).then(
+      async (program) => {
+        await program.kill()
+        return 'started'
+      },
+      (error) => String(error.message).replaceAll(folder, ''),
+    )
+    said.push(outcome)
+  }
+
+  for (const words of said) expect(words).toMatch(/^started$|^it ended:\nCannot start: EIO: .*\n$/)
+  expect(said.filter((words) => words !== 'started').length).toBeGreaterThan(1)
+}, 30_000)

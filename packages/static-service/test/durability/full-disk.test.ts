@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { check } from '../../src/maintenance/check.ts'
+import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts'
+import { filesBelow, type Service, start } from '../support/start.ts'
+
+const megabyte = 1_048_576
+
+// Each hands its body a disk; where none can be had, the message says that nothing was tested.
+const onSmallDisk = (name: string, body: (service: Service, disk: SmallDisk) => Promise<void>) =>
+  test(name, async () => {
+    using disk = mountSmallDisk(24)
+    expect(disk === undefined || disk.folder !== '').toBe(true)
+    if (!disk) return
+    await using service = await start({ dataDir: join(disk.folder, 'data') })
+    await body(service, disk)
+    const report = await check({
+      dataDir: service.dataDir,
+      repair: false,
+      onProgress: () => undefined,
+    })
+    expect(report).toMatchObject({ damages: [], orphans: [] })
+  })
+
+onSmallDisk(
+  'a full disk refuses uploads, keeps all it had, and takes them again once there is space',
+  async (service) => {
+    const stored = await fillWithFiles(service)
+
+    const refused = await service.put('one-more', randomBytes(2 * megabyte))
+    const batch = await service.send('upload/batch', [
+      { name: 'files', content: 'small', filename: 'small' },
+      { name: 'files', content: randomBytes(8 * megabyte), filename: 'large' },
+    ])
+
+    expect([refused.status, refused.body.code]).toEqual([507, 'insufficient_storage'])
+    expect([batch.status, batch.body.code]).toEqual([507, 'insufficient_storage'])
+    const { body } = await service.call('GET', '/api/files')
+    expect(body.files?.map(({ path }) => path)).toEqual([...stored.keys()])
+    for (const [path, content] of stored) {
+      const { bytes } = await service.call('GET', `/static/${path}`)
+      expect(bytes.equals(content)).toBe(true)
+    }
+    await expect.poll(() => filesBelow(join(service.dataDir, 'tmp'))).toEqual([])
+
+    const [first = '', second = ''] = stored.keys()
+    const deleted = [
+      await service.call('DELETE', `/api/files/${first}`),
+      await service.call('DELETE', `/api/files/${second}`),
+    ]
+    expect(deleted.map(({ status }) => status)).toEqual([204, 204])
+    await expect
+      .poll(async () => (await service.put(first, randomBytes(megabyte))).status)
+      .toBe(201)
+  },
+)
+
+onSmallDisk(
+  'a disk that fills up under a running upload refuses it and leaves nothing of it',
+  async (service) => {
+    const { status, body } = await service.put('large', randomBytes(40 * megabyte))
+
+    expect([status, body.code]).toEqual([507, 'insufficient_storage'])
+    await expect.poll(() => service.filesOnDisk()).toEqual([])
+    const small = await service.put('small', 'x')
+    expect(small.status).toBe(201)
+  },
+)
+
+onSmallDisk(
+  'a disk without a single byte left is a refusal for the database too, and no end of the service',
+  async (service, disk) => {
+    await service.put('before', 'content')
+    disk.fill()
+
+    const refused = await recordUntilRefused(service)
+    const upload = await service.put('during', 'content')
+
+    expect(refused).toEqual([507, 'insufficient_storage'])
+    expect([upload.status, upload.body.code]).toEqual([507, 'insufficient_storage'])
+    const served = await service.call('GET', '/static/before')
+    expect(served.bytes.toString()).toBe('content')
+    const health = await service.call('GET', '/health')
+    expect([health.status, health.body.status]).toEqual([200, 'degraded'])
+
+    disk.relieve()
+    const after = await service.put('after', 'content')
+    expect(after.status).toBe(201)
+  },
+)
+
+async function fillWithFiles(service: Service): Promise<Map<string, Buffer>> {
+  const stored = new Map<string, Buffer>()
+  for (let at = 10; ; at += 1) {
+    const content = randomBytes(2 * megabyte)
+    const { status } = await service.put(`file-${at}`, content)
+    if (status !== 201) return stored
+    stored.set(`file-${at}`, content)
+  }
+}
+
+async function recordUntilRefused(service: Service) {
+  for (let at = 0; ; at += 1) {
+    const json = { version: `${at}`, changelog: randomBytes(30_000).toString('hex') }
+    const { status, body } = await service.call('POST', '/api/versions', { json })
+    if (status !== 201) return [status, body.code]
+  }
+}

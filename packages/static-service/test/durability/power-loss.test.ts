@@ -1,0 +1,212 @@
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { databaseFile, openReader } from '../../src/catalog/database.ts'
+import { unflushedIn } from '../../src/catalog/unflushed-contents.ts'
+import { check } from '../../src/maintenance/check.ts'
+import { type Chance, DiskImage, type Flush } from '../support/disk-image.ts'
+import { type Program, run } from '../support/program.ts'
+import { ask, start } from '../support/start.ts'
+import {
+  findLosses,
+  makeWriters,
+  pathsOf,
+  settle,
+  type Writer,
+  writeUntilKilled,
+} from '../support/writers.ts'
+
+const rounds = Number(process.env.POWER_LOSSES ?? 2)
+
+// What a disk may do with all that it was not made to flush.
+const last = (states: number) => states - 1
+const anyOf = (count: number) => Math.floor(Math.random() * count)
+const gone: Chance = { ofName: () => 0, ofBytes: (flushed) => flushed }
+const emptied: Chance = { ofName: last, ofBytes: (flushed) => flushed }
+const kept: Chance = { ofName: last, ofBytes: (_flushed, written) => written }
+const mixed: Chance = {
+  ofName: anyOf,
+  ofBytes: (flushed, written) => flushed + anyOf(written - flushed + 1),
+}
+const fates = { gone, emptied, kept, mixed, mixedOtherwise: mixed }
+
+test(`after each of ${rounds} losses of power all that was acknowledged is there, and nothing by halves`, async () => {
+  let disk = makeDisk()
+  let everybody = makeWriters(6)
+  let acknowledged = 0
+
+  for (let round = 0; round < rounds; round += 1) {
+    // Now and then another one: a journal is read as a whole, and grows.
+    if (round % 4 === 3) {
+      disk = makeDisk()
+      everybody = makeWriters(6)
+    }
+    acknowledged += await writeForAWhile(disk, everybody)
+    for (const [fate, chance] of Object.entries(fates)) {
+      const losses = await losePower(disk, everybody, chance)
+      expect([fate, losses]).toEqual([fate, []])
+    }
+  }
+
+  expect(acknowledged).toBeGreaterThan(rounds)
+}, 3_600_000)
+
+// Who looks must be able to see.
+test('without one kind of flush a loss of power does take what was acknowledged', async () => {
+  const disk = makeDisk()
+  const everybody = makeWriters(1)
+  await uploadForEach(disk, everybody, (path) => path.padEnd(100_000)) // Flushed one by one.
+
+  const losses = {
+    file: await losePower(disk, everybody, emptied, 'file'),
+    folder: await losePower(disk, everybody, gone, 'folder'),
+    shard: await losePower(disk, everybody, gone, 'shard'),
+    ancestor: await losePower(disk, everybody, gone, 'ancestor'),
+  }
+
+  for (const found of Object.values(losses)) expect(found).not.toEqual([])
+}, 60_000)
+
+test('small contents are safe before their files are flushed, and after that without what kept them safe', async () => {
+  const disk = makeDisk()
+  const everybody = makeWriters(1)
+  const program = await uploadForEach(disk, everybody, (path) => path)
+  const before = await losePower(disk, everybody, gone)
+
+  await expect.poll(() => hasForgotten(disk.dataDir), { timeout: 20_000 }).toBe(true)
+  await program.kill()
+
+  const after: string[] = []
+  for (const chance of Object.values(fates))
+    after.push(...(await losePower(disk, everybody, chance)))
+  expect([before, after]).toEqual([[], []])
+  expect(await losePower(disk, everybody, gone, 'all')).not.toEqual([])
+}, 60_000)
+
+test('a compressed form is whole after a loss of power, or is not there', async () => {
+  const disk = makeDisk()
+  const program = await runRecorded(disk)
+  const token = await program.logIn()
+  await program.send(token, 'upload', [
+    { name: 'file', content: 'many words '.repeat(5000), filename: 'a.txt' },
+  ])
+  const coding = async () => {
+    const headers = { 'accept-encoding': 'gzip' }
+    const answer = await program.ask({ method: 'GET', path: '/static/a.txt', headers })
+    return answer.headers['content-encoding']
+  }
+  await expect.poll(coding).toBe('gzip')
+  await program.kill()
+
+  const damages: string[][] = []
+  for (const chance of Object.values(fates)) damages.push(await losePower(disk, [], chance))
+  const unflushed = await losePower(disk, [], emptied, 'file')
+
+  expect(damages.flat()).toEqual([])
+  expect(unflushed).toEqual(Array(4).fill('a.txt')) // The content itself, and three forms.
+})
+
+interface Disk {
+  root: string
+  journal: string
+  dataDir: string
+}
+
+/** A data folder of which even those that hold it must still be made. */
+function makeDisk(): Disk {
+  const outside = mkdtempSync(join(tmpdir(), 'static-power-'))
+  onTestFinished(() => rmSync(outside, { recursive: true, force: true }))
+  const root = join(outside, 'disk')
+  return { root, journal: join(outside, 'journal'), dataDir: join(root, 'new', 'folder', 'data') }
+}
+
+/** The service, with a journal of what it does to the disk. */
+async function runRecorded({ dataDir, journal }: Disk): Promise<Program> {
+  const here = import.meta.dirname
+  const options = {
+    DISK_JOURNAL: journal,
+    NODE_OPTIONS: `--import ${join(here, 'record-disk.ts')}`,
+    PATH: `${join(here, 'record-sync')}:${process.env.PATH}`,
+  }
+  const program = await run(dataDir, options)
+  onTestFinished(() => program.kill())
+  return program
+}
+
+/** Lets a service take one content for each path of each writer; it runs on. */
+async function uploadForEach(
+  disk: Disk,
+  everybody: Writer[],
+  contentOf: (path: string) => string,
+): Promise<Program> {
+  const program = await runRecorded(disk)
+  const token = await program.logIn()
+  for (const { name, known } of everybody) {
+    for (const path of pathsOf(name)) {
+      const content = contentOf(path)
+      const { status } = await program.send(token, 'upload', [
+        { name: 'file', content, filename: 'x' },
+        { name: 'path', content: path },
+      ])
+      expect(status).toBe(201)
+      known.set(path, content)
+    }
+  }
+  return program
+}
+
+/** Lets the writers write until the service is killed; says how many changes were acknowledged. */
+async function writeForAWhile(disk: Disk, everybody: Writer[]): Promise<number> {
+  const program = await runRecorded(disk)
+  const token = await program.logIn()
+  for (const writer of everybody) await settle(program, writer)
+  const killer = setTimeout(() => program.child.kill('SIGKILL'), 150 + Math.random() * 1500)
+  const counts = await Promise.all(
+    everybody.map((writer) => writeUntilKilled(program, token, writer)),
+  )
+  clearTimeout(killer)
+  await program.kill()
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+/** What is lost, or damaged, for a service that starts on the disk as a loss of power may have left it. */
+async function losePower(
+  { root, journal, dataDir }: Disk,
+  everybody: Writer[],
+  chance: Chance,
+  without?: Flush,
+): Promise<string[]> {
+  const copy = mkdtempSync(join(tmpdir(), 'static-image-'))
+  onTestFinished(() => rmSync(copy, { recursive: true, force: true }))
+  new DiskImage(journal, root, without).write(copy, chance)
+  const image = dataDir.replace(root, copy)
+  // What SQLite has told to be durable is, as far as this test knows, and so is all that it wrote beyond.
+  if (existsSync(image)) copyDatabase(dataDir, image)
+
+  await using service = await start({ dataDir: image })
+  const token = await service.tokenOf('admin')
+  const asked = { ask: (question: Parameters<typeof ask>[1]) => ask(service.port, question) }
+  const losses: string[] = []
+  for (const writer of everybody) losses.push(...(await findLosses(asked, token, writer)))
+  await service.close() // With this the sweep has ended that a start begins.
+  const report = await check({ dataDir: image, repair: false, onProgress: () => undefined })
+  const drafts = readdirSync(join(image, 'tmp'))
+  rmSync(copy, { recursive: true })
+  return [...losses, ...report.damages.map(({ path }) => path), ...report.orphans, ...drafts]
+}
+
+function hasForgotten(dataDir: string): boolean {
+  const db = openReader(databaseFile(dataDir))
+  try {
+    return unflushedIn(db).size === 0
+  } finally {
+    db.close()
+  }
+}
+
+function copyDatabase(dataDir: string, image: string) {
+  for (const name of readdirSync(dataDir)) {
+    if (/\.sqlite(?:-wal)?$/.test(name)) cpSync(join(dataDir, name), join(image, name))
+  }
+}

@@ -1,0 +1,260 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, watch } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { expect, onTestFinished, test } from 'vitest'
+import { check } from '../../src/maintenance/check.ts'
+import { type Program, run } from '../support/program.ts'
+import { mountSmallDisk } from '../support/small-disk.ts'
+import { start } from '../support/start.ts'
+
+const cli = join(import.meta.dirname, '../../src/maintenance/data-command.ts')
+const env = (dataDir: string) => ({ PATH: process.env.PATH, DATA_DIR: dataDir })
+
+function makeFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'static-backup-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+const begin = (dataDir: string, ...args: string[]) =>
+  spawn(process.execPath, [cli, ...args], { env: env(dataDir), stdio: ['ignore', 'pipe', 'pipe'] })
+
+async function finish(child: ChildProcess) {
+  const told = Promise.all([child.stdout, child.stderr].map((stream) => stream && text(stream)))
+  const [status] = await once(child, 'exit')
+  const [out = '', errors = ''] = await told
+  return { status, out, errors }
+}
+
+const runCli = (dataDir: string, ...args: string[]) => finish(begin(dataDir, ...args))
+
+/** Changes things until it is told to stop: a path that grows by one each time, and others that come and go. */
+class Writer {
+  readonly path: string
+  readonly #program: Program
+  readonly #token: string
+  acknowledged = 0
+  #isStopped = false
+
+  constructor(program: Program, token: string, name: string) {
+    this.#program = program
+    this.#token = token
+    this.path = name
+  }
+
+  async work() {
+    for (let count = 1; !this.#isStopped; count += 1) {
+      await this.#put(this.path, `${count} ${randomBytes(2000).toString('hex')}`)
+      this.acknowledged = count
+      const passing = `passing/${this.path}/${count % 3}`
+      await this.#put(passing, randomBytes(3000))
+      const { status } = await this.#program.ask({
+        method: 'DELETE',
+        path: `/api/files/${passing}`,
+        headers: { authorization: `Bearer ${this.#token}` },
+      })
+      expect(status).toBe(204)
+    }
+  }
+
+  stop() {
+    this.#isStopped = true
+  }
+
+  async #put(path: string, content: string | Buffer) {
+    const { status } = await this.#program.send(this.#token, 'upload', [
+      { name: 'path', content: path },
+      { name: 'file', content, filename: 'x' },
+    ])
+    expect([200, 201]).toContain(status)
+  }
+}
+
+/** Every file of a running service, read by its path. */
+async function readAll({ ask }: Program, token: string): Promise<Map<string, string>> {
+  const headers = { authorization: `Bearer ${token}` }
+  const { body } = await ask({ method: 'GET', path: '/api/files?page_size=200', headers })
+  const found = new Map<string, string>()
+  for (const { path, url } of body.files ?? []) {
+    const { status, bytes } = await ask({ method: 'GET', path: url, headers: {} })
+    expect([path, status]).toEqual([path, 200])
+    found.set(path, bytes.toString())
+  }
+  return found
+}
+
+test('backups under load hold all that was acknowledged before, every file whole', async () => {
+  const outside = makeFolder()
+  const dataDir = join(outside, 'data')
+  const program = await run(dataDir)
+  onTestFinished(() => program.kill())
+  const token = await program.logIn()
+  const writers = Array.from({ length: 6 }, (_, at) => new Writer(program, token, `writer-${at}`))
+  const working = Promise.all(writers.map((writer) => writer.work()))
+  onTestFinished(async () => {
+    for (const writer of writers) writer.stop()
+    await working
+  })
+  await expect
+    .poll(() => Math.min(...writers.map((each) => each.acknowledged)), { timeout: 30_000 })
+    .toBeGreaterThan(2)
+
+  for (const name of ['first', 'second', 'third']) {
+    const before = writers.map(({ path, acknowledged }) => ({ path, acknowledged }))
+    const backup = join(outside, name)
+    expect(await runCli(dataDir, 'backup', backup, '--verify')).toMatchObject({ status: 0 })
+    const copy = join(outside, `${name}-restored`)
+    expect(await runCli(copy, 'restore', backup)).toMatchObject({ status: 0 })
+    const report = await check({ dataDir: copy, repair: false, onProgress: () => undefined })
+    expect(report).toMatchObject({ damages: [], orphans: [] })
+    const second = await run(copy)
+    onTestFinished(() => second.kill())
+    const found = await readAll(second, await second.logIn())
+    for (const { path, acknowledged } of before) {
+      expect(Number.parseInt(found.get(path) ?? '', 10)).toBeGreaterThanOrEqual(acknowledged)
+    }
+    await second.kill()
+  }
+
+  for (const writer of writers) writer.stop()
+  await working
+  await expect
+    .poll(() => check({ dataDir, repair: false, onProgress: () => undefined }), { timeout: 20_000 })
+    .toMatchObject({ damages: [], orphans: [] })
+}, 180_000)
+
+test('a backup that is killed looks like none, and holds up nobody', async () => {
+  await using service = await start()
+  for (let at = 0; at < 40; at += 1) await service.put(`file-${at}`)
+  const outside = makeFolder()
+  const target = join(outside, 'monday')
+  const watcher = watch(outside)
+  const appeared = once(watcher, 'change')
+
+  const child = begin(service.dataDir, 'backup', target, '--verify')
+  const ended = once(child, 'exit')
+  await appeared
+  child.kill('SIGKILL')
+  await ended
+  watcher.close()
+
+  expect(readdirSync(outside)).toEqual(['monday.partial'])
+  const restored = await runCli(join(outside, 'other'), 'restore', `${target}.partial`)
+  expect([restored.status, restored.errors]).toEqual([
+    1,
+    `There is no finished backup in ${target}.partial.\n`,
+  ])
+  const again = await runCli(service.dataDir, 'backup', target)
+  expect([again.status, again.errors]).toEqual([
+    1,
+    `An earlier backup was broken off: remove ${target}.partial first.\n`,
+  ])
+  const next = await runCli(service.dataDir, 'backup', join(outside, 'tuesday'))
+  expect(next.out).toMatch(
+    /^Backed up into .*: static-service\.sqlite, users\.json, and 40 contents of \d+ bytes\.\n$/,
+  )
+  expect(next.status).toBe(0)
+}, 60_000)
+
+test('who ends a backup by a signal is left with nothing of it', async () => {
+  await using service = await start()
+  for (let at = 0; at < 40; at += 1) await service.put(`file-${at}`)
+  const outside = makeFolder()
+  const watcher = watch(outside)
+  const appeared = once(watcher, 'change')
+
+  const child = begin(service.dataDir, 'backup', join(outside, 'monday'), '--verify')
+  const ended = finish(child)
+  await appeared
+  child.kill('SIGTERM')
+  const { status, errors } = await ended
+  watcher.close()
+
+  expect([status, errors]).toEqual([1, 'Broken off: nothing is left of it.\n'])
+  expect(readdirSync(outside)).toEqual([])
+}, 60_000)
+
+test('a restore overwrites no running service, and no service starts on half a restore', async () => {
+  await using service = await start()
+  await service.put('a')
+  const backup = join(makeFolder(), 'monday')
+  await runCli(service.dataDir, 'backup', backup)
+  const half = makeFolder()
+  mkdirSync(join(half, 'restore.partial'))
+
+  const over = await runCli(service.dataDir, 'restore', backup)
+  const { status } = await service.call('GET', '/static/a')
+  const started = spawnSync(process.execPath, [join(import.meta.dirname, '../../src/main.ts')], {
+    env: { ...env(half), PORT: '0', LOG_LEVEL: 'silent' },
+    encoding: 'utf8',
+  })
+
+  expect([over.status, over.errors]).toEqual([
+    1,
+    `Another process is using ${service.dataDir}: stop it first.\n`,
+  ])
+  expect(status).toBe(200)
+  expect([started.status, started.stderr]).toEqual([
+    1,
+    `A restore into ${half} was broken off: remove all that is in there, and restore again.\n`,
+  ])
+}, 60_000)
+
+test('on a disk that is full a backup says so and leaves nothing', async () => {
+  using disk = mountSmallDisk(4)
+  expect(disk === undefined || disk.folder !== '').toBe(true)
+  if (!disk) return
+  await using service = await start()
+  for (let at = 0; at < 6; at += 1) await service.put(`file-${at}`, randomBytes(1_000_000))
+
+  const { status, errors } = await runCli(service.dataDir, 'backup', join(disk.folder, 'monday'))
+
+  expect([status, errors]).toEqual([
+    1,
+    expect.stringMatching(/^The disk is full: nothing was left/),
+  ])
+  expect(readdirSync(disk.folder)).toEqual([])
+}, 60_000)
+
+test('compressed forms are not kept: they are made anew', async () => {
+  await using service = await start()
+  await service.put('long.txt', 'the same again and again\n'.repeat(500))
+  await expect.poll(() => service.filesOnDisk().length, { timeout: 10_000 }).toBe(4)
+  const outside = makeFolder()
+  await runCli(service.dataDir, 'backup', join(outside, 'monday'))
+
+  await runCli(join(outside, 'copy'), 'restore', join(outside, 'monday'))
+
+  const blobs = readdirSync(join(outside, 'copy/blobs'), { recursive: true, encoding: 'utf8' })
+  const files = blobs.filter((name) => statSync(join(outside, 'copy/blobs', name)).isFile())
+  expect(files).toHaveLength(1)
+}, 60_000)
+
+test.each([
+  [[]],
+  [['backup']],
+  [['backup', 'a', 'b']],
+  [['backup', 'a', '--force']],
+  [['keep', 'a']],
+])(
+  '%j is answered with how to use it',
+  async (args) => {
+    const { status, errors } = await runCli('/nowhere', ...args)
+
+    expect([status, errors?.split('\n')[0]]).toEqual([
+      2,
+      'Keep what is in DATA_DIR (/nowhere), and bring it back.',
+    ])
+  },
+  20_000,
+)
+
+test('where there is no store, that is said', async () => {
+  const { status, errors } = await runCli('/nowhere', 'backup', '/nowhere-else')
+
+  expect([status, errors]).toEqual([1, 'There is nothing of the static-service in /nowhere.\n'])
+}, 20_000)

@@ -1,0 +1,163 @@
+import { expect, test } from 'vitest'
+import { start } from '../support/start.ts'
+
+test('versions are recorded, listed newest first, and the newest is public', async () => {
+  await using service = await start()
+  const record = (version: string, slash: string) =>
+    service.call('POST', `/api/versions${slash}`, {
+      json: { version, changelog: `what ${version} brought` },
+      user: 'editor',
+    })
+
+  const first = await record('1.0.0', '')
+  await record('1.1.0-rc.1+build_5', '/')
+  const list = await service.call('GET', '/api/versions?page_size=1')
+  const current = await service.call('GET', '/api/versions/current', { user: 'nobody' })
+  const health = await service.call('GET', '/health', { user: 'nobody' })
+
+  expect([first.status, first.body]).toEqual([
+    201,
+    {
+      id: 1,
+      version: '1.0.0',
+      changelog: 'what 1.0.0 brought',
+      created_by: 'editor',
+      created_at: expect.stringMatching(/Z$/),
+    },
+  ])
+  expect(list.body).toMatchObject({
+    versions: [{ id: 2, version: '1.1.0-rc.1+build_5' }],
+    pagination: { total_items: 2, total_pages: 2 },
+  })
+  expect(current.body).toMatchObject({ version: '1.1.0-rc.1+build_5' })
+  expect(current.headers['cache-control']).toBe('public, max-age=5')
+  expect(health.body).toMatchObject({ status: 'ok', current_version: '1.1.0-rc.1+build_5' })
+})
+
+test('before the first version there is none', async () => {
+  await using service = await start()
+
+  const current = await service.call('GET', '/api/versions/current', { user: 'nobody' })
+  const health = await service.call('GET', '/health')
+
+  expect([current.status, current.body.code]).toEqual([404, 'no_version'])
+  expect(health.body).toMatchObject({ version: '0.1.0', current_version: null })
+})
+
+test('the same version cannot be recorded twice, and the attempt takes no number', async () => {
+  await using service = await start()
+  const json = { version: '1', changelog: '' }
+  await service.call('POST', '/api/versions/', { json })
+
+  const again = await service.call('POST', '/api/versions/', { json })
+  const next = await service.call('POST', '/api/versions/', { json: { ...json, version: '2' } })
+
+  expect([again.status, again.body.code]).toEqual([409, 'version_exists'])
+  expect([next.status, next.body.id]).toEqual([201, 2])
+})
+
+test('the newest version is not sent again while it is the newest', async () => {
+  await using service = await start()
+  await service.call('POST', '/api/versions/', { json: { version: '1', changelog: '' } })
+  const { headers } = await service.call('GET', '/api/versions/current')
+  const unless = { headers: { 'if-none-match': String(headers.etag) } }
+
+  const same = await service.call('GET', '/api/versions/current', unless)
+  await service.call('POST', '/api/versions/', { json: { version: '2', changelog: '' } })
+  const newer = await service.call('GET', '/api/versions/current', unless)
+
+  expect([same.status, newer.status]).toEqual([304, 200])
+})
+
+test.each([
+  ['no version', { changelog: '' }, ['/version']],
+  ['a version with a space', { version: '1 0', changelog: '' }, ['/version']],
+  ['a version of 65 characters', { version: '1'.repeat(65), changelog: '' }, ['/version']],
+  ['no changelog', { version: '1' }, ['/changelog']],
+  [
+    'a changelog of more than 64 KiB',
+    { version: '1', changelog: 'é'.repeat(32_769) },
+    ['/changelog'],
+  ],
+  ['half a character', { version: '1', changelog: '\ud800' }, ['/changelog']],
+  ['an unknown field', { version: '1', changelog: '', date: 'today' }, ['/date']],
+  ['several faults', { version: '', change: '' }, ['/version', '/changelog', '/change']],
+])('a version with %s is refused', async (_what, json, paths) => {
+  await using service = await start()
+
+  const { status, body } = await service.call('POST', '/api/versions', { json })
+
+  expect([status, body.code]).toEqual([400, 'validation_failed'])
+  expect(body.errors?.map(({ path }) => path)).toEqual(paths)
+})
+
+test('the statistics count files, their bytes, and each content once', async () => {
+  await using service = await start()
+  await service.put('a.png', 'same')
+  await service.put('b.png', 'same')
+  await service.put('c.txt', 'other bytes')
+  await service.call('POST', '/api/versions', { json: { version: '1', changelog: '' } })
+
+  const { body } = await service.call('GET', '/api/versions/stats/')
+
+  expect(body).toEqual({
+    total_files: 3,
+    total_size: 19,
+    stored_size: 15,
+    categories: [
+      { category: 'image', file_count: 2, total_size: 8 },
+      { category: 'document', file_count: 1, total_size: 11 },
+    ],
+    versions: 1,
+  })
+})
+
+test('who may only look cannot record, and only the newest version is public', async () => {
+  await using service = await start()
+  const json = { version: '1', changelog: '' }
+
+  const viewer = await service.call('POST', '/api/versions', { json, user: 'viewer' })
+  const list = await service.call('GET', '/api/versions', { user: 'nobody' })
+  const stats = await service.call('GET', '/api/versions/stats', { user: 'nobody' })
+
+  expect([viewer.status, list.status, stats.status]).toEqual([403, 401, 401])
+})
+
+test('the figures of the store can be read with the metrics token', async () => {
+  await using service = await start()
+  await service.put('a', 'four')
+
+  const { bytes } = await service.call('GET', '/metrics', {
+    user: 'nobody',
+    headers: { authorization: 'Bearer metrics-token-of-tests' },
+  })
+
+  expect(bytes.toString().split('\n')).toEqual(
+    expect.arrayContaining(['static_files 1', 'static_stored_bytes 4']),
+  )
+})
+
+test('the description of the API names every route, and each of our operations once', async () => {
+  await using service = await start()
+
+  const { body } = await service.call('GET', '/openapi.json')
+
+  expect(Object.keys(Object(body.paths)).sort()).toEqual([
+    '/api/auth/login',
+    '/api/auth/me',
+    '/api/files',
+    '/api/files/categories',
+    '/api/files/tree',
+    '/api/files/upload',
+    '/api/files/upload/batch',
+    '/api/files/{path}',
+    '/api/versions',
+    '/api/versions/current',
+    '/api/versions/stats',
+    '/health',
+    '/metrics',
+    '/static/{path}',
+  ])
+  const names = JSON.stringify(body.paths).match(/"operationId":"[^"]*"/g)
+  expect(new Set(names).size).toBe(names?.length)
+})

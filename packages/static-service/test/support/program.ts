@@ -1,0 +1,64 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { type Asked, ask, boundary, logIn, type Part, password, writeForm } from './start.ts'
+
+export interface Program {
+  child: ChildProcess
+  port: number
+  output: () => string
+  ask: (asked: Asked) => ReturnType<typeof ask>
+  send: (token: string, to: string, parts: Part[]) => ReturnType<typeof ask>
+  logIn: () => Promise<string>
+  /** Ends it at once, as a power cut would. */
+  kill: () => Promise<void>
+}
+
+/** The service as a process of its own, once it listens. */
+export async function run(dataDir: string, env: Record<string, string> = {}): Promise<Program> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../../src/main.ts')], {
+    env: {
+      PATH: process.env.PATH,
+      DATA_DIR: dataDir,
+      PORT: '0',
+      JWT_SECRET: 'a secret of these tests that is long enough',
+      ADMIN_USERNAME: 'admin',
+      ADMIN_PASSWORD: password,
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const ended = once(child, 'exit')
+  let written = ''
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk) => {
+      written += chunk
+      const [, port] = /listening at http:\/\/127\.0\.0\.1:(\d+)/.exec(written) ?? []
+      if (port) resolve(Number(port))
+    })
+  }
+  child.on('exit', () => reject(new Error(`it ended:\n${written}`)))
+  const port = await promise
+  return {
+    child,
+    port,
+    output: () => written,
+    ask: (asked) => ask(port, asked),
+    send: (token, to, parts) =>
+      ask(port, {
+        method: 'POST',
+        path: `/api/files/${to}`,
+        headers: {
+          authorization: `Bearer ${token}`,
+          'content-type': `multipart/form-data; boundary=${boundary}`,
+        },
+        body: writeForm(parts),
+      }),
+    logIn: () => logIn(port, 'admin'),
+    kill: async () => {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}

@@ -1,0 +1,282 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { createLogger } from '@domains-and-files/http'
+import { z } from 'zod'
+import { readConfig } from '../../src/config.ts'
+import { makeService } from '../../src/service.ts'
+
+export const password = 'correct horse battery'
+
+const FileAnswer = z.looseObject({
+  path: z.string(),
+  name: z.string(),
+  category: z.string(),
+  content_type: z.string(),
+  size: z.number(),
+  sha256: z.string(),
+  url: z.string(),
+  uploaded_by: z.string(),
+  created_at: z.string(),
+  updated_at: z.string(),
+})
+
+export type FileAnswer = z.infer<typeof FileAnswer>
+
+export interface Node {
+  name: string
+  path: string
+  type: string
+  size?: number | undefined
+  file_count?: number | undefined
+  total_size?: number | undefined
+  children?: Node[] | null | undefined
+  truncated?: boolean | undefined
+}
+
+const Node: z.ZodType<Node> = z.strictObject({
+  name: z.string(),
+  path: z.string(),
+  type: z.string(),
+  size: z.number().optional(),
+  content_type: z.string().optional(),
+  file_count: z.number().optional(),
+  total_size: z.number().optional(),
+  children: z.lazy(() => z.array(Node)).nullish(),
+  truncated: z.boolean().optional(),
+})
+
+/** What answers look like to these tests; each field is there only on some of them. */
+const Body = z.looseObject({
+  code: z.string().optional(),
+  detail: z.string().optional(),
+  errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+  files: z.array(FileAnswer).optional(),
+  tree: Node.optional(),
+  categories: z
+    .array(z.object({ category: z.string(), file_count: z.number(), total_size: z.number() }))
+    .optional(),
+  versions: z.union([z.number(), z.array(z.looseObject({ version: z.string() }))]).optional(),
+  pagination: z
+    .looseObject({
+      total_items: z.number(),
+      total_pages: z.number(),
+      total_is_exact: z.boolean().optional(),
+    })
+    .optional(),
+  path: z.string().optional(),
+  sha256: z.string().optional(),
+  size: z.number().optional(),
+})
+
+export interface Answer {
+  status: number
+  headers: Record<string, string | string[] | undefined>
+  bytes: Buffer
+  body: z.infer<typeof Body>
+}
+
+export interface Call {
+  body?: Buffer | string | undefined
+  json?: unknown
+  headers?: Record<string, string> | undefined
+  user?: string | undefined
+}
+
+/** A part of a form as it is sent: a field, or a file when it has a file name. */
+export interface Part {
+  name: string
+  content: string | Buffer
+  filename?: string | undefined
+  type?: string | undefined
+}
+
+export interface Service extends AsyncDisposable {
+  port: number
+  dataDir: string
+  lines: () => Record<string, unknown>[]
+  call: (method: string, path: string, options?: Call) => Promise<Answer>
+  /** Sends a form of these parts; `to` is `upload` or `upload/batch`. */
+  send: (to: string, parts: Part[], options?: Call) => Promise<Answer>
+  /** Stores one file under a whole path. */
+  put: (path: string, content?: string | Buffer, options?: Call) => Promise<Answer>
+  /** Begins an upload of which only this text is sent, and hands over the socket. */
+  begin: (body: string, announced: number) => Promise<Socket>
+  tokenOf: (user: string) => Promise<string>
+  /** Files below `blobs` and `tmp`. */
+  filesOnDisk: () => string[]
+  close: () => Promise<void>
+}
+
+interface Options {
+  env?: Record<string, string>
+  dataDir?: string
+}
+
+/** The real service on a free port; users `admin`, `editor` and `viewer`. */
+export async function start(options: Options = {}): Promise<Service> {
+  const outside = mkdtempSync(join(tmpdir(), 'static-service-'))
+  const dataDir = options.dataDir ?? join(outside, 'data')
+  const written: string[] = []
+  const sink = new Writable({
+    write(chunk, _encoding, done) {
+      written.push(...String(chunk).trim().split('\n'))
+      done()
+    },
+  })
+  const config = readConfig({
+    DATA_DIR: dataDir,
+    JWT_SECRET: 'a secret of these tests that is long enough',
+    ADMIN_USERNAME: 'admin',
+    ADMIN_PASSWORD: password,
+    METRICS_TOKEN: 'metrics-token-of-tests',
+    ...options.env,
+  })
+  const log = createLogger({ name: 'static-service', level: 'info' }, sink)
+  mkdirSync(dataDir, { recursive: true })
+  writeFileSync(config.auth.usersFile, users ?? '{"users":[]}')
+  const app = await makeService(config, log)
+  users ??= addUsers(config.auth.usersFile)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.
+  const tokenOf = (user: string) => {
+    const token = tokens.get(user) ?? logIn(port, user)
+    tokens.set(user, token)
+    return token
+  }
+  const call: Service['call'] = async (method, path, { body, json, headers, user } = {}) => {
+    const authorization = user === 'nobody' ? {} : await bearer(user ?? 'admin')
+    const sent = json === undefined ? body : JSON.stringify(json)
+    const type = json === undefined ? {} : { 'content-type': 'application/json' }
+    return ask(port, {
+      method,
+      path,
+      headers: { ...authorization, ...type, ...headers },
+      body: sent,
+    })
+  }
+  const bearer = async (user: string) => ({ authorization: `Bearer ${await tokenOf(user)}` })
+  const send: Service['send'] = (to, parts, { headers, user } = {}) =>
+    call('POST', `/api/files/${to}`, {
+      body: writeForm(parts),
+      headers: { 'content-type': `multipart/form-data; boundary=${boundary}`, ...headers },
+      user,
+    })
+  return {
+    port,
+    dataDir,
+    lines: () => written.map((line) => JSON.parse(line)),
+    call,
+    send,
+    put: (path, content = path, options) =>
+      send(
+        'upload',
+        [
+          { name: 'path', content: path },
+          { name: 'file', content, filename: 'x' },
+        ],
+        options,
+      ),
+    begin: async (body, announced) => {
+      const socket = connect(port, '127.0.0.1')
+      const { authorization } = await bearer('admin')
+      socket.write(
+        `POST /api/files/upload HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\n` +
+          `content-type: multipart/form-data; boundary=${boundary}\r\ncontent-length: ${announced}\r\n\r\n${body}`,
+      )
+      return socket
+    },
+    tokenOf,
+    filesOnDisk: () => ['blobs', 'tmp'].flatMap((folder) => filesBelow(join(dataDir, folder))),
+    close: async () => {
+      await app.close()
+    },
+    [Symbol.asyncDispose]: async () => {
+      await app.close()
+      rmSync(outside, { recursive: true, force: true })
+    },
+  }
+}
+
+export const boundary = 'boundary-of-tests'
+
+export const writeForm = (parts: Part[]): Buffer =>
+  Buffer.concat([
+    ...parts.flatMap(({ name, content, filename, type }) => [
+      Buffer.from(
+        `--${boundary}\r\ncontent-disposition: form-data; name="${name}"${
+          filename === undefined ? '' : `; filename="${filename}"`
+        }\r\n${filename === undefined ? '' : `content-type: ${type ?? 'text/x-client-claim'}\r\n`}\r\n`,
+      ),
+      Buffer.from(content),
+      Buffer.from('\r\n'),
+    ]),
+    Buffer.from(`--${boundary}--\r\n`),
+  ])
+
+export const filesBelow = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+
+export interface Asked {
+  method: string
+  path: string
+  headers: Record<string, string>
+  body?: Buffer | string | undefined
+}
+
+/** One request, its path sent exactly as given. */
+export function ask(port: number, { method, path, headers, body }: Asked): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  const asked = request({ port, host: '127.0.0.1', method, path, headers, agent: false })
+  asked.on('error', reject)
+  asked.on('response', (response) => {
+    const answer = async () => {
+      const bytes = await buffer(response)
+      const isJson = /json/.test(response.headers['content-type'] ?? '') && bytes.length > 0
+      return {
+        status: response.statusCode ?? 0,
+        headers: response.headers,
+        bytes,
+        body: Body.parse(isJson ? JSON.parse(bytes.toString()) : {}),
+      }
+    }
+    answer().then(resolve, reject)
+  })
+  asked.end(body)
+  return promise
+}
+
+export async function logIn(port: number, username: string): Promise<string> {
+  const { bytes } = await ask(port, {
+    method: 'POST',
+    path: '/api/auth/login',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username, password }),
+  })
+  return z.object({ access_token: z.string() }).parse(JSON.parse(bytes.toString())).access_token
+}
+
+// Hashing takes long: the users of the first service, and their tokens, are those of all that follow.
+let users: string | undefined
+const tokens = new Map<string, Promise<string>>()
+
+// All with the admin's own password, whose hash is there already.
+function addUsers(file: string): string {
+  const Users = z.object({ users: z.array(z.looseObject({ username: z.string() })) })
+  const [admin] = Users.parse(JSON.parse(readFileSync(file, 'utf8'))).users
+  const text = JSON.stringify({
+    users: [
+      admin,
+      { ...admin, username: 'editor', role: 'editor' },
+      { ...admin, username: 'viewer', role: 'viewer' },
+    ],
+  })
+  writeFileSync(file, text)
+  return text
+}

@@ -1,0 +1,208 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { createConfig, lintFromString } from '@redocly/openapi-core'
+import openapiTypes, { astToString } from 'openapi-typescript'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Answered, type Watch, watchAnswers } from '../e2e/generated-client/watch.ts'
+import { type Everything, metricsToken, root, startEverything } from '../support/everything.ts'
+
+const services = ['domain-service', 'static-service'] as const
+type Name = (typeof services)[number]
+
+let everything: Everything
+beforeAll(async () => {
+  everything = await startEverything()
+}, 60_000)
+afterAll(async () => {
+  await everything[Symbol.asyncDispose]()
+})
+
+const urlOf = (name: Name) => (name === 'domain-service' ? everything.domains : everything.files)
+
+async function describe(name: Name) {
+  const answer = await fetch(`${urlOf(name)}/openapi.json`)
+  return { text: await answer.text() }
+}
+
+test.each(services)('the description of the %s has no fault that a linter finds', async (name) => {
+  const { text } = await describe(name)
+
+  const faults = await lint(text)
+
+  expect(faults).toEqual([])
+})
+
+test.each(services)('each operation of the %s is told whole', async (name) => {
+  const { text } = await describe(name)
+
+  const untold = operationsOf(text).flatMap(({ id, operation }) => {
+    const media = [operation.requestBody, ...Object.values(operation.responses)].flatMap((each) =>
+      Object.entries(each?.content ?? {}),
+    )
+    const bare = media.filter(([type, told]) => type !== '*/*' && !told.example && !told.examples)
+    const dumb = Object.entries(operation.responses).filter(([, each]) => !each.description)
+    const isTagged = operation.tags?.length === 1 && Boolean(operation.summary)
+    return bare.length + dumb.length === 0 && isTagged ? [] : [id]
+  })
+
+  expect(untold).toEqual([])
+})
+
+test.each(services)('every failure that the %s has a name for is told', async (name) => {
+  const { text } = await describe(name)
+  const source = readFileSync(join(root, 'packages', name, 'src/errors.ts'), 'utf8')
+
+  const named = [...source.matchAll(/[45]\d\d,\s*'([a-z_]+)'/g)].map(([, code]) => code)
+
+  expect(named.length).toBeGreaterThan(10)
+  for (const code of named) expect(text).toContain(`"code":"${code}"`)
+})
+
+test('a client generated from the descriptions compiles under the strictness of the project', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'client-'))
+  try {
+    mkdirSync(join(folder, 'generated'))
+    for (const name of services) {
+      const types = astToString(await openapiTypes((await describe(name)).text))
+      writeFileSync(join(folder, 'generated', `${name}.ts`), types)
+    }
+    await compile(folder)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}, 60_000)
+
+test.each(services)(
+  'the %s does with that client all that it describes, as it describes it',
+  async (name) => {
+    // Not known to the compiler here: it needs what the test before generates.
+    const { runScenario }: Scenario = await import(`./client/${name}.ts`)
+    const { watch, answers } = watchAnswers()
+
+    await runScenario(urlOf(name), everything.password, watch)
+
+    answers.push(await readMetrics(name))
+    await expectAsDescribed(name, answers)
+  },
+  60_000,
+)
+
+interface Scenario {
+  runScenario: (baseUrl: string, password: string, watch: Watch) => Promise<void>
+}
+
+async function compile(folder: string) {
+  const client = join(root, 'test/e2e/generated-client')
+  const config = {
+    extends: join(root, 'tsconfig.base.json'),
+    compilerOptions: {
+      lib: ['es2024', 'esnext.disposable', 'dom'],
+      types: [],
+      rootDirs: [client, folder],
+    },
+    include: [client, join(folder, 'generated')],
+  }
+  const file = join(folder, 'tsconfig.json')
+  writeFileSync(file, JSON.stringify(config))
+  const { stdout } = await promisify(execFile)(join(root, 'node_modules/.bin/tsc'), [
+    '--project',
+    file,
+  ]).catch((error) => error)
+  expect(stdout).toBe('')
+}
+
+// The figures are for Prometheus, which has a token of its own.
+async function readMetrics(name: Name): Promise<Answered> {
+  const answer = await fetch(`${urlOf(name)}/metrics`, {
+    headers: { authorization: `Bearer ${metricsToken}` },
+  })
+  const { status, headers } = answer
+  const type = headers.get('content-type')
+  return { method: 'get', path: '/metrics', status, type, text: await answer.text() }
+}
+
+// Puts what was answered in the place of the examples, and lints again: the linter judges examples by their schemas.
+async function expectAsDescribed(name: Name, answers: Answered[]) {
+  const { text } = await describe(name)
+  const description = JSON.parse(text)
+  const unanswered = new Set(operationsOf(text).map(({ id }) => id))
+  const fields = new Map<string, Set<string>>() // Answered, by the example that shows them.
+  const shown = new Map<Media, unknown>()
+  for (const answer of answers) {
+    const { method, path, status, type, text: body } = answer
+    const operation: Operation = description.paths[path][method]
+    const response = operation.responses[status]
+    expect(response, `${method} ${path} answers ${status}`).toBeDefined()
+    if (status < 300) unanswered.delete(`${method} ${path}`)
+    if (!type?.includes('json')) continue
+    const told = response?.content?.[type.replace(/;.*/, '')]
+    expect(told, `${method} ${path} answers ${status} with ${type}`).toBeDefined()
+    if (!told) continue
+    const given = JSON.parse(body)
+    if (told.example) shown.set(told, told.example)
+    const example = shown.get(told)
+    if (example) {
+      const known = JSON.stringify(example)
+      fields.set(known, new Set([...(fields.get(known) ?? []), ...keysOf(given)]))
+    }
+    told.examples = { ...told.examples, [`answered${answers.indexOf(answer)}`]: { value: given } }
+    delete told.example
+  }
+  for (const [example, answered] of fields) {
+    expect([...answered]).toEqual(expect.arrayContaining(keysOf(JSON.parse(example))))
+  }
+  expect([...unanswered]).toEqual([])
+  expect(await lint(JSON.stringify(description))).toEqual([])
+}
+
+// Which fields there are, wherever they are; an element stands for its list.
+function keysOf(value: unknown, at = ''): string[] {
+  if (Array.isArray(value)) return [...new Set(value.flatMap((each) => keysOf(each, `${at}[]`)))]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, each]) => [
+    `${at}.${key}`,
+    ...keysOf(each, `${at}.${key}`),
+  ])
+}
+
+interface Operation {
+  operationId?: string
+  summary?: string
+  tags?: string[]
+  requestBody?: { content?: Record<string, Media> }
+  responses: Record<string, { description?: string; content?: Record<string, Media> }>
+}
+
+interface Media {
+  example?: unknown
+  examples?: Record<string, unknown>
+}
+
+function operationsOf(text: string) {
+  const { paths }: { paths: Record<string, Record<string, Operation>> } = JSON.parse(text)
+  return Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, operation]) => ({
+      id: `${method} ${path}`,
+      operation,
+    })),
+  )
+}
+
+async function lint(text: string): Promise<string[]> {
+  const config = await createConfig({
+    extends: ['recommended-strict'],
+    rules: {
+      'no-invalid-schema-examples': 'error',
+      'no-invalid-media-type-examples': { severity: 'error', allowAdditionalProperties: false },
+      'tag-description': 'error',
+    },
+  })
+  const source = { source: text, absoluteRef: 'openapi.json', config }
+  const faults = await lintFromString(source)
+  return faults.map(
+    ({ ruleId, message, location }) => `${ruleId} ${location[0]?.pointer} ${message}`,
+  )
+}

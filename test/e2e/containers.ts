@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict'
+import { createHmac, randomBytes } from 'node:crypto'
+import { Client } from './support/client.ts'
+import { freePort } from './support/free-port.ts'
+import { seeDomains, seeFiles, useDomains, useFiles } from './support/scenario.ts'
+import { findCompose, kill, Stack, sizeOf } from './support/stack.ts'
+import { step, until } from './support/step.ts'
+
+// The images and the compose files as people run them, on a real engine, through the published ports only.
+
+const base = 'node:26-bookworm-slim'
+const mostAdded = 120e6
+const mebibyte = 1024 * 1024
+
+const compose = findCompose()
+if (!compose) {
+  process.stderr.write('No container engine answers: start one, or name it in DOCKER_HOST.\n')
+  process.exit(2)
+}
+
+const [domainPort, staticPort] = await Promise.all([freePort(), freePort()])
+const domains = new Client(domainPort)
+const files = new Client(staticPort)
+const secrets = {
+  JWT_SECRET_FILE: randomBytes(32).toString('base64'),
+  ADMIN_PASSWORD_FILE: randomBytes(15).toString('base64url'),
+  METRICS_TOKEN_FILE: randomBytes(15).toString('base64url'),
+}
+const env = {
+  ADMIN_USERNAME: 'boss',
+  DOMAIN_SERVICE_PORT: `127.0.0.1:${domainPort}`,
+  STATIC_SERVICE_PORT: `127.0.0.1:${staticPort}`,
+}
+
+await tryOnSandbox(compose)
+await tryOnRegistrar(compose)
+
+async function tryOnSandbox(command: string[]) {
+  const overlays = ['docker-compose.yml', 'docker-compose.secrets.yml']
+  await using stack = new Stack(command, { files: overlays, env, secrets })
+  await step('the images are built', () => stack.compose('build').then(() => undefined))
+  await step('everything comes up in order', () => bringUp(stack))
+  await step('an image adds little to its base', () => tellSizes(stack))
+  await step('the containers can do no more than they need', () => checkFences(stack))
+  await step('secrets come from files', () => checkSecrets(stack))
+  await step('records: read, added, replaced, restored', () => useDomains(domains))
+  await step('files: uploaded, listed, found, deleted', () => useFiles(files))
+  const before = [await seeDomains(domains), await seeFiles(files)]
+  await step('a backup is made while it runs, and restored', () => backUp(stack))
+
+  await step('all end in order within ten seconds', () => stop(stack))
+  await step('they come up again', () => bringUp(stack))
+  await logIn()
+  await step('nothing was lost', async () =>
+    assert.deepEqual([await seeDomains(domains), await seeFiles(files)], before),
+  )
+
+  await step('all are killed, and come up again', async () => {
+    for (const container of (await stack.containers()).values()) await kill(container)
+    await bringUp(stack)
+  })
+  await step('nothing was lost then either', async () =>
+    assert.deepEqual([await seeDomains(domains), await seeFiles(files)], before),
+  )
+
+  await step('a file larger than the memory of its container is stored', () => uploadLarge(stack))
+  await step('containers are replaced, and find their volumes', async () => {
+    await stack.compose('up', '--detach', '--force-recreate')
+    await bringUp(stack)
+    await files.call('/api/files/large.bin', { method: 'DELETE', status: 204 })
+    assert.deepEqual([await seeDomains(domains), await seeFiles(files)], before)
+  })
+}
+
+// The registrar is one that nobody answers for: what matters is that the services start without the sandbox.
+async function tryOnRegistrar(command: string[]) {
+  const overlays = [
+    'docker-compose.yml',
+    'docker-compose.registrar.yml',
+    'docker-compose.secrets.yml',
+  ]
+  const account = {
+    REGISTRAR_URL: 'http://127.0.0.1:9/xml.response',
+    REGISTRAR_API_USER: 'somebody',
+    REGISTRAR_CLIENT_IP: '127.0.0.1',
+  }
+  await using stack = new Stack(command, {
+    files: overlays,
+    env: { ...env, ...account },
+    secrets: { ...secrets, REGISTRAR_API_KEY_FILE: 'the key of somebody' },
+  })
+  await step('with a registrar of your own there is no sandbox', async () => {
+    await bringUp(stack)
+    const containers = await stack.containers()
+    assert.deepEqual([...containers.keys()], ['domain-service', 'static-service'])
+    for (const { Config } of containers.values()) {
+      assert.ok(Config.Env.includes('NODE_ENV=production'))
+      assert.ok(!Config.Env.some((variable) => variable.includes('the key of somebody')))
+    }
+  })
+  await step('and that registrar is asked', async () => {
+    await logIn()
+    const answer = await domains.json('/api/domains', { status: 502 })
+    assert.equal(answer.code, 'registrar_unreachable')
+  })
+  await step('all end in order within ten seconds', () => stop(stack))
+}
+
+async function bringUp(stack: Stack) {
+  await stack.compose('up', '--detach')
+  await until('all are healthy', async () => {
+    const containers = [...(await stack.containers()).values()]
+    return containers.every(({ State }) => State.Health?.Status === 'healthy') || undefined
+  })
+  await logIn()
+}
+
+async function logIn() {
+  for (const client of [domains, files]) await client.logIn('boss', secrets.ADMIN_PASSWORD_FILE)
+}
+
+async function tellSizes(stack: Stack): Promise<string> {
+  const own = await sizeOf(base)
+  const told: string[] = []
+  for (const [service, container] of await stack.containers()) {
+    const added = (await sizeOf(container.Image)) - own
+    assert.ok(added <= mostAdded, `${service} adds ${added} bytes to its base`)
+    told.push(`${service} ${Math.round(added / 1e6)} MB`)
+  }
+  return told.join(', ')
+}
+
+async function checkFences(stack: Stack) {
+  const published = { 'domain-service': ['3001/tcp'], 'static-service': ['3002/tcp'] }
+  const containers = await stack.containers()
+  assert.equal(containers.size, 3)
+  for (const [service, container] of containers) {
+    const { HostConfig, NetworkSettings, Mounts } = container
+    const ports = Object.entries(NetworkSettings.Ports).filter(([, hosts]) => hosts?.length)
+    const expected = Object.entries(published).find(([name]) => name === service)?.[1] ?? []
+    assert.deepEqual(
+      ports.map(([port]) => port),
+      expected,
+      `${service} publishes`,
+    )
+    assert.ok(HostConfig.ReadonlyRootfs && HostConfig.Memory > 0 && HostConfig.PidsLimit)
+    assert.deepEqual(HostConfig.CapDrop, ['ALL'])
+    assert.ok(HostConfig.SecurityOpt?.includes('no-new-privileges:true'))
+    const volumes = Mounts.filter(({ Type }) => Type === 'volume')
+    assert.deepEqual(
+      volumes.map(({ Destination }) => Destination),
+      ['/data'],
+    )
+    const isWritable = `try { fs.writeFileSync('/app/x', ''); true } catch (error) { error.code }`
+    assert.equal(await stack.evaluate(container, isWritable), 'EROFS')
+    assert.equal(await stack.evaluate(container, 'process.getuid()'), '1000')
+    assert.equal(await stack.evaluate(container, `fs.statSync('/app/packages').uid`), '0')
+  }
+}
+
+async function checkSecrets(stack: Stack) {
+  for (const [service, { Config }] of await stack.containers()) {
+    for (const secret of Object.values(secrets)) {
+      const isTold = Config.Env.some((variable) => variable.includes(secret))
+      assert.ok(!isTold, `the environment of ${service} tells a secret`)
+    }
+  }
+  for (const client of [domains, files]) {
+    const [head, claims, signature] = client.token.split('.')
+    const expected = createHmac('sha256', secrets.JWT_SECRET_FILE).update(`${head}.${claims}`)
+    assert.equal(signature, expected.digest('base64url'))
+    const authorization = `Bearer ${secrets.METRICS_TOKEN_FILE}`
+    await client.call('/metrics', { headers: { authorization } })
+  }
+}
+
+// Through compose's own commands, as docs/operations.md tells.
+async function backUp(stack: Stack): Promise<string> {
+  const told: string[] = []
+  for (const service of ['domain-service', 'static-service']) {
+    const command = ['node', `packages/${service}/src/maintenance/data-command.ts`]
+    const run = (...args: string[]) => stack.compose('exec', '-T', ...args)
+    told.push(await run(service, ...command, 'backup', '/data/backups/monday', '--verify'))
+    const restored = ['-e', 'DATA_DIR=/data/restored', service, ...command]
+    await run(...restored, 'restore', '/data/backups/monday', '--verify')
+    await run(service, 'rm', '-r', '/data/backups', '/data/restored')
+  }
+  return told.map((line) => line.trim()).join(' ')
+}
+
+async function stop(stack: Stack): Promise<string> {
+  const began = Date.now()
+  await stack.compose('stop')
+  const seconds = (Date.now() - began) / 1000
+  for (const [service, { State }] of await stack.containers()) {
+    assert.deepEqual([State.Status, State.ExitCode, State.OOMKilled], ['exited', 0, false], service)
+  }
+  assert.ok(seconds <= 10, `it took ${seconds} s`)
+  return `${seconds.toFixed(1)} s for all`
+}
+
+async function uploadLarge(stack: Stack): Promise<string> {
+  const container = (await stack.containers()).get('static-service')
+  assert.ok(container)
+  const size = container.HostConfig.Memory + 128 * mebibyte
+  const { status, text } = await files.uploadZeros('large.bin', size)
+  assert.equal(status, 201, text)
+  const after = (await stack.containers()).get('static-service')
+  assert.deepEqual([after?.Id, after?.State.OOMKilled], [container.Id, false])
+  const part = { headers: { range: `bytes=${size - 1}-` }, status: 206 }
+  await files.call('/static/large.bin', part)
+  return `${size / mebibyte} MiB in a container of ${container.HostConfig.Memory / mebibyte} MiB`
+}

@@ -1,0 +1,188 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from './free-port.ts'
+
+/** The proxies that docs/proxy has an example for. */
+export const kinds = ['nginx', 'caddy'] as const
+export type Kind = (typeof kinds)[number]
+
+interface Behind {
+  domainPort: number
+  staticPort: number
+  /** DATA_DIR of the static service. */
+  dataDir: string
+  /** Whether TLS is left out, for who speaks through raw sockets: then every name is that of the static service. */
+  isPlain?: boolean
+}
+
+/** A proxy that runs by the example of docs/proxy, with nothing but addresses, paths and the certificate changed. */
+export interface Front extends AsyncDisposable {
+  port: number
+  /** The certificate of the one who vouches for the proxy, in PEM. */
+  authority: string
+}
+
+export async function standBefore(kind: Kind, behind: Behind): Promise<Front> {
+  const folder = mkdtempSync(join(tmpdir(), `${kind}-`))
+  const ports = { plain: await freePort(), tls: await freePort() }
+  const child = { nginx: runNginx, caddy: runCaddy }[kind]({ ...behind, folder, ports })
+  let said = ''
+  child.stderr?.on('data', (chunk) => {
+    said += chunk
+  })
+  const port = behind.isPlain ? ports.plain : ports.tls
+  const ended = once(child, 'exit').then(() => {
+    throw new Error(`${kind} ended:\n${said}`)
+  })
+  await Promise.race([untilListening(port), ended])
+  ended.catch(() => undefined)
+  const authority = readAuthority(kind, folder, behind.isPlain)
+  return {
+    port,
+    authority: await authority,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM')
+      await ended.catch(() => undefined)
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+interface Place extends Behind {
+  folder: string
+  ports: { plain: number; tls: number }
+}
+
+const example = (name: string) =>
+  readFileSync(join(import.meta.dirname, '../../../docs/proxy', name), 'utf8')
+
+// Fails when the example does not have what is to be changed, so that the two cannot part.
+function change(text: string, changes: [from: string | RegExp, to: string][]): string {
+  return changes.reduce((before, [from, to]) => {
+    const after = before.replaceAll(from, to)
+    if (after === before) throw new Error(`the example does not have ${from}`)
+    return after
+  }, text)
+}
+
+function runNginx({
+  folder,
+  ports,
+  domainPort,
+  staticPort,
+  dataDir,
+  isPlain,
+}: Place): ChildProcess {
+  const [certificate, key] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')]
+  const names = 'subjectAltName=DNS:*.example.com,DNS:example.com'
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:P-256',
+      '-nodes',
+      '-days',
+      '2',
+      '-subj',
+      '/CN=test',
+      '-addext',
+      names,
+      '-keyout',
+      key,
+      '-out',
+      certificate,
+    ],
+    { stdio: 'ignore' },
+  )
+  const buffers = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${folder}/${name};`,
+  )
+  const text = change(example('nginx.conf'), [
+    ['user www-data;', userOf(isPlain)],
+    ['/run/nginx.pid', join(folder, 'pid')],
+    ['http {', `http { ${buffers.join(' ')}`],
+    ['/var/log/nginx/access.log', join(folder, 'access.log')],
+    ['/var/log/nginx/error.log', 'stderr'],
+    ['127.0.0.1:3001', `127.0.0.1:${domainPort}`],
+    ['127.0.0.1:3002', `127.0.0.1:${staticPort}`],
+    ['/etc/ssl/certs/example.com.pem', certificate],
+    ['/etc/ssl/private/example.com.key', key],
+    ['/var/lib/static-service', dataDir],
+    ['server_name files.example.com', `server_name files.example.com ${isPlain ? '~.' : ''}`],
+    ['listen 80 ', `listen 127.0.0.1:${isPlain ? ports.tls : ports.plain} `],
+    [
+      /listen 443 ssl http2/g,
+      `listen 127.0.0.1:${isPlain ? ports.plain : `${ports.tls} ssl http2`}`,
+    ],
+  ])
+  const file = join(folder, 'nginx.conf')
+  writeFileSync(file, text)
+  const args = ['-p', folder, '-e', 'stderr', '-c', file, '-g', 'daemon off;']
+  return spawn('nginx', args, { stdio: ['ignore', 'ignore', 'pipe'] })
+}
+
+function runCaddy({
+  folder,
+  ports,
+  domainPort,
+  staticPort,
+  dataDir,
+  isPlain,
+}: Place): ChildProcess {
+  const settings = [
+    'admin off',
+    'default_bind 127.0.0.1',
+    `http_port ${ports.plain}`,
+    `https_port ${ports.tls}`,
+    isPlain ? 'auto_https off' : 'local_certs',
+    'skip_install_trust',
+    `storage file_system ${folder}/storage`,
+  ]
+  const text = change(example('Caddyfile'), [
+    ['127.0.0.1:3001', `127.0.0.1:${domainPort}`],
+    ['127.0.0.1:3002', `127.0.0.1:${staticPort}`],
+    ['/var/lib/static-service', dataDir],
+    ...(isPlain ? plainNames : []),
+  ])
+  const file = join(folder, 'Caddyfile')
+  writeFileSync(file, `{\n${settings.join('\n')}\n}\n${text}`)
+  const args = ['run', '--config', file, '--adapter', 'caddyfile']
+  const env = { PATH: process.env.PATH, HOME: folder }
+  return spawn('caddy', args, { stdio: ['ignore', 'ignore', 'pipe'], env })
+}
+
+// Without root there is one user only. Tables put each service's folder where www-data does not come.
+const userOf = (isPlain = false) => {
+  if (process.getuid?.() !== 0) return ''
+  return isPlain ? 'user root;' : 'user www-data www-data;'
+}
+
+// Without TLS, and the static service's is every name.
+const plainNames: [RegExp, string][] = [[/^files\.example\.com \{/gm, 'http:// {']]
+
+async function readAuthority(kind: Kind, folder: string, isPlain = false): Promise<string> {
+  if (isPlain) return ''
+  const name = { nginx: 'certificate.pem', caddy: 'storage/pki/authorities/local/root.crt' }[kind]
+  return readFileSync(join(folder, name), 'utf8')
+}
+
+async function untilListening(port: number) {
+  for (;;) {
+    const socket = connect(port, '127.0.0.1')
+    const isOpen = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
+    socket.destroy()
+    if (isOpen) return
+    await new Promise((wake) => setTimeout(wake, 20))
+  }
+}

@@ -1,0 +1,82 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from './free-port.ts'
+import { until } from './step.ts'
+
+const root = join(import.meta.dirname, '../../..')
+
+interface Program extends AsyncDisposable {
+  port: number
+  /** The log so far, a line each. */
+  lines: () => string[]
+}
+
+/** The services as processes of their own, the domain service on a sandbox, with an admin `boss`. */
+export interface Services extends AsyncDisposable {
+  domains: Program
+  files: Program
+  /** DATA_DIR of the static service. */
+  dataDir: string
+}
+
+export const password = 'correct horse battery'
+
+export async function startServices(env: Record<string, string>): Promise<Services> {
+  const folder = mkdtempSync(join(tmpdir(), 'services-'))
+  const shared = { ADMIN_USERNAME: 'boss', ADMIN_PASSWORD: password, ...env }
+  const sandbox = await run('registrar-sandbox', {})
+  const domains = await run('domain-service', {
+    ...shared,
+    DATA_DIR: join(folder, 'domains'),
+    REGISTRAR_URL: `http://127.0.0.1:${sandbox.port}/xml.response`,
+    REGISTRAR_API_USER: 'sandbox',
+    REGISTRAR_API_KEY: 'sandbox-key-for-development-only',
+    REGISTRAR_CLIENT_IP: '127.0.0.1',
+  })
+  const dataDir = join(folder, 'files')
+  const files = await run('static-service', { ...shared, DATA_DIR: dataDir })
+  return {
+    domains,
+    files,
+    dataDir,
+    async [Symbol.asyncDispose]() {
+      for (const program of [files, domains, sandbox]) await program[Symbol.asyncDispose]()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function run(name: string, env: Record<string, string>): Promise<Program> {
+  const port = await freePort()
+  const child: ChildProcess = spawn(
+    process.execPath,
+    [join(root, 'packages', name, 'src/main.ts')],
+    {
+      env: { PATH: process.env.PATH, PORT: String(port), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  )
+  const ended = once(child, 'exit')
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk) => {
+      text += chunk
+    })
+  }
+  await until(`${name} is healthy`, async () => {
+    if (child.exitCode !== null) throw new Error(`${name} ended:\n${text}`)
+    const answer = await fetch(`http://127.0.0.1:${port}/health`).catch(() => undefined)
+    return answer?.ok || undefined
+  })
+  return {
+    port,
+    lines: () => text.split('\n').filter(Boolean),
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGTERM')
+      await ended
+    },
+  }
+}

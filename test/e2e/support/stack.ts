@@ -1,0 +1,123 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const root = join(import.meta.dirname, '../../..')
+
+/** What `docker inspect` tells of a container (Docker Engine API, ContainerInspect), as far as it is looked at here. */
+export interface Container {
+  Id: string
+  Image: string
+  State: {
+    Status: string
+    ExitCode: number
+    OOMKilled: boolean
+    Health?: { Status: string }
+  }
+  Config: { Env: string[] }
+  HostConfig: {
+    ReadonlyRootfs: boolean
+    /** Bytes. */
+    Memory: number
+    PidsLimit: number | null
+    CapDrop: string[] | null
+    SecurityOpt: string[] | null
+  }
+  Mounts: { Type: string; Destination: string }[]
+  NetworkSettings: { Ports: Record<string, { HostPort: string }[] | null> }
+}
+
+/** How compose is called here: of the engine (2), or by itself (1); nothing where no engine answers. */
+export function findCompose(): string[] | undefined {
+  const works = (command: string, ...args: string[]) => spawnSync(command, args).status === 0
+  if (!works('docker', 'info')) return undefined
+  if (works('docker', 'compose', 'version')) return ['docker', 'compose']
+  return works('docker-compose', 'version') ? ['docker-compose'] : undefined
+}
+
+/** What the services are set to, by an env file and by files of secrets. */
+export interface StackSettings {
+  /** The compose files, by name. */
+  files: string[]
+  env: Record<string, string>
+  /** The content of the files that variables name, by variable. */
+  secrets: Record<string, string>
+}
+
+/** The services in containers, under a project name that nobody else has; removed with all that is theirs. */
+export class Stack implements AsyncDisposable {
+  readonly project = `trial-${randomBytes(4).toString('hex')}`
+  readonly #folder = mkdtempSync(join(tmpdir(), 'containers-'))
+  readonly #command: string
+  readonly #args: string[]
+
+  constructor([command = '', ...args]: string[], { files, env, secrets }: StackSettings) {
+    const named = Object.entries(secrets).map(([name, content]) => {
+      const file = join(this.#folder, name.toLowerCase())
+      writeFileSync(file, `${content}\n`, { mode: 0o644 }) // The containers' user must read it.
+      return [name, file]
+    })
+    const lines = [...Object.entries(env), ...named].map((pair) => pair.join('='))
+    const envFile = join(this.#folder, 'env')
+    writeFileSync(envFile, `${lines.join('\n')}\n`)
+    this.#command = command
+    this.#args = [
+      ...args,
+      ...['--project-name', this.project, '--env-file', envFile],
+      ...files.flatMap((file) => ['-f', join(root, file)]),
+    ]
+  }
+
+  /** Runs a command of compose, and gives what it printed. */
+  compose(...args: string[]): Promise<string> {
+    return run(this.#command, [...this.#args, ...args])
+  }
+
+  /** The containers that there are, running or not, by service. */
+  async containers(): Promise<Map<string, Container>> {
+    const found = new Map<string, Container>()
+    for (const service of ['registrar-sandbox', 'domain-service', 'static-service']) {
+      const filters = [
+        `com.docker.compose.project=${this.project}`,
+        `com.docker.compose.service=${service}`,
+      ]
+      const labels = filters.flatMap((label) => ['--filter', `label=${label}`])
+      const id = await run('docker', ['ps', '--all', '--quiet', ...labels])
+      if (!id.trim()) continue
+      const told: Container[] = JSON.parse(await run('docker', ['inspect', id.trim()]))
+      const [container] = told
+      if (container) found.set(service, container)
+    }
+    return found
+  }
+
+  /** What a script of Node prints inside a service's container. */
+  async evaluate({ Id }: Container, script: string): Promise<string> {
+    return (await run('docker', ['exec', Id, 'node', '-p', script])).trim()
+  }
+
+  async [Symbol.asyncDispose]() {
+    await this.compose('down', '--volumes', '--rmi', 'local', '--remove-orphans')
+    rmSync(this.#folder, { recursive: true })
+  }
+}
+
+/** Bytes of an image. */
+export const sizeOf = async (image: string) =>
+  Number(await run('docker', ['image', 'inspect', '--format', '{{.Size}}', image]))
+
+/** Ends a container at once, as a power cut would. */
+export const kill = ({ Id }: Container) => run('docker', ['kill', Id])
+
+// Nothing of this shell's environment reaches the services, since it would go before the env file.
+async function run(command: string, args: string[]): Promise<string> {
+  const passed = Object.entries(process.env).filter(([name]) =>
+    /^(?:PATH|HOME|DOCKER_.*|COMPOSE_DOCKER_CLI_BUILD|https?_proxy|no_proxy)$/i.test(name),
+  )
+  const env = Object.fromEntries(passed)
+  const { stdout } = await promisify(execFile)(command, args, { env, maxBuffer: 64 * 1024 * 1024 })
+  return stdout
+}

@@ -1,0 +1,201 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import {
+  type Answer,
+  type Service,
+  start,
+} from '../../packages/domain-service/test/support/start.ts'
+import { anyOf, faults, pick } from './faults.ts'
+
+// FAULT_WRITES=5000 is the long form; `npm run faults` says what happened.
+const writes = Number(process.env.FAULT_WRITES ?? 150)
+const writers = 8
+const domains = ['example.com', 'example.net', 'example.co.uk']
+
+const untouched = [
+  { name: '@', type: 'MX', address: 'mx.example.net.', mxPref: 0, ttl: 1799 },
+  { name: '@', type: 'TXT', address: 'v=spf1 +a "x" ;  ~all', ttl: 60 },
+  { name: 'Kept', type: 'CNAME', address: 'Target.Example.net', ttl: 60 },
+]
+
+type Promised = 'done' | 'not done' | 'open'
+
+/** What the answers promise of one record that one writer has added, and perhaps removed. */
+interface Fate {
+  domain: string
+  name: string
+  added: Promised
+  removed?: Promised
+  /** The request ids of the changes that were answered as done, and of those answered as failed. */
+  done: string[]
+  failed: string[]
+}
+
+test(`of ${writes} writes before a registrar that fails in every way, each is as it was answered`, async () => {
+  await using service = await start({
+    domains: domains.map((name) => ({ name, emailType: 'MX', hosts: untouched })),
+    env: { REGISTRAR_TIMEOUT_MS: '400', CACHE_TTL_MS: '50' },
+  })
+  const fates: Fate[] = []
+  const count = new Counts()
+  const isOver = () => count.of('writes') >= writes
+
+  await Promise.all([
+    ...Array.from({ length: writers }, async (_, at) => {
+      while (!isOver()) await writeOnce(service, { fates, count, writer: at })
+    }),
+    (async () => {
+      while (!isOver()) await readOnce(service, count)
+    })(),
+  ])
+  service.sandbox.clearFaults()
+
+  // What the registrar still carries out late is done by then, and undone where it must be.
+  await expect.poll(() => findBroken(service, fates), { timeout: 15_000 }).toEqual([])
+  for (const name of domains) {
+    const live = service.sandbox.zone(name)
+    expect(live.emailType).toBe('MX')
+    expect(live.hosts).toEqual(
+      expect.arrayContaining(untouched.map((row) => expect.objectContaining(row))),
+    )
+  }
+  const kept = await readHistory(service)
+  const done = fates.flatMap((fate) => fate.done)
+  const failed = fates.flatMap((fate) => fate.failed)
+  expect(done.filter((id) => !kept.has(id))).toEqual([])
+  expect(failed.filter((id) => kept.has(id))).toEqual([])
+  process.stdout.write(`${count.tell()}\n`)
+}, 3_600_000)
+
+interface Campaign {
+  fates: Fate[]
+  count: Counts
+  writer: number
+}
+
+async function writeOnce(service: Service, { fates, count, writer }: Campaign) {
+  const number = count.add('attempts')
+  if (Math.random() < 0.5) strike(service, count)
+  const own = fates.filter(
+    ({ name, added, removed }) =>
+      name.startsWith(`w${writer}-`) && added === 'done' && removed === undefined,
+  )
+  const fate = own.length > 3 ? own[0] : undefined
+  const id = `write-${number}`
+  if (fate) {
+    fate.removed = 'open'
+    const answer = await remove(service, fate, id)
+    fate.removed = note(answer, { fate, id, count })
+    return comeBackLater(answer)
+  }
+  const added: Fate = {
+    domain: pick(domains),
+    name: `w${writer}-${number}`,
+    added: 'open',
+    done: [],
+    failed: [],
+  }
+  fates.push(added)
+  const answer = await service.call('POST', `/api/domains/${added.domain}/dns/hosts/A`, {
+    body: { name: added.name, address: '192.0.2.1' },
+    headers: { 'x-request-id': id },
+  })
+  added.added = note(answer, { fate: added, id, count })
+  await comeBackLater(answer)
+}
+
+// While the registrar is not asked, since it failed too often: sooner than we say, but not at once.
+async function comeBackLater({ body }: Answer) {
+  if (body.code === 'registrar_unavailable') await sleep(50)
+}
+
+async function remove(service: Service, { domain, name }: Fate, id: string): Promise<Answer> {
+  const path = `/api/domains/${domain}/dns/hosts`
+  const { body, ...answer } = await service.call('GET', path)
+  const host = body.hosts?.find((each) => each.name === name)
+  if (!host) return { ...answer, status: 599, body: { ...body, code: 'not_tried' } }
+  return service.call('DELETE', `${path}/${host.id}`, { headers: { 'x-request-id': id } })
+}
+
+function note(
+  { status, body }: Answer,
+  { fate, id, count }: { fate: Fate; id: string; count: Counts },
+): Promised {
+  count.add(`answer ${status} ${body.code ?? ''}`.trim())
+  // Turned away before the registrar was asked: that tries nothing.
+  if (body.code !== 'registrar_unavailable') count.add('writes')
+  if (status < 300) fate.done.push(id)
+  if (status < 300) return 'done'
+  if (body.code === 'write_not_confirmed') return 'open'
+  fate.failed.push(id)
+  return 'not done'
+}
+
+function strike(service: Service, count: Counts) {
+  const fault = pick(faults)()
+  count.add(`fault ${fault.kind}`)
+  const command = pick(['getHosts', 'setHosts'])
+  service.sandbox.fault({
+    ...fault,
+    command: `namecheap.domains.dns.${command}`,
+    domain: pick(domains),
+    after: anyOf(3),
+  })
+}
+
+async function readOnce(service: Service, count: Counts) {
+  const { status, body } = await service.call('GET', `/api/domains/${pick(domains)}/dns/hosts`)
+  count.add(`read ${status}`)
+  if (status !== 200) return
+  const names = body.hosts?.map(({ name }) => name)
+  expect(names).toEqual(expect.arrayContaining(['@', '@', 'kept']))
+}
+
+/** The records that are there and should not be, or should be and are not. */
+function findBroken(service: Service, fates: Fate[]): string[] {
+  const live = new Set(
+    domains.flatMap((domain) =>
+      service.sandbox.zone(domain).hosts.map(({ name }) => `${name} in ${domain}`),
+    ),
+  )
+  return fates.flatMap(({ domain, name, added, removed = 'not' }) => {
+    if (added === 'open' || removed === 'open') return []
+    const isWanted = added === 'done' && removed !== 'done'
+    const isThere = live.delete(`${name} in ${domain}`)
+    const said = `added: ${added}, removed: ${removed}`
+    return isThere === isWanted
+      ? []
+      : `${name} in ${domain} is ${isThere ? 'there' : 'not there'}, ${said}`
+  })
+}
+
+async function readHistory(service: Service): Promise<Set<string>> {
+  const ids = new Set<string>()
+  for (const domain of domains) {
+    for (let page = 1, isOver = false; !isOver; page += 1) {
+      const path = `/api/domains/${domain}/dns/history?page_size=100&page=${page}`
+      const { body } = await service.call('GET', path)
+      for (const { request_id } of body.history ?? []) ids.add(String(request_id))
+      isOver = body.history?.length === 0
+    }
+  }
+  return ids
+}
+
+class Counts {
+  readonly #counts = new Map<string, number>()
+
+  add(name: string): number {
+    const count = this.of(name) + 1
+    this.#counts.set(name, count)
+    return count
+  }
+
+  of = (name: string) => this.#counts.get(name) ?? 0
+
+  tell = () =>
+    [...this.#counts]
+      .sort()
+      .map(([name, count]) => `${count}\t${name}`)
+      .join('\n')
+}

@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs'
+import { Agent, request } from 'node:http'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import fc from 'fast-check'
+import { afterAll, describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { faults, pick } from '../fault-injection/faults.ts'
+import { type Answer, readDescription } from './description.ts'
+import { leaksIn } from './leaks.ts'
+import { type Made, requestTo } from './requests.ts'
+import { type Name, startTarget, type Target } from './start.ts'
+import { liveRecord } from './values.ts'
+
+// As many requests to each service as FUZZ_CASES says, made from its own description; fewer where a registrar that fails
+// makes them slow.
+const cases = (usual: number) => Number(process.env.FUZZ_CASES ?? usual)
+const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+afterAll(() => agent.destroy())
+
+const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
+const codes = new Set(
+  [...readme.matchAll(/`([a-z_]+)`(?=[^\n|]*\| [0-9, ]+ \|)/g)].map(([, code]) => code),
+)
+
+const Problem = z.object({ status: z.number(), code: z.string(), request_id: z.string() })
+
+/** What is wrong with an answer, whatever was asked. */
+function complaints(made: Made, answer: Answer, judge: Judge): string[] {
+  const { status, headers } = answer
+  const needed = {
+    201: [],
+    401: ['www-authenticate'],
+    405: ['allow'],
+    429: ['retry-after'],
+    503: ['retry-after'],
+  }[status]
+  const missing = (needed ?? []).filter((name) => headers[name] === undefined)
+  const said = [
+    ...missing.map((name) => `${status} without ${name}`),
+    ...leaksIn(JSON.stringify(answer)),
+  ]
+  if (headers['x-request-id'] !== 'fuzz') said.push('it is not told which request it answers')
+  if (made.method === 'HEAD') return answer.text === '' ? said : [...said, 'a HEAD has a body']
+  if (status < 400) return [...said, ...judge(made.operation, answer)]
+  const problem = Problem.safeParse(JSON.parse(answer.text)).data
+  if (problem?.status !== status || problem.request_id !== 'fuzz')
+    said.push('it is no problem of this request')
+  if (!codes.has(problem?.code ?? '')) said.push(`the code ${problem?.code} is in no table`)
+  return [...said, ...judge(made.operation, answer)]
+}
+
+type Judge = Awaited<ReturnType<typeof readDescription>>['judge']
+
+async function send(target: Target, made: Made, token: string): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>()
+  const asked = request({
+    agent,
+    port: target.port,
+    method: made.method,
+    path: made.target,
+    headers: {
+      ...made.headers,
+      'x-request-id': 'fuzz',
+      ...(made.user === 'nobody' ? {} : { authorization: `Bearer ${token}` }),
+      ...(made.body ? { 'content-length': made.body.length } : {}),
+    },
+  })
+  asked.on('error', reject)
+  asked.on('response', async (answer) =>
+    resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text: await text(answer) }),
+  )
+  asked.end(made.body)
+  return promise
+}
+
+// What the registrar does wrong is told with these, and logged for a person where a zone is in doubt.
+const failures = [502, 503, 504]
+const doubts = /^(?:write not confirmed|later changes undone|the registrar refused our credentials)/
+
+interface Setting {
+  name: Name
+  env?: Record<string, string>
+  /** What share of the requests finds a registrar that fails. */
+  failing?: number
+}
+
+const settings: [string, Setting][] = [
+  ['the domain-service', { name: 'domain-service' }],
+  ['the static-service', { name: 'static-service' }],
+  [
+    'the domain-service before a registrar that fails at random',
+    {
+      name: 'domain-service',
+      env: { REGISTRAR_TIMEOUT_MS: '150', CACHE_TTL_MS: '1' },
+      failing: 0.5,
+    },
+  ],
+]
+
+describe.each(settings)('whatever %s is asked', (_title, { name, env, failing = 0 }) => {
+  test('its answer is one that it declares, and never a fault of its own', async () => {
+    await using target = await startTarget(name, env)
+    const { operations, judge, document } = await readDescription(target.port)
+    const tokens: Partial<Record<Made['user'], string>> = {
+      admin: await target.tokenOf('admin'),
+      editor: await target.tokenOf('editor'),
+      viewer: await target.tokenOf('viewer'),
+    }
+    const tokenFor = ({ operation, user }: Made) =>
+      operation.path === '/metrics' && user === 'admin'
+        ? 'metrics-token-of-tests'
+        : (tokens[user] ?? 'x.y.z')
+    const requests = operations.map((operation) => requestTo(operation, document))
+    let live = 'none-yet'
+    const met = new Map<string, number>()
+
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(...requests), async (made) => {
+        const token = tokenFor(made)
+        const path = made.target.replace(liveRecord, live)
+        target.sandbox?.clearFaults()
+        if (Math.random() < failing)
+          target.sandbox?.fault({ ...pick(faults)(), times: pick([1, 2, 4]) })
+        const answer = await send(target, { ...made, target: path }, token)
+        live = /"hosts":\[\{"id":"(\w+)"/.exec(answer.text)?.[1] ?? live
+        const key = `${made.operation.operationId} ${answer.status}`
+        met.set(key, (met.get(key) ?? 0) + 1)
+        if (failing === 0 || !failures.includes(answer.status))
+          expect(answer.status, `${path} ${made.body}: ${answer.text}`).toBeLessThan(500)
+        expect(complaints(made, answer, judge), answer.text.slice(0, 500)).toEqual([])
+      }),
+      { numRuns: cases(failing > 0 ? 500 : 1500), endOnFailure: true },
+    )
+
+    // Most operations did what they are for, or nothing was tried.
+    const done = operations.filter(({ operationId }) =>
+      [...met.keys()].some((key) => key.startsWith(`${operationId} 2`)),
+    )
+    if (process.env.FUZZ_CASES) console.table(Object.fromEntries([...met].sort()))
+    expect(done.length).toBeGreaterThan(operations.length * (failing > 0 ? 0.3 : 0.7))
+    if (failing > 0) expect([...met.keys()].join()).toMatch(/ 50[234]/)
+    const errors = target.lines().filter(({ level }) => Number(level) >= 50)
+    expect(errors.filter(({ msg }) => failing === 0 || !doubts.test(String(msg)))).toEqual([])
+    expect(target.lines().flatMap((line) => leaksIn(JSON.stringify(line)))).toEqual([])
+  }, 1_800_000)
+})

@@ -1,0 +1,23 @@
+import { tmpdir } from 'node:os'
+import { apiKey } from '../../packages/domain-service/test/support/start.ts'
+import { password } from '../../packages/static-service/test/support/start.ts'
+
+// What no answer and no line of a log may hold. Bugs are logged with their stacks; where there are none, there is none.
+const secrets: [string, RegExp | string][] = [
+  ['a password', password],
+  ['the key of the registrar', apiKey],
+  ['the secret that signs', 'a secret of these tests'],
+  ['the token of the metrics', 'metrics-token-of-tests'],
+  ['a token', /eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{20,}/],
+  ['a hash of a password', '$argon2'],
+  ['a place on the disk', `${tmpdir()}/`],
+  ['a place of the sources', import.meta.dirname.replace(/test.*$/, '')],
+  ['a stack', /\bat \S+ \(?(?:file|node):/],
+  ['SQL', /SQLITE_|\b(?:select|insert into|delete from|update) \w+ (?:from|where|set|values)\b/i],
+]
+
+/** What a text gives away. */
+export const leaksIn = (text: string): string[] =>
+  secrets.flatMap(([what, secret]) =>
+    (typeof secret === 'string' ? text.includes(secret) : secret.test(text)) ? [what] : [],
+  )

@@ -1,0 +1,153 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { boundary, start as startStatic } from '../../packages/static-service/test/support/start.ts'
+import { answersIn, exchange, names, readAll, shareTarget, startTarget } from './start.ts'
+
+const quick = { HEADERS_TIMEOUT_MS: '300', STALL_TIMEOUT_MS: '300' }
+const health = 'GET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'
+
+/** Sends a beginning, then a byte at a time until the other side ends it; what it said meanwhile. */
+async function trickle(port: number, beginning: string, drip = 'x'): Promise<string> {
+  const socket = net.connect(port, '127.0.0.1')
+  socket.write(beginning)
+  const timer = setInterval(() => socket.writable && socket.write(drip), 20)
+  socket.on('close', () => clearInterval(timer))
+  return readAll(socket)
+}
+
+const post = (path: string, type: string) =>
+  `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: ${type}\r\ncontent-length: 1000000\r\n`
+
+describe.each(names)('%s', (name) => {
+  const target = shareTarget(name, quick)
+
+  test.each([
+    ['that says nothing', '', ''],
+    ['that says nothing but line ends', '', '\r\n'],
+    ['whose request line trickles', 'GET /'],
+    ['whose headers trickle', 'GET /health HTTP/1.1\r\nhost: a\r\nx: '],
+    ['whose body trickles', `${post('/api/auth/login', 'application/json')}\r\n{`],
+    ['whose body trickles in chunks', chunked('/api/auth/login')],
+  ])(
+    'a connection %s is told so and ended, while others are served',
+    async (_name, beginning, drip = 'x') => {
+      const slow = Array.from({ length: 5 }, () => trickle(target().port, beginning, drip))
+      const served = answersIn(await exchange(target().port, health))
+      const ended = (await Promise.all(slow)).map(answersIn)
+
+      expect(served).toMatchObject([{ status: 200 }])
+      expect(ended).toEqual(
+        Array(5).fill([expect.objectContaining({ status: 408, code: 'request_timeout' })]),
+      )
+    },
+  )
+
+  test.each([
+    ['nobody takes', '/nothing', 408],
+    ['came to a wrong method', '/api/auth/me', 405],
+    ['came to a broken path', '/api/%ff', 400],
+  ])('a trickling body that %s is answered once, and ended', async (_name, path, status) => {
+    const text = await trickle(target().port, `${post(path, 'application/json')}\r\n`)
+
+    expect(answersIn(text).map((answer) => answer.status)).toEqual([status])
+  })
+
+  test('a connection between two requests is not hurried', async () => {
+    const socket = net.connect(target().port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    socket.write('GET /health HTTP/1.1\r\nhost: a\r\n\r\n')
+    await once(socket, 'readable')
+    await trickle(target().port, 'GET /') // As long as a slow one is borne.
+
+    socket.write(health)
+
+    expect(answersIn(await readAll(socket)).map(({ status }) => status)).toEqual([200, 200])
+  })
+})
+
+function chunked(path: string) {
+  return `${post(path, 'application/json').replace(/content-length.*/, 'transfer-encoding: chunked')}\r\nfffff\r\n{`
+}
+
+describe('uploads', () => {
+  const begin = async (port: number, token: string) => {
+    const socket = net.connect(port, '127.0.0.1')
+    socket.write(
+      `POST /api/files/upload HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n` +
+        `content-type: multipart/form-data; boundary=${boundary}\r\ntransfer-encoding: chunked\r\n\r\n`,
+    )
+    const write = (text: string) => socket.write(`${text.length.toString(16)}\r\n${text}\r\n`)
+    write(`--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n`)
+    return { socket, write }
+  }
+
+  test('one that trickles is ended, and leaves nothing behind', async () => {
+    await using service = await startStatic({ env: quick })
+    const { socket, write } = await begin(service.port, await service.tokenOf('editor'))
+    const timer = setInterval(() => socket.writable && write('x'), 20)
+    socket.on('close', () => clearInterval(timer))
+
+    const answers = answersIn(await readAll(socket))
+
+    expect(answers).toMatchObject([{ status: 408, code: 'request_timeout' }])
+    await expect.poll(() => service.filesOnDisk()).toEqual([])
+  })
+
+  test('one that goes on may take longer than any stall', async () => {
+    await using service = await startStatic({ env: { STALL_TIMEOUT_MS: '1000' } })
+    const { socket, write } = await begin(service.port, await service.tokenOf('editor'))
+    const end = () => {
+      write(`\r\n--${boundary}--\r\n`)
+      socket.write('0\r\n\r\nGET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
+    }
+    let left = 30
+    const timer = setInterval(() => {
+      if (left-- > 0) return write('x'.repeat(50_000))
+      clearInterval(timer)
+      return end()
+    }, 50)
+
+    const answers = answersIn(await readAll(socket))
+
+    expect(answers).toMatchObject([{ status: 201 }, { status: 200 }])
+  })
+})
+
+test('who asks for a large file and does not read it is let go, and the file with them', async () => {
+  await using service = await startStatic({ env: quick })
+  await service.put('big.bin', Buffer.alloc(20_000_000))
+  const socket = net.connect(service.port, '127.0.0.1').pause()
+  socket.write('GET /static/big.bin HTTP/1.1\r\nhost: a\r\n\r\n')
+  const readInUse = async () => {
+    const answer = await service.call('GET', '/metrics', {
+      user: 'nobody',
+      headers: { authorization: 'Bearer metrics-token-of-tests' },
+    })
+    return /static_contents_in_use (\d+)/.exec(answer.bytes.toString())?.[1]
+  }
+
+  await expect.poll(readInUse).toBe('1')
+  await expect.poll(readInUse, { timeout: 5000 }).toBe('0')
+  socket.destroy()
+})
+
+test('connections have a bound: past it they are closed, and below it served again', async () => {
+  await using target = await startTarget('domain-service', { MAX_CONNECTIONS: '20' })
+  const idle = await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      const socket = net.connect(target.port, '127.0.0.1')
+      await once(socket, 'connect')
+      return socket
+    }),
+  )
+  onTestFinished(() => idle.forEach((socket) => void socket.destroy()))
+
+  const refused = await exchange(target.port, health)
+  for (const socket of idle.slice(0, 10)) socket.destroy()
+
+  expect(refused).toBe('')
+  await expect
+    .poll(async () => answersIn(await exchange(target.port, health)))
+    .toMatchObject([{ status: 200 }])
+})

@@ -1,0 +1,81 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+
+const root = join(import.meta.dirname, '../..')
+const workspace = readFileSync(join(root, 'pnpm-workspace.yaml'), 'utf8')
+const lockfile = readFileSync(join(root, 'pnpm-lock.yaml'), 'utf8')
+const { scripts } = z
+  .object({ scripts: z.record(z.string(), z.string()) })
+  .parse(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')))
+
+const run = async (command: string) =>
+  (await promisify(execFile)('sh', ['-c', command], { cwd: root, maxBuffer: 1e8 })).stdout
+
+test('only Node itself may run a script when it is installed, and nothing is taken on its first days', () => {
+  const [, allowed = ''] = /^allowBuilds:\n((?: .*\n)+)/m.exec(workspace) ?? []
+  const [, minutes] = /^minimumReleaseAge: (\d+)$/m.exec(workspace) ?? []
+
+  expect(allowed.match(/\S+(?=: true)/g)).toEqual(['node'])
+  expect(Number(minutes)).toBeGreaterThanOrEqual(3 * 24 * 60)
+  expect(workspace).not.toMatch(/dangerously|minimumReleaseAgeExclude|onlyBuiltDependencies/)
+})
+
+test('every package comes from the registry, and is known by its digest', () => {
+  const resolutions = lockfile.match(/^ {4}resolution: .*$/gm) ?? []
+
+  expect(resolutions.length).toBeGreaterThan(100)
+  expect(resolutions.filter((each) => !/\{integrity: sha512-[\w+/=]+\}$/.test(each))).toEqual([])
+})
+
+// Each lets us use and pass on; MPL-2.0 asks for changes of its own files only, of a tool that is not passed on.
+const allowed = [
+  '0BSD',
+  'Apache-2.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'BlueOak-1.0.0',
+  'ISC',
+  'MIT',
+]
+const allowedOfTools = [
+  ...allowed,
+  '(MIT OR CC0-1.0)',
+  'MIT OR Apache-2.0',
+  'MPL-2.0',
+  'PSF-2.0',
+  'Python-2.0',
+]
+
+test.each([
+  ['--prod', allowed],
+  ['--dev', allowedOfTools],
+])('every package (%s) has a licence that we know', async (which, known) => {
+  const text = await run(`npx -y pnpm@12.21.0 -r licenses list --json ${which}`)
+
+  const found = Object.entries(
+    z.record(z.string(), z.array(z.object({ name: z.string() }))).parse(JSON.parse(text)),
+  )
+  expect(found.length).toBeGreaterThan(2)
+  expect(found.filter(([licence]) => !known.includes(licence))).toEqual([])
+})
+
+test('npm run sbom lists what a service is made of', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'sbom-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+
+  await run(`${scripts.sbom?.replace(/sbom\.json$/, join(folder, 'sbom.json'))}`)
+
+  const { bomFormat, components } = z
+    .object({
+      bomFormat: z.string(),
+      components: z.array(z.object({ name: z.string(), purl: z.string().optional() })),
+    })
+    .parse(JSON.parse(readFileSync(join(folder, 'sbom.json'), 'utf8')))
+  expect(bomFormat).toBe('CycloneDX')
+  expect(components.map(({ name }) => name)).toEqual(expect.arrayContaining(['fastify', 'zod']))
+})

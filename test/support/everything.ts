@@ -1,0 +1,89 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import net from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export const root = join(import.meta.dirname, '../..')
+
+export interface Everything extends AsyncDisposable {
+  domains: string
+  files: string
+  sandbox: string
+  password: string
+  /** A folder of its own, removed at the end. */
+  dataDir: string
+  /** What it told on its first screen. */
+  text: string
+  child: ChildProcess
+}
+
+/** Both services and the sandbox, run as `npm start` runs them, on free ports and an empty folder. */
+export async function startEverything(options: string[] = []): Promise<Everything> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'everything-'))
+  const portBase = await findPorts(3)
+  const child = spawn(process.execPath, ['scripts/start.ts', ...options], {
+    cwd: root,
+    env: {
+      ...process.env,
+      DATA_DIR: dataDir,
+      PORT_BASE: String(portBase),
+      NODE_ENV: 'development',
+      METRICS_TOKEN: metricsToken,
+      SANDBOX_RATE: 'off',
+      REGISTRAR_RATE: '1000/minute',
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const text = await readUntil(child, 'Ctrl-C stops everything.')
+  const at = (offset: number) => `http://127.0.0.1:${portBase + offset}`
+  return {
+    domains: at(0),
+    files: at(1),
+    sandbox: at(2),
+    password: readFileSync(join(dataDir, 'admin-password'), 'utf8').trim(),
+    dataDir,
+    text,
+    child,
+    [Symbol.asyncDispose]: async () => {
+      if (child.exitCode === null && child.signalCode === null && child.kill()) {
+        await once(child, 'exit')
+      }
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+export const metricsToken = 'metrics-token-of-these-tests'
+
+/** What a program has written, as soon as that ends it. */
+export async function readUntil(child: ChildProcess, end: string): Promise<string> {
+  let text = ''
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const read = (chunk: Buffer) => {
+    text += chunk
+    if (text.includes(end)) resolve(text)
+  }
+  child.stdout?.on('data', read)
+  child.stderr?.on('data', read)
+  child.on('exit', () => reject(new Error(`it ended before it was up:\n${text}`)))
+  return promise
+}
+
+// That many free ports in a row, as the services have them.
+async function findPorts(count: number): Promise<number> {
+  for (;;) {
+    const base = 20_000 + Math.floor(Math.random() * 20_000)
+    const free = await Promise.all(Array.from({ length: count }, (_, at) => isFree(base + at)))
+    if (free.every(Boolean)) return base
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = net.createServer()
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  server.once('error', () => resolve(false))
+  server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  return promise
+}
