@@ -8,7 +8,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Catalog } from '../../packages/static-service/src/catalog/catalog.ts'
 import { databaseFile, openDatabase } from '../../packages/static-service/src/catalog/database.ts'
 import type { ListQuery } from '../../packages/static-service/src/catalog/search/list-files.ts'
-import { Changes } from '../../packages/static-service/src/catalog/transactions.ts'
+import { Transactions } from '../../packages/static-service/src/catalog/transactions.ts'
 import { Unflushed } from '../../packages/static-service/src/catalog/unflushed-contents.ts'
 
 /** Milliseconds of each question at so many files. */
@@ -82,7 +82,7 @@ function make(folder: string, rows: number) {
   db.pragma('synchronous = OFF')
   db.pragma('wal_autocheckpoint = 100000')
   db.pragma('cache_size = -1000000')
-  const changes = new Changes(db, new Unflushed(db, folder))
+  const changes = new Transactions(db, new Unflushed(db, folder))
   for (let from = 0; from < rows; from += 5000) {
     const files = Array.from({ length: Math.min(5000, rows - from) }, (_, offset) => {
       const number = from + offset

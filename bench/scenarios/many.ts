@@ -78,7 +78,7 @@ async function make({ folder, kept, root }: { folder: string; kept: string; root
     for (let file = first; file < first + perShelf; file += 1) {
       const name = pathOf(file).slice('/static/'.length)
       const bytes = Buffer.alloc(1024, `/* ${file} */ `)
-      mkdirSync(join(root, name, '../..'), { recursive: true })
+      mkdirSync(join(root, name, '..'), { recursive: true })
       writeFileSync(join(root, name), bytes)
       form.append('files', new Blob([bytes]), name)
     }

@@ -79,7 +79,7 @@ test.each(services)(
   'the %s does with that client all that it describes, as it describes it',
   async (name) => {
     // Not known to the compiler here: it needs what the test before generates.
-    const { runScenario }: Scenario = await import(`./client/${name}.ts`)
+    const { runScenario }: Scenario = await import(`../e2e/generated-client/${name}.ts`)
     const { watch, answers } = watchAnswers()
 
     await runScenario(urlOf(name), everything.password, watch)

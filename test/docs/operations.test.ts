@@ -6,10 +6,10 @@ import { beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { readConfig as readDomainConfig } from '../../packages/domain-service/src/config.ts'
-import { makeService as makeDomainService } from '../../packages/domain-service/src/service.ts'
+import { createService as makeDomainService } from '../../packages/domain-service/src/service.ts'
 import { type App, createLogger } from '../../packages/http/src/index.ts'
 import { readConfig as readStaticConfig } from '../../packages/static-service/src/config.ts'
-import { makeService as makeStaticService } from '../../packages/static-service/src/service.ts'
+import { createService as makeStaticService } from '../../packages/static-service/src/service.ts'
 
 const read = (name: string) =>
   readFileSync(join(import.meta.dirname, '../../docs/operations', name), 'utf8')

@@ -30,7 +30,7 @@ const runBy: Record<string, string> = {
 // Commands that act on containers, which test/e2e/run-containers runs, and the rights of docs/proxy.md, which test/e2e/run-proxies sets.
 const runByTrials = [
   /^docker compose (?:exec|cp|run) /,
-  /^node packages\/static-service\/src\/data-cli/,
+  /^node packages\/static-service\/src\/maintenance\/data-command/,
   /^(?:cd|mkdir|chgrp|find) /,
 ]
 
@@ -169,7 +169,7 @@ test('the settings are told with their defaults, in the README and in .env.examp
 })
 
 test('the error codes are told with their status, and no others', () => {
-  const sources = globSync('packages/{auth,http,domain-service,static-service}/src/*.ts', {
+  const sources = globSync('packages/{auth,http,domain-service,static-service}/src/**/*.ts', {
     cwd: root,
   })
   const thrown = sources.flatMap((file) =>

@@ -18,7 +18,7 @@ const bounded = new Map([
 ])
 
 const root = join(import.meta.dirname, '../..')
-const files = globSync('packages/*/src/*.ts', { cwd: root }).sort()
+const files = globSync('packages/*/src/**/*.ts', { cwd: root }).sort()
 
 function* nodesIn(value: unknown): Generator<object> {
   if (typeof value !== 'object' || value === null) return

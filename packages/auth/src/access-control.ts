@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import { type Access, isAccess, isRoleEnough } from './authorization.ts'
 import { rememberCaller } from './caller.ts'
-import type { Failures } from './errors.ts'
+import type { AuthErrors } from './errors.ts'
 import type { Tokens } from './tokens/tokens.ts'
 
 declare module 'fastify' {
@@ -11,8 +11,8 @@ declare module 'fastify' {
   }
   // As the package http has them, which the app around brings.
   interface FastifySchema {
-    failures?: readonly Error[]
-    answers?: Record<number, Answer>
+    errors?: readonly Error[]
+    responses?: Record<number, Answer>
   }
 }
 
@@ -23,10 +23,10 @@ interface Answer {
 }
 
 /** Lets nobody into a route whom its `access` does not admit, and no route be made that has none. */
-export function guardRoutes(app: FastifyInstance, tokens: Tokens, failures: Failures) {
+export function enforceAccess(app: FastifyInstance, tokens: Tokens, errors: AuthErrors) {
   app.addHook('onRoute', (route) => {
     refuseOpenRoute(route)
-    tellRefusals(route, failures)
+    tellRefusals(route, errors)
   })
   app.addHook('onRequest', (request, _reply, done) => {
     try {
@@ -40,10 +40,10 @@ export function guardRoutes(app: FastifyInstance, tokens: Tokens, failures: Fail
   function admit(request: FastifyRequest) {
     const needed = accessOf(request)
     if (needed === 'public') return
-    const caller = tokens.verify(readToken(request.headers.authorization, failures))
-    if (caller === 'expired') throw failures.tokenExpired()
-    if (caller === 'invalid') throw failures.tokenInvalid()
-    if (!isRoleEnough(caller.role, needed)) throw failures.forbidden(needed)
+    const caller = tokens.verify(readToken(request.headers.authorization, errors))
+    if (caller === 'expired') throw errors.tokenExpired()
+    if (caller === 'invalid') throw errors.tokenInvalid()
+    if (!isRoleEnough(caller.role, needed)) throw errors.forbidden(needed)
     rememberCaller(request, caller)
   }
 }
@@ -56,14 +56,14 @@ function refuseOpenRoute({ method, url, config }: RouteOptions) {
 }
 
 // For the description of the API.
-function tellRefusals({ schema, config }: RouteOptions, failures: Failures) {
+function tellRefusals({ schema, config }: RouteOptions, errors: AuthErrors) {
   const needed = config?.access
   if (!schema || !needed || needed === 'public') return
-  schema.failures = [
-    ...(schema.failures ?? []),
-    failures.tokenMissing(),
-    failures.tokenExpired(),
-    ...(needed === 'viewer' ? [] : [failures.forbidden(needed)]), // Everybody is a viewer at least.
+  schema.errors = [
+    ...(schema.errors ?? []),
+    errors.tokenMissing(),
+    errors.tokenExpired(),
+    ...(needed === 'viewer' ? [] : [errors.forbidden(needed)]), // Everybody is a viewer at least.
   ]
 }
 
@@ -79,9 +79,9 @@ function accessOf(request: FastifyRequest): Access {
 const isPreflight = (method: string | string[] | undefined) =>
   method !== undefined && [method].flat().every((name) => name === 'OPTIONS')
 
-function readToken(header: string | undefined, failures: Failures): string {
-  if (header === undefined) throw failures.tokenMissing()
+function readToken(header: string | undefined, errors: AuthErrors): string {
+  if (header === undefined) throw errors.tokenMissing()
   const [, token] = /^bearer +([^\s,]+)$/i.exec(header) ?? []
-  if (!token) throw failures.authorizationMalformed()
+  if (!token) throw errors.authorizationMalformed()
   return token
 }

@@ -1,10 +1,10 @@
 import type { Role } from './authorization.ts'
-import type { Refuse } from './start-refused.ts'
+import type { CreateHttpError } from './start-refused.ts'
 
-export type Failures = ReturnType<typeof nameFailures>
+export type AuthErrors = ReturnType<typeof createAuthErrors>
 
 /** Every failure that a caller can meet here, by name; each 401 says how to ask (RFC 6750, 3). */
-export function nameFailures(refuse: Refuse, realm: string) {
+export function createAuthErrors(refuse: CreateHttpError, realm: string) {
   const challenge = (error?: string, description?: string) => ({
     'www-authenticate': `Bearer realm="${realm}"${error ? `, error="${error}", error_description="${description}"` : ''}`,
   })

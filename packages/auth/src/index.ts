@@ -1,13 +1,13 @@
 import jwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
-import { guardRoutes } from './access-control.ts'
-import { nameFailures } from './errors.ts'
+import { enforceAccess } from './access-control.ts'
+import { createAuthErrors } from './errors.ts'
 import { HashQueue } from './login/hash-queue.ts'
-import { serveLogin } from './login/login.ts'
+import { registerLoginRoutes } from './login/login.ts'
 import { LoginLimit } from './login/login-limit.ts'
 import { verifyPassword } from './login/password.ts'
-import type { Refuse } from './start-refused.ts'
+import type { CreateHttpError } from './start-refused.ts'
 import { jwtOptions, Tokens } from './tokens/tokens.ts'
 import type { Users } from './users/users.ts'
 
@@ -15,11 +15,11 @@ export { type Access, allowsDomain, type Caller, Role } from './authorization.ts
 export { callerOf } from './caller.ts'
 export { HashQueue } from './login/hash-queue.ts'
 export { authSettings } from './settings.ts'
-export { type Refuse, StartRefused } from './start-refused.ts'
-export { exampleSecret, resolveSecret } from './tokens/jwt-secret.ts'
+export { type CreateHttpError, StartRefusedError } from './start-refused.ts'
+export { exampleSecret, resolveJwtSecret } from './tokens/jwt-secret.ts'
 export { ensureFirstAdmin } from './users/first-admin.ts'
 export { Users } from './users/users.ts'
-export { BadUsersFile } from './users/users-file.ts'
+export { InvalidUsersFile } from './users/users-file.ts'
 
 export interface AuthOptions {
   /** Signs the tokens; see `resolveSecret`. */
@@ -29,7 +29,7 @@ export interface AuthOptions {
   /** Seconds that a token lives. */
   tokenTtl: number
   users: Users
-  refuse: Refuse
+  refuse: CreateHttpError
   /** Where password hashes wait for their turn; handed in by who watches it. */
   hashes?: HashQueue
   /** Wrong logins for each name and for each address; 10 in 15 minutes unless said otherwise. */
@@ -54,9 +54,9 @@ export const auth = fastifyPlugin(
     const tokens = new Tokens(app.jwt, { secret, ttl: tokenTtl, now: now ?? Date.now, find })
     // A clock that is set back must lock nobody out for longer.
     const limit = new LoginLimit({ ...loginLimit, now: now ?? (() => performance.now()) })
-    const failures = nameFailures(refuse, audience)
-    guardRoutes(app, tokens, failures)
-    serveLogin(app, { users, tokens, limit, tokenTtl, failures, hashes, verify })
+    const errors = createAuthErrors(refuse, audience)
+    enforceAccess(app, tokens, errors)
+    registerLoginRoutes(app, { users, tokens, limit, tokenTtl, errors, hashes, verify })
   },
   { name: '@domains-and-files/auth', fastify: '5.x' },
 )

@@ -1,5 +1,5 @@
 /** Makes the error that the service answers a caller with; handed in, since this package does not know HTTP errors. */
-export type Refuse = (
+export type CreateHttpError = (
   status: number,
   code: string,
   detail: string,
@@ -7,4 +7,4 @@ export type Refuse = (
 ) => Error
 
 /** Why a service must not start, in one plain sentence for the person who starts it. */
-export class StartRefused extends Error {}
+export class StartRefusedError extends Error {}

@@ -3,32 +3,32 @@ import { type App, createApp, HttpError, type Logger, type Registry } from '@dom
 import type { Database } from 'better-sqlite3'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Config } from './config.ts'
-import type { Journal } from './ledger/change-history.ts'
-import { observeCaches, observeParts } from './metrics.ts'
-import type { Registrar } from './registrar/client.ts'
-import { serveDomains } from './routes/domains.ts'
-import { serveHistory } from './routes/history.ts'
-import { serveHosts } from './routes/records.ts'
-import { serveAccount } from './routes/registrar.ts'
-import type { Zones } from './zones/zone-writer.ts'
+import type { ChangeHistory } from './ledger/change-history.ts'
+import { registerCacheMetrics, registerMetrics } from './metrics.ts'
+import type { RegistrarClient } from './registrar/client.ts'
+import { registerDomainRoutes } from './routes/domains.ts'
+import { registerHistoryRoutes } from './routes/history.ts'
+import { registerRecordRoutes } from './routes/records.ts'
+import { registerRegistrarRoutes } from './routes/registrar.ts'
+import type { ZoneWriter } from './zones/zone-writer.ts'
 
-export interface Parts {
+export interface Dependencies {
   config: Config
   secret: string
   users: Users
   database: Database
-  registrar: Registrar
-  journal: Journal
-  zones: Zones
+  registrar: RegistrarClient
+  journal: ChangeHistory
+  zones: ZoneWriter
   metrics: Registry
   log: Logger
 }
 
 /** The domain service's app, all its routes in place, not yet listening. */
-export function buildApp(parts: Parts): Promise<App> {
+export function buildApp(parts: Dependencies): Promise<App> {
   const { config, registrar, journal, zones, users, secret } = parts
   const hashes = new HashQueue()
-  observeParts({ ...parts, hashes })
+  registerMetrics({ ...parts, hashes })
   return createApp(
     {
       about: {
@@ -60,11 +60,11 @@ export function buildApp(parts: Parts): Promise<App> {
         refuse,
         hashes,
       })
-      const caches = serveDomains(app, registrar, config.cacheTtl)
-      observeCaches(parts.metrics, { ...caches, zones })
-      serveHosts(app, zones)
-      serveHistory(app, journal, zones)
-      serveAccount(app, registrar)
+      const caches = registerDomainRoutes(app, registrar, config.cacheTtl)
+      registerCacheMetrics(parts.metrics, { ...caches, zones })
+      registerRecordRoutes(app, zones)
+      registerHistoryRoutes(app, journal, zones)
+      registerRegistrarRoutes(app, registrar)
     },
   )
 }
@@ -86,7 +86,7 @@ function checkDatabase(database: Database) {
 }
 
 // The registrar is not asked: what the last calls told is known.
-function checkRegistrar(registrar: Registrar) {
+function checkRegistrar(registrar: RegistrarClient) {
   const { breaker, lastFailure } = registrar.state()
   if (breaker === 'closed' && !lastFailure) return { status: 'ok' as const }
   const failure = lastFailure

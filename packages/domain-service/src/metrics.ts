@@ -1,19 +1,19 @@
 import type { HashQueue } from '@domains-and-files/auth'
 import {
   Histogram,
-  observe,
-  observeCount,
-  observeDisk,
   type Registry,
+  registerCounter,
+  registerDiskGauges,
+  registerGauge,
 } from '@domains-and-files/http'
 import type { Config } from './config.ts'
-import type { Registrar } from './registrar/client.ts'
-import type { Zones } from './zones/zone-writer.ts'
+import type { RegistrarClient } from './registrar/client.ts'
+import type { ZoneWriter } from './zones/zone-writer.ts'
 
 // What an operator wants to know of this service. Labels come from short lists of ours: never a domain or a name.
 
 /** The seconds of each call to the registrar, without the wait for the budget, by command and outcome. */
-export const timeCalls = (registry: Registry) =>
+export const createCallHistogram = (registry: Registry) =>
   new Histogram({
     name: 'registrar_call_duration_seconds',
     help: 'Time that the registrar took, by command and outcome (ok, or the code of the failure)',
@@ -22,17 +22,17 @@ export const timeCalls = (registry: Registry) =>
     registers: [registry],
   })
 
-interface Parts {
+interface MetricSources {
   config: Config
   metrics: Registry
-  registrar: Registrar
-  zones: Zones
+  registrar: RegistrarClient
+  zones: ZoneWriter
   hashes: HashQueue
 }
 
-export function observeParts({ config, metrics, registrar, zones, hashes }: Parts) {
+export function registerMetrics({ config, metrics, registrar, zones, hashes }: MetricSources) {
   const budget = () => registrar.state().budget
-  observe(
+  registerGauge(
     metrics,
     {
       name: 'registrar_calls_left',
@@ -41,32 +41,32 @@ export function observeParts({ config, metrics, registrar, zones, hashes }: Part
     },
     () => Object.fromEntries(budget().map(({ window, left }) => [window, left])),
   )
-  observe(
+  registerGauge(
     metrics,
     { name: 'registrar_calls_limit', help: 'Calls that it allows at all', label: 'window' },
     () => Object.fromEntries(budget().map(({ window, limit }) => [window, limit])),
   )
-  observe(
+  registerGauge(
     metrics,
     { name: 'registrar_calls_waiting', help: 'Calls that wait for a place in the budget' },
     () => registrar.state().waiting,
   )
-  observe(
+  registerGauge(
     metrics,
     { name: 'registrar_circuit_state', help: '1 for the state that it is in', label: 'state' },
     () => ({ closed: 0, open: 0, half_open: 0, [registrar.state().breaker]: 1 }),
   )
-  observe(
+  registerGauge(
     metrics,
     { name: 'zone_writes_waiting', help: 'Writes that wait for their round' },
     () => zones.waiting,
   )
-  observe(
+  registerGauge(
     metrics,
     { name: 'auth_hashes_waiting', help: 'Logins that wait for their password to be hashed' },
     () => hashes.waiting,
   )
-  observeDisk(metrics, config.dataDir)
+  registerDiskGauges(metrics, config.dataDir)
 }
 
 interface Counted {
@@ -74,14 +74,14 @@ interface Counted {
 }
 
 /** What the read caches had, each by its name. */
-export function observeCaches(metrics: Registry, caches: Record<string, Counted>) {
+export function registerCacheMetrics(metrics: Registry, caches: Record<string, Counted>) {
   const figures = {
     hit: ['domain_cache_hits_total', 'Reads that were answered from the cache'],
     miss: ['domain_cache_misses_total', 'Reads that the registrar was asked for'],
     stale: ['domain_cache_stale_total', 'Reads answered with an older value, as it failed'],
   } as const
   for (const [result, [name, help]] of Object.entries(figures)) {
-    observeCount(metrics, { name, help, label: 'cache' }, () =>
+    registerCounter(metrics, { name, help, label: 'cache' }, () =>
       Object.fromEntries(
         // The keys of `figures` are those of the counts.
         Object.entries(caches).map(([cache, { counts }]) => [

@@ -1,26 +1,26 @@
-import { ensureFirstAdmin, resolveSecret, Users } from '@domains-and-files/auth'
+import { ensureFirstAdmin, resolveJwtSecret, Users } from '@domains-and-files/auth'
 import { type App, createMetrics, type Logger } from '@domains-and-files/http'
-import { lockFolder, makeFolder } from '@domains-and-files/persistence'
+import { createDirectory, lockDataDir } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import type { Config } from './config.ts'
-import { Budget } from './ledger/call-quota.ts'
-import { Journal } from './ledger/change-history.ts'
+import { CallQuota } from './ledger/call-quota.ts'
+import { ChangeHistory } from './ledger/change-history.ts'
 import { openCounter, openDatabase } from './ledger/database.ts'
-import { timeCalls } from './metrics.ts'
-import { Breaker } from './registrar/circuit-breaker.ts'
-import { Registrar } from './registrar/client.ts'
-import { Zones } from './zones/zone-writer.ts'
+import { createCallHistogram } from './metrics.ts'
+import { CircuitBreaker } from './registrar/circuit-breaker.ts'
+import { RegistrarClient } from './registrar/client.ts'
+import { ZoneWriter } from './zones/zone-writer.ts'
 
 /**
  * Makes the parts, and the app that closes them in order when it is closed.
  * @throws {FolderRefused} when another process has the data folder, {StartRefused} when nobody may log in.
  */
-export async function makeService(config: Config, log: Logger): Promise<App> {
+export async function createService(config: Config, log: Logger): Promise<App> {
   const { auth, production, dataDir } = config
-  await makeFolder(dataDir)
-  const unlock = lockFolder(dataDir)
+  await createDirectory(dataDir)
+  const unlock = lockDataDir(dataDir)
   try {
-    const secret = await resolveSecret({ secret: auth.secret, production, dataDir })
+    const secret = await resolveJwtSecret({ secret: auth.secret, production, dataDir })
     await ensureFirstAdmin(auth.usersFile, {
       username: auth.adminUsername,
       password: auth.adminPassword,
@@ -32,17 +32,17 @@ export async function makeService(config: Config, log: Logger): Promise<App> {
     const database = openDatabase(dataDir)
     const counter = openCounter(dataDir)
     const metrics = createMetrics()
-    const registrar = new Registrar({
+    const registrar = new RegistrarClient({
       account: config.account,
       timeout: config.timeout,
-      budget: new Budget({ limits: config.limits, database: counter }),
-      breaker: new Breaker(),
+      budget: new CallQuota({ limits: config.limits, database: counter }),
+      breaker: new CircuitBreaker(),
       log,
-      calls: timeCalls(metrics),
+      calls: createCallHistogram(metrics),
     })
-    const journal = new Journal(database)
+    const journal = new ChangeHistory(database)
     const { cacheTtl, timeout, verify } = config
-    const zones = new Zones({ registrar, journal, cacheTtl, timeout, verify, log })
+    const zones = new ZoneWriter({ registrar, journal, cacheTtl, timeout, verify, log })
     const parts = { config, secret, users, database, registrar, journal, zones, metrics, log }
     const app = await buildApp(parts)
     app.addHook('onClose', async () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { usualLimits } from './limits/connections.ts'
+import { defaultLimits } from './limits/connections.ts'
 
 /** Whose `X-Forwarded-For` is believed: nobody's, everybody's, these addresses', or that of the nearest hops. */
 export type TrustProxy = boolean | string[] | ((address: string, hop: number) => boolean)
@@ -17,15 +17,15 @@ export const serverSettings = (port: number) => ({
   TRUST_PROXY: z.string().default('false').transform(readTrustProxy),
   CORS_ORIGIN: z.string().default('').transform(readList),
   METRICS_TOKEN: z.string().optional(),
-  MAX_CONNECTIONS: count.default(usualLimits.maxConnections),
-  HEADERS_TIMEOUT_MS: count.max(120_000).default(usualLimits.headersTimeout),
-  STALL_TIMEOUT_MS: count.max(3_600_000).default(usualLimits.stallTimeout),
+  MAX_CONNECTIONS: count.default(defaultLimits.maxConnections),
+  HEADERS_TIMEOUT_MS: count.max(120_000).default(defaultLimits.headersTimeout),
+  STALL_TIMEOUT_MS: count.max(3_600_000).default(defaultLimits.stallTimeout),
 })
 
 /**
  * Reads the environment by one schema. An empty variable counts as absent, and `NAME_FILE` names a file that holds
  * the value of NAME (a secret mounted into a container).
- * @throws {BadEnvironment} naming every fault.
+ * @throws {InvalidEnvironment} naming every fault.
  */
 export function readEnv<Schema extends z.ZodObject>(
   schema: Schema,
@@ -41,12 +41,12 @@ export function readEnv<Schema extends z.ZodObject>(
   if (!result.success) {
     faults.push(...result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`))
   }
-  if (!result.success || faults.length > 0) throw new BadEnvironment(faults)
+  if (!result.success || faults.length > 0) throw new InvalidEnvironment(faults)
   return result.data
 }
 
 /** What is wrong with the environment, a line for each fault; no value is quoted. */
-export class BadEnvironment extends Error {
+export class InvalidEnvironment extends Error {
   constructor(faults: string[]) {
     super(`The environment is not valid:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`)
   }

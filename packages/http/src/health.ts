@@ -43,7 +43,7 @@ export function serveHealth(app: FastifyInstance, version: string, report: () =>
         description:
           'Cheap and local: nothing outside is asked. Each service adds fields of its own.',
         tags: ['operations'],
-        answers: {
+        responses: {
           200: { description: 'It can work, even where the status is `degraded`' },
           503: { description: 'It cannot: its database or its disk fails' },
         },

@@ -14,29 +14,29 @@ import { type HealthReport, serveHealth } from './health.ts'
 import {
   answerSocketError,
   type ConnectionLimits,
+  defaultLimits,
   limitConnections,
-  usualLimits,
 } from './limits/connections.ts'
 import { shedLoad } from './limits/load-shedding.ts'
 import { LazyLog, type Logger, RequestLog } from './logging/logger.ts'
 import { serveMetrics } from './metrics.ts'
 import { type About, serveOpenapi } from './openapi/routes.ts'
 import { answerError, HttpError, malformedBody } from './problem-details.ts'
-import { messageOptions, refuseAmbiguity } from './request-framing.ts'
+import { parserOptions, rejectAmbiguousFraming } from './request-framing.ts'
 import { readRequestId } from './request-id.ts'
 import { validateRequests, zodCompilers } from './validation.ts'
 
 export { Histogram, Registry } from 'prom-client'
-export { BadEnvironment, readEnv, serverSettings } from './env.ts'
+export { InvalidEnvironment, readEnv, serverSettings } from './env.ts'
 export type { Check, HealthReport } from './health.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
-export { createMetrics, observe, observeCount, observeDisk } from './metrics.ts'
-export type { AnswerTold, HeaderTold } from './openapi/document.ts'
+export { createMetrics, registerCounter, registerDiskGauges, registerGauge } from './metrics.ts'
+export type { HeaderDoc, ResponseDoc } from './openapi/document.ts'
 export { Pagination, pageQuery, paginate } from './pagination.ts'
 export { type Fault, HttpError, Problem, validationFailed } from './problem-details.ts'
-export { serve } from './serve-until-signal.ts'
-export { failStart } from './start-failure.ts'
-export { faultsOf } from './validation.ts'
+export { serveUntilSignal } from './serve-until-signal.ts'
+export { exitOnStartFailure } from './start-failure.ts'
+export { toFaults } from './validation.ts'
 
 export type App = FastifyInstance<
   RawServerDefault,
@@ -70,7 +70,7 @@ export async function createApp(
   options: AppOptions,
   routes: (app: App) => Promise<void>,
 ): Promise<App> {
-  const limits = { ...usualLimits, ...options.connections }
+  const limits = { ...defaultLimits, ...options.connections }
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     schemaController: { compilersFactory: zodCompilers },
     loggerInstance: options.log as FastifyBaseLogger,
@@ -81,7 +81,7 @@ export async function createApp(
     trustProxy: options.trustProxy,
     bodyLimit: options.bodyLimit ?? 1_048_576,
     http: {
-      ...messageOptions,
+      ...parserOptions,
       headersTimeout: limits.headersTimeout,
       connectionsCheckingInterval: Math.ceil(limits.headersTimeout / 4),
     },
@@ -114,7 +114,7 @@ export async function createApp(
   })
   shedLoad(app, limits, options.metrics.registry)
   limitConnections(app, limits)
-  refuseAmbiguity(app)
+  rejectAmbiguousFraming(app)
   leaveInOrder(app)
   takeJson(app)
   validateRequests(app)

@@ -22,7 +22,7 @@ interface Family {
 type Read = () => number | Record<string, number> | Promise<number>
 
 /** A figure that is read when it is asked for; `NaN` while it cannot be, so that one failure hides no other figure. */
-export function observe(registry: Registry, { name, help, label }: Family, read: Read) {
+export function registerGauge(registry: Registry, { name, help, label }: Family, read: Read) {
   new Gauge({
     name,
     help,
@@ -35,7 +35,7 @@ export function observe(registry: Registry, { name, help, label }: Family, read:
 }
 
 /** As `observe`, for what somebody counts already and what only grows. */
-export function observeCount(registry: Registry, { name, help, label }: Family, read: Read) {
+export function registerCounter(registry: Registry, { name, help, label }: Family, read: Read) {
   new Counter({
     name,
     help,
@@ -49,8 +49,8 @@ export function observeCount(registry: Registry, { name, help, label }: Family, 
 }
 
 /** How much room there is, and is left, on the disk that holds this folder. */
-export function observeDisk(registry: Registry, folder: string) {
-  observe(
+export function registerDiskGauges(registry: Registry, folder: string) {
+  registerGauge(
     registry,
     { name: 'data_disk_size_bytes', help: 'Size of the disk that holds DATA_DIR' },
     async () => {
@@ -58,7 +58,7 @@ export function observeDisk(registry: Registry, folder: string) {
       return blocks * bsize
     },
   )
-  observe(
+  registerGauge(
     registry,
     { name: 'data_disk_free_bytes', help: 'What is left of it for this service' },
     async () => {
@@ -126,8 +126,8 @@ export function serveMetrics(app: FastifyInstance, { registry, token, alarming =
         tags: ['operations'],
         security: [{ metrics_token: [] }],
         produces: ['text/plain'],
-        failures: [tokenWanted('Bearer')],
-        answers: { 200: { description: 'The figures, in the text format of Prometheus' } },
+        errors: [tokenWanted('Bearer')],
+        responses: { 200: { description: 'The figures, in the text format of Prometheus' } },
         response: {
           200: z.string().meta({ examples: ['# TYPE process_start_time_seconds gauge\n'] }),
         },

@@ -5,7 +5,7 @@ import { answerSocketError } from './limits/connections.ts'
 import { HttpError } from './problem-details.ts'
 
 /** Options of Node's server that leave to us what it would answer without a problem, or read one of two ways. */
-export const messageOptions = {
+export const parserOptions = {
   // Doubled fields that can be there once are seen whole, and refused by whoever reads them; Node would take the first.
   joinDuplicateHeaders: true,
   requireHostHeader: false,
@@ -15,7 +15,7 @@ export const messageOptions = {
  * Refuses what Node's parser takes though a proxy in front of us may read it in another way (RFC 9112, 3.2 and 6.1),
  * and answers as everything else what Node would answer in words of its own.
  */
-export function refuseAmbiguity(app: FastifyInstance) {
+export function rejectAmbiguousFraming(app: FastifyInstance) {
   // All headers that fit the parser's 16 KiB: it would drop those past the 2,000th silently, preconditions too.
   app.server.maxHeadersCount = 0
   // An expectation that is not known may be ignored (RFC 9110, 10.1.1).

@@ -4,7 +4,10 @@ import type { FastifyInstance } from 'fastify'
  * Listens, and stops in order on SIGTERM or SIGINT: no new connections, what is running ends (10 s at most), then the
  * app's onClose hooks close the stores, exit 0. A second signal exits at once.
  */
-export async function serve(app: FastifyInstance, address: { host: string; port: number }) {
+export async function serveUntilSignal(
+  app: FastifyInstance,
+  address: { host: string; port: number },
+) {
   let stopping = false
   const stop = (signal: NodeJS.Signals) => {
     if (stopping) process.exit(1)

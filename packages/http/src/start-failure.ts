@@ -4,7 +4,7 @@ type Kind = new (...args: never[]) => Error
  * Ends the process with status 1 and one sentence on standard error, for the person who starts the service: where the
  * error is of one of these kinds, or the disk, a database or the address cannot be used. @throws every other error.
  */
-export function failStart(error: unknown, kinds: Kind[]): never {
+export function exitOnStartFailure(error: unknown, kinds: Kind[]): never {
   const isForPeople = kinds.some((kind) => error instanceof kind)
   const sentence = error instanceof Error && (isForPeople ? error.message : explain(error))
   if (!sentence) throw error

@@ -35,7 +35,7 @@ export function validateRequests(app: FastifyInstance) {
 }
 
 /** The faults of a zod error as the contract words them: a pointer and what must be. */
-export function faultsOf(error: z.ZodError, place = ''): Fault[] {
+export function toFaults(error: z.ZodError, place = ''): Fault[] {
   return error.issues.flatMap((issue) => {
     const path = pointerTo(place, issue.path)
     if (issue.code !== 'unrecognized_keys') return [{ path, message: issue.message }]
@@ -54,7 +54,7 @@ function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerH
     const faults = parts.flatMap(({ key, place, schema }) => {
       const result = schema.safeParse(request[key])
       if (result.success) request[key] = result.data
-      return result.success ? [] : faultsOf(result.error, place)
+      return result.success ? [] : toFaults(result.error, place)
     })
     done(faults.length > 0 ? validationFailed(faults) : undefined)
   }

@@ -2,16 +2,16 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { giveToOwner } from './durable-files.ts'
-import { FolderRefused } from './errors.ts'
+import { DataDirError } from './errors.ts'
 
 // Node cannot lock files; SQLite can, and the system frees its locks with the process, however that ends. The files
 // stay: removing one would let two processes lock two files of one name.
 
-export const folderLock = 'lock'
+export const acquireLock = 'lock'
 const backupLock = 'backup.lock'
 
 /** What lies in a data folder and is nothing of value. */
-export const lockNames = [folderLock, backupLock]
+export const lockNames = [acquireLock, backupLock]
 
 /** Where a restore builds what it puts in place at its end. */
 export const underRestore = (dataDir: string) => join(dataDir, 'restore.partial')
@@ -19,20 +19,20 @@ export const underRestore = (dataDir: string) => join(dataDir, 'restore.partial'
 /**
  * Takes a data folder for this process alone, until the function that it returns is called or the process ends,
  * however it ends: much of what a service knows of its folder is known within one process only.
- * @throws {FolderRefused} when another process has it, or a restore into it was broken off.
+ * @throws {DataDirError} when another process has it, or a restore into it was broken off.
  */
-export function lockFolder(dataDir: string): () => void {
-  const unlock = hold(dataDir, folderLock, `Another process is using ${dataDir}: stop it first.`)
+export function lockDataDir(dataDir: string): () => void {
+  const unlock = hold(dataDir, acquireLock, `Another process is using ${dataDir}: stop it first.`)
   if (!existsSync(underRestore(dataDir))) return unlock
   unlock()
-  throw new FolderRefused(
+  throw new DataDirError(
     `A restore into ${dataDir} was broken off: remove all that is in there, and restore again.`,
   )
 }
 
 /**
  * Announces a backup of this folder, until the function that it returns is called or the process ends.
- * @throws {FolderRefused} when another one is being made.
+ * @throws {DataDirError} when another one is being made.
  */
 export const announceBackup = (dataDir: string): (() => void) =>
   hold(dataDir, backupLock, `Another backup of ${dataDir} is being made: wait until it is done.`)
@@ -69,7 +69,7 @@ function hold(dataDir: string, name: string, refusal: string): () => void {
     take(db, dataDir, name)
   } catch (error) {
     db.close()
-    throw isBusy(error) ? new FolderRefused(refusal) : error
+    throw isBusy(error) ? new DataDirError(refusal) : error
   }
   return () => {
     if (db.isOpen) db.close()

@@ -3,7 +3,7 @@ import { mkdir, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
 /** Makes what was created, renamed or removed in this folder survive a loss of power. */
-export async function syncFolder(folder: string): Promise<void> {
+export async function fsyncDirectory(folder: string): Promise<void> {
   const handle = await open(folder, 'r')
   try {
     await handle.sync()
@@ -13,12 +13,12 @@ export async function syncFolder(folder: string): Promise<void> {
 }
 
 /** Makes a folder with all above it, each entered durably in the one that holds it. */
-export async function makeFolder(folder: string): Promise<void> {
+export async function createDirectory(folder: string): Promise<void> {
   const wanted = resolve(folder)
   const first = await mkdir(wanted, { recursive: true, mode: 0o700 })
   if (!first) return
   for (let made = wanted; ; made = dirname(made)) {
-    await syncFolder(dirname(made))
+    await fsyncDirectory(dirname(made))
     if (made === first) return
   }
 }

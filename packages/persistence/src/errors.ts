@@ -1,12 +1,12 @@
 /** Why a folder cannot be used as it was asked, in plain sentences for the person who asked. */
-export class FolderRefused extends Error {}
+export class DataDirError extends Error {}
 
 /** A failure that a person can mend, in their words; any other as it is. */
-export function explain(error: unknown): unknown {
+export function explainFailure(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const code = 'errcode' in error ? `SQLITE_${error.errcode}` : 'code' in error ? error.code : ''
   const words = reasons[String(code)]
-  return words === undefined ? error : new FolderRefused(`${words} (${error.message}).`)
+  return words === undefined ? error : new DataDirError(`${words} (${error.message}).`)
 }
 
 const reasons: Record<string, string> = {

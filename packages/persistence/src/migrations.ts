@@ -1,4 +1,4 @@
-import { FolderRefused } from './errors.ts'
+import { DataDirError } from './errors.ts'
 
 /** What better-sqlite3 offers, as far as it is needed here. */
 interface Database {
@@ -9,7 +9,7 @@ interface Database {
 
 /**
  * Brings a database up to date: each of the migrations (SQL, in their order) that it has not seen, whole or not at all.
- * How many it has seen is its `user_version`. @throws {FolderRefused} when it has seen more than there are.
+ * How many it has seen is its `user_version`. @throws {DataDirError} when it has seen more than there are.
  */
 export function migrate(db: Database, migrations: string[]): void {
   const version = Number(db.pragma('user_version', { simple: true }))
@@ -26,7 +26,7 @@ export function migrate(db: Database, migrations: string[]): void {
 // An error that crosses threads keeps its code, not its class.
 const newer = () =>
   Object.assign(
-    new FolderRefused(
+    new DataDirError(
       'The database in DATA_DIR is of a newer version of this service: start that version, or restore a backup of this one.',
     ),
     { code: 'DATABASE_NEWER' },

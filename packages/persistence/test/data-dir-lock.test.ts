@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { announceBackup } from '../src/data-dir-lock.ts'
-import { BackupWatch, FolderRefused, lockFolder } from '../src/index.ts'
+import { BackupWatch, DataDirError, lockDataDir } from '../src/index.ts'
 
 function makeFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'data-lock-'))
@@ -15,35 +15,35 @@ function makeFolder() {
 
 test('a folder is for one process, and free again when that process is killed', async () => {
   const folder = makeFolder()
-  const script = `const { lockFolder } = await import('${import.meta.dirname}/../src/index.ts')
-    globalThis.unlock = lockFolder('${folder}')
+  const script = `const { lockDataDir } = await import('${import.meta.dirname}/../src/index.ts')
+    globalThis.unlock = lockDataDir('${folder}')
     console.log('locked')
     setInterval(() => {}, 1000)`
   const other = spawn(process.execPath, ['--input-type=module', '-e', script])
   onTestFinished(() => void other.kill('SIGKILL'))
   await once(other.stdout, 'data')
 
-  expect(() => lockFolder(folder)).toThrow(
-    new FolderRefused(`Another process is using ${folder}: stop it first.`),
+  expect(() => lockDataDir(folder)).toThrow(
+    new DataDirError(`Another process is using ${folder}: stop it first.`),
   )
   other.kill('SIGKILL')
   await once(other, 'exit')
-  lockFolder(folder)()
+  lockDataDir(folder)()
 }, 20_000)
 
 test('a lock that was given back can be taken again', () => {
   const folder = makeFolder()
 
-  lockFolder(folder)()
+  lockDataDir(folder)()
 
-  expect(() => lockFolder(folder)()).not.toThrow()
+  expect(() => lockDataDir(folder)()).not.toThrow()
 })
 
 test('nobody works on a folder into which a restore was broken off', () => {
   const folder = makeFolder()
   mkdirSync(join(folder, 'restore.partial'))
 
-  expect(() => lockFolder(folder)).toThrow(/A restore into .* was broken off: remove all/)
+  expect(() => lockDataDir(folder)).toThrow(/A restore into .* was broken off: remove all/)
 })
 
 test('a backup is seen while it is made, not before and not after', () => {

@@ -5,10 +5,10 @@ import { StateFile } from './account/account-file.ts'
 import type { Domain, DomainSketch, Host, HostSketch } from './account/domain.ts'
 import { makeSamples } from './account/samples.ts'
 import { sortHosts } from './account/zone.ts'
-import { Api } from './commands/command-table.ts'
-import { type Call, Exchange } from './server/call-handler.ts'
-import { type Fault, type FaultInput, Faults } from './server/faults.ts'
-import { Rate } from './server/rate-limit.ts'
+import { CommandTable } from './commands/command-table.ts'
+import { type Call, CallHandler } from './server/call-handler.ts'
+import { type Fault, type FaultInput, FaultQueue } from './server/faults.ts'
+import { RateLimit } from './server/rate-limit.ts'
 import { buildServer } from './server/server.ts'
 
 export type { Call, Domain, DomainSketch, Edit, Fault, FaultInput, Host, HostSketch }
@@ -66,11 +66,11 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const access = { apiUser, apiKey, userName, allowedIps }
   const file = options.file ? new StateFile(options.file) : undefined
   const account = await openAccount(userName, file, options)
-  const faults = new Faults()
-  const exchange = new Exchange({
+  const faults = new FaultQueue()
+  const exchange = new CallHandler({
     account,
-    api: new Api({ account, access, now, keepsMxPref: options.keepsMxPref ?? false }),
-    rate: new Rate(options.rate ?? '20/minute,700/hour,8000/day'),
+    api: new CommandTable({ account, access, now, keepsMxPref: options.keepsMxPref ?? false }),
+    rate: new RateLimit(options.rate ?? '20/minute,700/hour,8000/day'),
     rateAnswer: options.rateAnswer ?? '405',
     faults,
     file,

@@ -1,34 +1,34 @@
 import { auth, HashQueue, type Users } from '@domains-and-files/auth'
 import { type App, createApp, HttpError, type Logger, type Registry } from '@domains-and-files/http'
 import packageJson from '../package.json' with { type: 'json' }
-import type { Store } from './blobs/blob-store.ts'
+import type { BlobStore } from './blobs/blob-store.ts'
 import type { Compressor } from './blobs/compressor.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
 import { invalidPath } from './errors.ts'
-import { observeMemory, observeParts } from './metrics.ts'
-import { Records } from './routes/file-record-cache.ts'
-import { serveFiles } from './routes/files.ts'
-import { serveStatic } from './routes/static.ts'
-import { serveUploads } from './routes/uploads.ts'
-import { serveVersions } from './routes/versions.ts'
+import { registerCacheMetrics, registerMetrics } from './metrics.ts'
+import { FileRecordCache } from './routes/file-record-cache.ts'
+import { registerFileRoutes } from './routes/files.ts'
+import { registerStaticRoutes } from './routes/static.ts'
+import { registerUploadRoutes } from './routes/uploads.ts'
+import { registerVersionRoutes } from './routes/versions.ts'
 
-export interface Parts {
+export interface Dependencies {
   config: Config
   secret: string
   users: Users
   catalog: Catalog
-  store: Store
+  store: BlobStore
   compressor: Compressor
   metrics: Registry
   log: Logger
 }
 
 /** The static service's app, all its routes in place, not yet listening. */
-export function buildApp(parts: Parts): Promise<App> {
+export function buildApp(parts: Dependencies): Promise<App> {
   const { config, catalog, store, compressor, users, secret } = parts
   const hashes = new HashQueue()
-  observeParts({ ...parts, hashes })
+  registerMetrics({ ...parts, hashes })
   return createApp(
     {
       about: {
@@ -58,7 +58,7 @@ export function buildApp(parts: Parts): Promise<App> {
         refuse,
         hashes,
       })
-      await serveUploads(app, {
+      await registerUploadRoutes(app, {
         ...config,
         store,
         catalog,
@@ -66,15 +66,15 @@ export function buildApp(parts: Parts): Promise<App> {
       })
       const { publicBaseUrl } = config
       const memoryBytes = Math.floor(config.static.memoryCacheBytes / 8)
-      const records = new Records({ catalog, publicBaseUrl, memoryBytes })
-      serveFiles(app, { catalog, records, publicBaseUrl })
-      serveVersions(app, catalog)
+      const records = new FileRecordCache({ catalog, publicBaseUrl, memoryBytes })
+      registerFileRoutes(app, { catalog, records, publicBaseUrl })
+      registerVersionRoutes(app, catalog)
       const rules = {
         ...config.static,
         memoryCacheBytes: config.static.memoryCacheBytes - memoryBytes,
       }
-      const shelf = serveStatic(app, { store, catalog, compressor, rules })
-      observeMemory(parts.metrics, { ...shelf.memory, records: records.memory })
+      const shelf = registerStaticRoutes(app, { store, catalog, compressor, rules })
+      registerCacheMetrics(parts.metrics, { ...shelf.memory, records: records.memory })
     },
   )
 }
@@ -86,7 +86,7 @@ const refuse = (
   headers: Record<string, string> = {},
 ) => new HttpError(status, code, detail, { headers })
 
-function report({ catalog, store }: Parts) {
+function report({ catalog, store }: Dependencies) {
   const disk = { status: store.checkDisk() }
   try {
     const { newest } = catalog.check()

@@ -1,10 +1,15 @@
 import type { HashQueue } from '@domains-and-files/auth'
-import { observe, observeCount, observeDisk, type Registry } from '@domains-and-files/http'
-import type { Store } from './blobs/blob-store.ts'
+import {
+  type Registry,
+  registerCounter,
+  registerDiskGauges,
+  registerGauge,
+} from '@domains-and-files/http'
+import type { BlobStore } from './blobs/blob-store.ts'
 import type { Compressor } from './blobs/compressor.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
-import type { HotCache } from './serving/lru-loader.ts'
+import type { LruLoader } from './serving/lru-loader.ts'
 
 // What an operator wants to know of this service, read when it is asked for. No label names a file or a person.
 
@@ -12,12 +17,12 @@ interface Parts {
   config: Config
   metrics: Registry
   catalog: Catalog
-  store: Store
+  store: BlobStore
   compressor: Compressor
   hashes: HashQueue
 }
 
-export function observeParts({ config, metrics, catalog, store, compressor, hashes }: Parts) {
+export function registerMetrics({ config, metrics, catalog, store, compressor, hashes }: Parts) {
   const figures = {
     static_files: ['Files that are stored', () => catalog.check().totals.totalFiles],
     static_file_bytes: ['Bytes of all files', () => catalog.check().totals.totalSize],
@@ -32,28 +37,29 @@ export function observeParts({ config, metrics, catalog, store, compressor, hash
     static_compressions_waiting: ['Files that wait to be compressed', () => compressor.waiting],
     auth_hashes_waiting: ['Logins that wait for their password to be hashed', () => hashes.waiting],
   } as const
-  for (const [name, [help, read]] of Object.entries(figures)) observe(metrics, { name, help }, read)
-  observeDisk(metrics, config.dataDir)
+  for (const [name, [help, read]] of Object.entries(figures))
+    registerGauge(metrics, { name, help }, read)
+  registerDiskGauges(metrics, config.dataDir)
 }
 
-type Kept = Pick<HotCache<object>, 'counts' | 'bytes'>
+type Kept = Pick<LruLoader<object>, 'counts' | 'bytes'>
 
 /** What memory answers instead of the catalog and the disk, by what is kept there. */
-export function observeMemory(metrics: Registry, memory: Record<string, Kept>) {
+export function registerCacheMetrics(metrics: Registry, memory: Record<string, Kept>) {
   const read = (figure: (kept: Kept) => number) => () =>
     Object.fromEntries(Object.entries(memory).map(([name, kept]) => [name, figure(kept)]))
   const label = 'kept'
-  observeCount(
+  registerCounter(
     metrics,
     { name: 'static_memory_hits_total', help: 'Look-ups that memory answered', label },
     read(({ counts }) => counts.hit),
   )
-  observeCount(
+  registerCounter(
     metrics,
     { name: 'static_memory_misses_total', help: 'Look-ups that it could not answer', label },
     read(({ counts }) => counts.miss),
   )
-  observe(
+  registerGauge(
     metrics,
     {
       name: 'static_memory_bytes',

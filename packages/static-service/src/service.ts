@@ -1,24 +1,24 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { ensureFirstAdmin, resolveSecret, Users } from '@domains-and-files/auth'
+import { ensureFirstAdmin, resolveJwtSecret, Users } from '@domains-and-files/auth'
 import { type App, createMetrics, type Logger } from '@domains-and-files/http'
-import { BackupWatch, lockFolder, makeFolder } from '@domains-and-files/persistence'
+import { BackupWatch, createDirectory, lockDataDir } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
-import { Store } from './blobs/blob-store.ts'
+import { BlobStore } from './blobs/blob-store.ts'
 import { Compressor } from './blobs/compressor.ts'
 import { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
-import { sweep } from './maintenance/orphan-sweep.ts'
+import { sweepOrphans } from './maintenance/orphan-sweep.ts'
 
 /**
  * Makes the parts, and the app that closes them in order when it is closed.
  * @throws {FolderRefused} when another process has the data folder, {StartRefused} when nobody may log in.
  */
-export async function makeService(config: Config, log: Logger): Promise<App> {
+export async function createService(config: Config, log: Logger): Promise<App> {
   const { auth, production, dataDir } = config
-  await makeFolder(dataDir)
-  const unlock = lockFolder(dataDir)
+  await createDirectory(dataDir)
+  const unlock = lockDataDir(dataDir)
   try {
-    const secret = await resolveSecret({ secret: auth.secret, production, dataDir })
+    const secret = await resolveJwtSecret({ secret: auth.secret, production, dataDir })
     await ensureFirstAdmin(auth.usersFile, {
       username: auth.adminUsername,
       password: auth.adminPassword,
@@ -33,7 +33,7 @@ export async function makeService(config: Config, log: Logger): Promise<App> {
         log.warn({ err: error }, 'disk not flushed as a whole: every file is flushed alone'),
     })
     const backups = new BackupWatch(dataDir)
-    const store = await Store.open(dataDir, {
+    const store = await BlobStore.open(dataDir, {
       isReferenced: (digest) => catalog.isReferenced(digest),
       isBackedUp: () => backups.isRunning,
       onError: (error) => log.error({ err: error }, 'content not removed'),
@@ -62,15 +62,15 @@ export async function makeService(config: Config, log: Logger): Promise<App> {
 
 const patience = 2000
 
-interface Parts {
-  store: Store
+interface SweepDependencies {
+  store: BlobStore
   catalog: Catalog
   log: Logger
 }
 
-async function tidy(dataDir: string, { store, catalog, log }: Parts) {
+async function tidy(dataDir: string, { store, catalog, log }: SweepDependencies) {
   try {
-    const { orphans, missing } = await sweep(dataDir, store, catalog)
+    const { orphans, missing } = await sweepOrphans(dataDir, store, catalog)
     if (orphans > 0) log.warn({ orphans }, 'contents without a file swept')
     if (missing.length > 0) {
       const digests = missing.slice(0, 10)

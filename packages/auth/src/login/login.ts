@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import { Role } from '../authorization.ts'
 import { callerOf } from '../caller.ts'
-import type { Failures } from '../errors.ts'
+import type { AuthErrors } from '../errors.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { Users } from '../users/users.ts'
 import type { HashQueue } from './hash-queue.ts'
@@ -63,24 +63,24 @@ const Me = z
   })
   .meta({ id: 'Me', examples: [{ user: account, expires_at: '2027-01-15T10:30:00.000Z' }] })
 
-export interface LoginParts {
+export interface LoginDependencies {
   users: Users
   tokens: Tokens
   limit: LoginLimit
   tokenTtl: number
-  failures: Failures
+  errors: AuthErrors
   hashes: HashQueue
   /** Says whether a password is that of a PHC string. */
   verify: (phc: string, password: string) => Promise<boolean>
 }
 
 /** POST /api/auth/login and GET /api/auth/me. */
-export function serveLogin(app: FastifyInstance, parts: LoginParts) {
-  const { users, tokens, limit, failures, hashes, verify } = parts
+export function registerLoginRoutes(app: FastifyInstance, parts: LoginDependencies) {
+  const { users, tokens, limit, errors, hashes, verify } = parts
 
   const refuseTooMany = (attempt: Attempt) => {
     const seconds = limit.secondsToWait(attempt)
-    if (seconds > 0) throw failures.tooManyLogins(seconds)
+    if (seconds > 0) throw errors.tooManyLogins(seconds)
   }
 
   app.post<{ Body: Login }>(
@@ -94,8 +94,8 @@ export function serveLogin(app: FastifyInstance, parts: LoginParts) {
           'Send the token that it answers with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
         tags: ['auth'],
         body: Login,
-        failures: [failures.credentialsInvalid(), failures.tooManyLogins(900), failures.tooBusy()],
-        answers: { 200: { description: 'Who you are, and a token' } },
+        errors: [errors.credentialsInvalid(), errors.tooManyLogins(900), errors.tooBusy()],
+        responses: { 200: { description: 'Who you are, and a token' } },
         response: { 200: LoggedIn },
       },
     },
@@ -107,12 +107,12 @@ export function serveLogin(app: FastifyInstance, parts: LoginParts) {
 
       // Asked twice: who is over the limit takes no place in the queue, and who waited there may be over it by now.
       refuseTooMany(attempt)
-      if (hashes.isFull) throw failures.tooBusy()
+      if (hashes.isFull) throw errors.tooBusy()
       const isRight = await hashes.run(async () => {
         refuseTooMany(attempt)
         return limit.count(attempt, () => verify(user?.password ?? users.decoy, password))
       })
-      if (!user || !isRight) throw failures.credentialsInvalid()
+      if (!user || !isRight) throw errors.credentialsInvalid()
 
       request.log.info({ username }, 'logged in')
       return {
@@ -132,7 +132,7 @@ export function serveLogin(app: FastifyInstance, parts: LoginParts) {
         operationId: 'getMe',
         summary: 'Who am I?',
         tags: ['auth'],
-        answers: { 200: { description: 'Whose the token is, and until when' } },
+        responses: { 200: { description: 'Whose the token is, and until when' } },
         response: { 200: Me },
       },
     },

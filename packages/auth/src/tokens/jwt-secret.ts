@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { link, mkdir, open, readFile, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { StartRefused } from '../start-refused.ts'
+import { StartRefusedError } from '../start-refused.ts'
 
 /** The secret of `.env.example`: known to everybody, so it keeps nothing secret. */
 export const exampleSecret = 'change-me-change-me-change-me-change-me'
@@ -18,14 +18,15 @@ interface SecretOptions {
 /**
  * The secret to sign tokens with. Outside production a missing one is made, and kept in the data folder so that
  * tokens survive a restart; a weak one is taken with a warning.
- * @throws {StartRefused} in production, if it is missing or weak.
+ * @throws {StartRefusedError} in production, if it is missing or weak.
  */
-export async function resolveSecret(options: SecretOptions): Promise<string> {
+export async function resolveJwtSecret(options: SecretOptions): Promise<string> {
   const { secret, production, dataDir, warn = printLine } = options
   if (!secret && !production) return keepSecret(join(dataDir, 'jwt.secret'))
-  if (!secret) throw new StartRefused('JWT_SECRET is missing: set it to at least 32 random bytes.')
+  if (!secret)
+    throw new StartRefusedError('JWT_SECRET is missing: set it to at least 32 random bytes.')
   const fault = findFault(secret)
-  if (fault && production) throw new StartRefused(`JWT_SECRET ${fault}.`)
+  if (fault && production) throw new StartRefusedError(`JWT_SECRET ${fault}.`)
   if (fault) warn(`JWT_SECRET ${fault}; in production this service would not start.`)
   return secret
 }
@@ -42,7 +43,7 @@ async function keepSecret(file: string): Promise<string> {
   if (!existsSync(file)) await makeSecret(file)
   const secret = (await readFile(file, 'utf8')).trim()
   if (Buffer.byteLength(secret) >= shortest) return secret
-  throw new StartRefused(
+  throw new StartRefusedError(
     `The secret in ${file} is too short: delete the file, and a new one is made.`,
   )
 }

@@ -12,7 +12,7 @@ const Claims = z.object({
 })
 
 /** Why a token is not taken. */
-export type Refused = 'invalid' | 'expired'
+export type RejectedToken = 'invalid' | 'expired'
 
 interface TokenOptions {
   secret: string
@@ -63,7 +63,7 @@ export class Tokens {
   }
 
   /** Who sent this token: with the role that the users file gives now, not the one in the token. */
-  verify(token: string): Caller | Refused {
+  verify(token: string): Caller | RejectedToken {
     const claims = this.#read(token)
     const now = this.#options.now()
     if (!claims || (claims.nbf !== undefined && claims.nbf * 1000 > now)) return 'invalid'

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Role } from '../authorization.ts'
 import { hashPassword, shortestPassword } from '../login/password.ts'
-import { StartRefused } from '../start-refused.ts'
-import { changeUsers, readUsersIfAny } from './users-file.ts'
+import { StartRefusedError } from '../start-refused.ts'
+import { readUsersIfAny, updateUsers } from './users-file.ts'
 
 interface FirstAdminOptions {
   username?: string | undefined
@@ -16,18 +16,18 @@ interface FirstAdminOptions {
  * Sees that the users file holds somebody before a service starts: the admin that is asked for or, outside production,
  * one with a random password, which is printed. Changes nothing once there are users. Of several services that start
  * at once on one file, one makes the admin and the others find it.
- * @throws {StartRefused} when there is nobody and nobody may be made up.
+ * @throws {StartRefusedError} when there is nobody and nobody may be made up.
  */
 export async function ensureFirstAdmin(file: string, options: FirstAdminOptions): Promise<void> {
   const { username, password, production, print = printLine } = options
   if (readUsersIfAny(file).length > 0) return
   if (!username !== !password) {
-    throw new StartRefused(
+    throw new StartRefusedError(
       'There are no users yet: set both ADMIN_USERNAME and ADMIN_PASSWORD, or neither.',
     )
   }
   if (!username && production) {
-    throw new StartRefused(
+    throw new StartRefusedError(
       `There are no users in ${file}: set ADMIN_USERNAME and ADMIN_PASSWORD, or add one with \`pnpm users add\`.`,
     )
   }
@@ -44,7 +44,7 @@ export async function ensureFirstAdmin(file: string, options: FirstAdminOptions)
 
 function addFirst(file: string, admin: { username: string; password: string }): boolean {
   let isMade = false
-  changeUsers(file, (users) => {
+  updateUsers(file, (users) => {
     isMade = users.length === 0
     return isMade ? [{ ...admin, role: 'admin' satisfies Role }] : users
   })

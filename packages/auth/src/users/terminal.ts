@@ -8,15 +8,15 @@ export type Input = NodeJS.ReadableStream & Pick<Partial<ReadStream>, 'isTTY'>
 
 /**
  * Reads a new password: from a terminal twice and without showing it, otherwise from the first line.
- * @throws {PasswordRefused} if it is too short, not repeated, or not given.
+ * @throws {PasswordRejected} if it is too short, not repeated, or not given.
  */
 export async function readNewPassword(input: Input, prompt: Writable): Promise<string> {
   const password = input.isTTY ? await askTwice(input, prompt) : await readFirstLine(input)
   if (password.length >= shortestPassword) return password
-  throw new PasswordRefused(`A password must have at least ${shortestPassword} characters`)
+  throw new PasswordRejected(`A password must have at least ${shortestPassword} characters`)
 }
 
-export class PasswordRefused extends Error {}
+export class PasswordRejected extends Error {}
 
 async function askTwice(input: Input, prompt: Writable): Promise<string> {
   // What is typed is shown by the output of readline, so it gets one that shows nothing.
@@ -32,7 +32,7 @@ async function askTwice(input: Input, prompt: Writable): Promise<string> {
     prompt.write('\n')
     lines.close()
   }
-  throw new PasswordRefused('The two passwords are not the same')
+  throw new PasswordRejected('The two passwords are not the same')
 }
 
 async function readFirstLine(input: Input): Promise<string> {
@@ -47,6 +47,6 @@ async function readFirstLine(input: Input): Promise<string> {
 // Ctrl-C and Ctrl-D end the lines, as the end of a pipe does.
 async function readLine(lines: AsyncIterator<string>): Promise<string> {
   const { value, done } = await lines.next()
-  if (done) throw new PasswordRefused('No password was given')
+  if (done) throw new PasswordRejected('No password was given')
   return value
 }

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { Role } from '../authorization.ts'
 import { hashPassword, needsRehash } from '../login/password.ts'
 import { readNewPassword } from './terminal.ts'
-import { changeUsers, Domains, readUsersIfAny, type User, Username } from './users-file.ts'
+import { Domains, readUsersIfAny, type User, Username, updateUsers } from './users-file.ts'
 
 const help = `Manage the users file: who may log in, and what they may do.
 
@@ -98,7 +98,7 @@ async function addUser([name]: string[], options: Options): Promise<string> {
   }
   refuseTwice(readUsersIfAny(file)) // Before a password is asked for; what counts is the look under the lock.
   const password = await hashNewPassword()
-  changeUsers(file, (users) => {
+  updateUsers(file, (users) => {
     refuseTwice(users)
     return [...users, { username, role, password, ...(domains && { domains }) }]
   })
@@ -109,7 +109,7 @@ async function changePassword([name]: string[]): Promise<string> {
   const username = readName(name)
   expectUser(readUsersIfAny(file), username)
   const password = await hashNewPassword()
-  changeUsers(file, (users) => replaceUser(users, { ...expectUser(users, username), password }))
+  updateUsers(file, (users) => replaceUser(users, { ...expectUser(users, username), password }))
   return `Changed the password of ${username}; the old tokens are over\n`
 }
 
@@ -120,7 +120,7 @@ function changeRole([name, wanted]: string[], options: Options): string {
   const username = readName(name)
   const role = readRole(wanted)
   const domains = readDomains(options.domains)
-  changeUsers(file, (users) => {
+  updateUsers(file, (users) => {
     const { domains: before, ...user } = expectUser(users, username)
     const limit = options['all-domains'] ? undefined : (domains ?? before)
     const after = replaceUser(users, { ...user, role, ...(limit && { domains: limit }) })
@@ -146,7 +146,7 @@ function listUsers(): string {
 
 function removeUser([name]: string[], options: Options): string {
   const username = readName(name)
-  changeUsers(file, (users) => {
+  updateUsers(file, (users) => {
     const user = expectUser(users, username)
     return keepAdmin(
       users,

@@ -33,13 +33,13 @@ const UsersFile = z.strictObject({
 
 /**
  * Reads every user of the file.
- * @throws {BadUsersFile} if it cannot be read or is not what it must be.
+ * @throws {InvalidUsersFile} if it cannot be read or is not what it must be.
  */
 export function readUsers(file: string): User[] {
   try {
     return UsersFile.parse(JSON.parse(fs.readFileSync(file, 'utf8'))).users
   } catch (error) {
-    throw new BadUsersFile(file, error)
+    throw new InvalidUsersFile(file, error)
   }
 }
 
@@ -47,7 +47,7 @@ export function readUsers(file: string): User[] {
 export const readUsersIfAny = (file: string): User[] => (fs.existsSync(file) ? readUsers(file) : [])
 
 /** The users file cannot be used; says why, and quotes none of it. */
-export class BadUsersFile extends Error {
+export class InvalidUsersFile extends Error {
   constructor(file: string, cause: unknown) {
     super(`The users file ${file} cannot be used: ${explain(cause)}`)
   }
@@ -57,19 +57,19 @@ export class BadUsersFile extends Error {
  * Replaces the users by what `change` makes of them: the whole file or nothing, and no change of another process is
  * lost. Blocks the process while another one holds the lock, so it is for start and command line, not for requests.
  */
-export function changeUsers(file: string, change: (users: User[]) => User[]): void {
+export function updateUsers(file: string, change: (users: User[]) => User[]): void {
   fs.mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   // A mounted secret is a link to a file elsewhere: that one is changed, the link stays.
   const target = fs.existsSync(file) ? fs.realpathSync(file) : file
   holdLock(target, () => {
     const before = readUsersIfAny(target)
     const after = UsersFile.parse({ users: change(before) })
-    writeWhole(target, `${JSON.stringify(after, null, 2)}\n`)
+    writeFileAtomic(target, `${JSON.stringify(after, null, 2)}\n`)
   })
 }
 
 /** Writes a private file whole or not at all, durably. */
-export function writeWhole(file: string, text: string): void {
+export function writeFileAtomic(file: string, text: string): void {
   const draft = `${file}.${randomUUID()}.tmp`
   try {
     const fd = fs.openSync(draft, 'wx', 0o600)

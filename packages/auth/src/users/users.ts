@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { defaultCost, formatPhc, parsePhc } from '../login/password.ts'
-import { BadUsersFile, readUsers, type User } from './users-file.ts'
+import { InvalidUsersFile, readUsers, type User } from './users-file.ts'
 
 /**
  * The users file, as it is at each moment: every look at it sees the last change. While the file is broken or gone,
@@ -22,7 +22,7 @@ export class Users {
 
   /**
    * Opens a users file for the life of a service.
-   * @throws {BadUsersFile} if it is missing or broken now.
+   * @throws {InvalidUsersFile} if it is missing or broken now.
    */
   static async open(file: string, report: (error: Error) => void = printError): Promise<Users> {
     const users = new Users(file, report)
@@ -50,7 +50,7 @@ export class Users {
     try {
       this.#load()
     } catch (error) {
-      if (!(error instanceof BadUsersFile)) throw error
+      if (!(error instanceof InvalidUsersFile)) throw error
       if (version.id !== this.#reported) this.#report(error)
       this.#reported = version.id
     }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { authSettings, ensureFirstAdmin, exampleSecret, resolveSecret } from '../../src/index.ts'
+import { authSettings, ensureFirstAdmin, exampleSecret, resolveJwtSecret } from '../../src/index.ts'
 import { verifyPassword } from '../../src/login/password.ts'
 import { readUsers } from '../../src/users/users-file.ts'
 import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
@@ -152,7 +152,7 @@ test.each([
   await using place = await begin()
   const { dataDir } = place
 
-  const resolved = resolveSecret({ secret, production: true, dataDir })
+  const resolved = resolveJwtSecret({ secret, production: true, dataDir })
 
   await expect(resolved).rejects.toThrow(sentence)
 })
@@ -164,7 +164,7 @@ test.each([
   await using place = await begin()
   const { dataDir, said, say } = place
 
-  const resolved = await resolveSecret({ secret, production: true, dataDir, warn: say })
+  const resolved = await resolveJwtSecret({ secret, production: true, dataDir, warn: say })
 
   expect([resolved, said]).toEqual([secret, []])
 })
@@ -175,7 +175,7 @@ test.each(['short', exampleSecret])(
     await using place = await begin()
     const { dataDir, said, say } = place
 
-    const resolved = await resolveSecret({ secret, production: false, dataDir, warn: say })
+    const resolved = await resolveJwtSecret({ secret, production: false, dataDir, warn: say })
 
     expect(resolved).toBe(secret)
     expect(said).toEqual([expect.stringMatching(/^JWT_SECRET .* would not start\.$/)])
@@ -187,8 +187,8 @@ test('in development a missing secret is made, private, and the same after a res
   const { dataDir } = place
   const deeper = join(dataDir, 'not', 'there', 'yet')
 
-  const first = await resolveSecret({ production: false, dataDir: deeper })
-  const second = await resolveSecret({ production: false, dataDir: deeper })
+  const first = await resolveJwtSecret({ production: false, dataDir: deeper })
+  const second = await resolveJwtSecret({ production: false, dataDir: deeper })
 
   expect(first).toMatch(/^[\w-]{43}$/)
   expect(second).toBe(first)
@@ -198,7 +198,7 @@ test('in development a missing secret is made, private, and the same after a res
 test('two starts at once get the same made secret', async () => {
   await using place = await begin()
   const { dataDir } = place
-  const resolve = () => resolveSecret({ production: false, dataDir })
+  const resolve = () => resolveJwtSecret({ production: false, dataDir })
 
   const secrets = await Promise.all([resolve(), resolve(), resolve()])
 
@@ -211,7 +211,7 @@ test('a kept secret that was cut off is refused', async () => {
   const { dataDir } = place
   await writeFile(join(dataDir, 'jwt.secret'), '')
 
-  await expect(resolveSecret({ production: false, dataDir })).rejects.toThrow('too short')
+  await expect(resolveJwtSecret({ production: false, dataDir })).rejects.toThrow('too short')
 })
 
 test('the settings have their defaults', () => {

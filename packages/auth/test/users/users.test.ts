@@ -5,7 +5,7 @@ import { readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Users } from '../../src/index.ts'
-import { changeUsers, readUsers } from '../../src/users/users-file.ts'
+import { readUsers, updateUsers } from '../../src/users/users-file.ts'
 import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
 
 const adam = await makeUser('adam', { role: 'admin' })
@@ -114,7 +114,7 @@ test('a file that is mended counts again, and breaking it again is reported agai
 test('a change is whole, private, and leaves no draft', async () => {
   await using opened = await open()
 
-  changeUsers(opened.file, (users) => users.filter(({ username }) => username !== 'adam'))
+  updateUsers(opened.file, (users) => users.filter(({ username }) => username !== 'adam'))
 
   expect(readUsers(opened.file)).toEqual([vera])
   expect((await stat(opened.file)).mode & 0o777).toBe(0o600)
@@ -126,7 +126,7 @@ test('a change that fails leaves the file as it was, and the lock free', async (
   const before = await readFile(opened.file, 'utf8')
 
   const change = () => {
-    changeUsers(opened.file, () => {
+    updateUsers(opened.file, () => {
       throw new Error('no')
     })
   }
@@ -139,7 +139,7 @@ test('a change that fails leaves the file as it was, and the lock free', async (
 test('a change that would break the file is not written', async () => {
   await using opened = await open()
 
-  expect(() => changeUsers(opened.file, (users) => [...users, adam])).toThrow('twice')
+  expect(() => updateUsers(opened.file, (users) => [...users, adam])).toThrow('twice')
   expect(readUsers(opened.file)).toEqual([adam, vera])
 })
 
@@ -147,7 +147,7 @@ test('a broken file is not overwritten by a change', async () => {
   await using opened = await open()
   await writeFile(opened.file, '{')
 
-  expect(() => changeUsers(opened.file, () => [adam])).toThrow('it is not JSON')
+  expect(() => updateUsers(opened.file, () => [adam])).toThrow('it is not JSON')
   expect(await readFile(opened.file, 'utf8')).toBe('{')
 })
 
@@ -155,7 +155,7 @@ test('a file that cannot be put in place leaves no draft', async () => {
   await using folder = await makeFolder()
   const file = join(folder.path, 'users.json')
   const change = () => {
-    changeUsers(file, () => {
+    updateUsers(file, () => {
       mkdirSync(file)
       return [adam]
     })
@@ -168,9 +168,9 @@ test('a file that cannot be put in place leaves no draft', async () => {
 test('who reads sees a whole file, while a writer writes and after it is killed', async () => {
   await using opened = await open()
   const module = new URL('../../src/users/users-file.ts', import.meta.url).href
-  const script = `const { changeUsers } = await import('${module}')
+  const script = `const { updateUsers } = await import('${module}')
     for (;;) {
-      changeUsers(${JSON.stringify(opened.file)}, (users) => users.reverse())
+      updateUsers(${JSON.stringify(opened.file)}, (users) => users.reverse())
       process.stdout.write('.')
     }`
   const writer = spawn(process.execPath, ['--input-type=module', '-e', script])
@@ -179,7 +179,7 @@ test('who reads sees a whole file, while a writer writes and after it is killed'
   const counts = Array.from({ length: 500 }, () => readUsers(opened.file).length)
   writer.kill('SIGKILL')
   await once(writer, 'exit')
-  changeUsers(opened.file, (users) => users)
+  updateUsers(opened.file, (users) => users)
 
   expect(new Set(counts)).toEqual(new Set([2]))
   expect(readUsers(opened.file)).toHaveLength(2)
@@ -190,7 +190,7 @@ test('a linked file is changed where it lies, and the link stays', async () => {
   const linked = join(opened.folder.path, 'link.json')
   await symlink(opened.file, linked)
 
-  changeUsers(linked, () => [vera])
+  updateUsers(linked, () => [vera])
 
   expect(readUsers(opened.file)).toEqual([vera])
   expect(existsSync(`${linked}.lock`)).toBe(false)
@@ -200,7 +200,7 @@ test('a folder that does not exist yet is made', async () => {
   await using folder = await makeFolder()
   const file = join(folder.path, 'a', 'b', 'users.json')
 
-  changeUsers(file, () => [adam])
+  updateUsers(file, () => [adam])
 
   expect(readUsers(file)).toEqual([adam])
 })

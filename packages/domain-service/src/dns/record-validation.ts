@@ -3,7 +3,7 @@ import { toAscii } from './domain-name.ts'
 import { caaParts, defaultMxPref, defaultTtl, isWritable, type Row, recordTypes } from './record.ts'
 
 /** A record as a caller wrote it. */
-export interface Draft {
+export interface RecordInput {
   name: string
   type: string
   address: string
@@ -14,10 +14,10 @@ export interface Draft {
 type Field = 'name' | 'type' | 'address' | 'ttl' | 'mx_pref'
 
 /** What must be, by the field at fault. */
-export type Objection = [field: Field, message: string]
+export type FieldFault = [field: Field, message: string]
 
 /** The row to send for a draft, and all that today's rules have against it (then the row is not to be sent). */
-export function toRow(draft: Draft, domain: string): { row: Row; objections: Objection[] } {
+export function toRow(draft: RecordInput, domain: string): { row: Row; objections: FieldFault[] } {
   const type = draft.type.toUpperCase()
   const name = toAscii(draft.name) ?? draft.name.toLowerCase()
   const address = normalAddress(type, draft.address)

@@ -12,16 +12,16 @@ import {
   toRecord,
   type Zone,
 } from './record.ts'
-import { type Draft, toRow } from './record-validation.ts'
+import { type RecordInput, toRow } from './record-validation.ts'
 
 /** What a caller wants of a zone: worked out against the zone as it is when the write comes to its turn. */
-export type Change = (zone: Zone) => Zone
+export type ZoneEdit = (zone: Zone) => Zone
 
 const maxRecords = 150
 
 /** The zone with exactly these records. A row that is there already stays byte for byte as it was read. */
 export const replaceWith =
-  (drafts: Draft[], emailType: string | undefined): Change =>
+  (drafts: RecordInput[], emailType: string | undefined): ZoneEdit =>
   (zone) => {
     if (drafts.length > Math.max(maxRecords, zone.rows.length)) {
       throw validationFailed([
@@ -39,7 +39,7 @@ export const replaceWith =
 
 /** The zone with one record more. The same name, type and address twice is refused. */
 export const addRecord =
-  (draft: Draft, emailType: string | undefined): Change =>
+  (draft: RecordInput, emailType: string | undefined): ZoneEdit =>
   (zone) => {
     const { row, objections } = toRow(draft, zone.domain)
     const twin = zone.rows.find((each) => keyOf(each, zone.domain) === keyOf(row, zone.domain))
@@ -56,7 +56,7 @@ export const addRecord =
   }
 
 /** What today's rules have against a record to add, before anything is asked of the registrar. */
-export function checkDraft(draft: Draft, domain: string) {
+export function validateInput(draft: RecordInput, domain: string) {
   const faults = toRow(draft, domain).objections.map(([field, message]) => ({
     path: `/${field}`,
     message,
@@ -66,7 +66,7 @@ export function checkDraft(draft: Draft, domain: string) {
 
 /** The zone without the record of that id. */
 export const removeRecord =
-  (id: string): Change =>
+  (id: string): ZoneEdit =>
   (zone) => {
     const rows = zone.rows.filter((row) => toRecord(row, zone.domain).id !== id)
     if (rows.length === zone.rows.length) throw recordNotFound(id)
@@ -75,7 +75,7 @@ export const removeRecord =
 
 /** A zone of the past again, rows and email type as they were; the registrar took them once, so no rule is asked. */
 export const restore =
-  (past: { rows: Row[]; emailType: string | undefined }): Change =>
+  (past: { rows: Row[]; emailType: string | undefined }): ZoneEdit =>
   (zone) => ({
     ...zone,
     // A row that is still there is kept as it is now read, so that it is not told as changed.
@@ -92,7 +92,7 @@ function keep(zone: Zone, wanted: Row[]): Row[] {
  * The records of a list, each with the live row that it stands for, if any: first those that are written exactly as
  * GET tells them, then those that mean the same. Only what has no live row is judged by today's rules.
  */
-function matchLive(drafts: Draft[], zone: Zone): Part[] {
+function matchLive(drafts: RecordInput[], zone: Zone): Part[] {
   const { domain } = zone
   const told = new Map<string, Row[]>()
   for (const row of zone.rows) push(told, writtenAs(toRecord(row, domain)), row)
@@ -111,7 +111,7 @@ function matchLive(drafts: Draft[], zone: Zone): Part[] {
   })
 }
 
-const writtenAs = ({ name, type, address, ttl = defaultTtl, mx_pref }: Draft) =>
+const writtenAs = ({ name, type, address, ttl = defaultTtl, mx_pref }: RecordInput) =>
   JSON.stringify([name, type, address, ttl, type === 'MX' ? (mx_pref ?? defaultMxPref) : mx_pref])
 
 /** A record of a list, and whether it is new to the zone: only new ones are ever blamed. */

@@ -34,7 +34,7 @@ interface Waiter {
  * The calls that the registrar allows, in sliding windows, remembered across restarts. A call that finds none left
  * waits its turn, writes before reads, and gives up after `maxWait` milliseconds with 503 `registrar_busy`.
  */
-export class Budget {
+export class CallQuota {
   readonly #limits: Limit[]
   readonly #maxWait: number
   readonly #now: () => number

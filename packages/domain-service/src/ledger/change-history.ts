@@ -7,7 +7,7 @@ export interface Snapshot {
   rows: Row[]
 }
 
-export interface Entry {
+export interface NewHistoryEntry {
   domain: string
   by: string
   requestId: string
@@ -18,7 +18,7 @@ export interface Entry {
   after: Zone
 }
 
-export interface Change {
+export interface HistoryEntry {
   id: number
   at: string
   by: string
@@ -43,7 +43,7 @@ interface Stored {
 }
 
 /** Who changed what, and the whole zone before and after: appended to, never altered. */
-export class Journal {
+export class ChangeHistory {
   readonly #append
   readonly #page
   readonly #count
@@ -54,7 +54,7 @@ export class Journal {
       `insert into changes (domain, at, by, request_id, added, removed, kept, before, after)
        values (:domain, :at, :by, :request_id, :added, :removed, :kept, :before, :after)`,
     )
-    this.#append = database.transaction((entries: Entry[]) => {
+    this.#append = database.transaction((entries: NewHistoryEntry[]) => {
       for (const entry of entries) insert.run(toStored(entry))
     })
     this.#page = database.prepare<[string, number, number], Stored>(
@@ -69,7 +69,7 @@ export class Journal {
   }
 
   /** All of them or none; durable when it returns. */
-  append(entries: Entry[]) {
+  append(entries: NewHistoryEntry[]) {
     this.#append(entries)
   }
 
@@ -77,7 +77,7 @@ export class Journal {
   list(
     domain: string,
     page: { page: number; page_size: number },
-  ): { changes: Change[]; total: number } {
+  ): { changes: HistoryEntry[]; total: number } {
     const offset = (page.page - 1) * page.page_size
     return {
       changes: this.#page.all(domain, page.page_size, offset).map(toChange),
@@ -85,13 +85,13 @@ export class Journal {
     }
   }
 
-  find(domain: string, id: number): Change | undefined {
+  find(domain: string, id: number): HistoryEntry | undefined {
     const stored = this.#find.get(domain, id)
     return stored && toChange(stored)
   }
 }
 
-const toStored = (entry: Entry) => ({
+const toStored = (entry: NewHistoryEntry) => ({
   domain: entry.domain,
   at: new Date().toISOString(),
   by: entry.by,
@@ -106,7 +106,7 @@ const toStored = (entry: Entry) => ({
 const snapshot = ({ emailType, rows }: Zone): Snapshot => ({ emailType, rows })
 
 // The texts are ours alone: what `toStored` wrote.
-const toChange = (stored: Stored): Change => ({
+const toChange = (stored: Stored): HistoryEntry => ({
   id: stored.id,
   at: stored.at,
   by: stored.by,

@@ -5,7 +5,7 @@ import { registrarUnavailable } from '../errors.ts'
  * A circuit breaker: after `threshold` failures in a row calls fail at once with 503 `registrar_unavailable` for
  * `pause` milliseconds; then one call probes, and the others wait for what it finds by failing too.
  */
-export class Breaker {
+export class CircuitBreaker {
   readonly #threshold: number
   readonly #pause: number
   readonly #now: () => number

@@ -1,8 +1,8 @@
 import { type Histogram, HttpError, type Logger } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
 import type { Zone } from '../dns/record.ts'
-import type { Budget, Priority } from '../ledger/call-quota.ts'
-import type { Breaker } from './circuit-breaker.ts'
+import type { CallQuota, Priority } from '../ledger/call-quota.ts'
+import type { CircuitBreaker } from './circuit-breaker.ts'
 import {
   type DomainInfo,
   demandSuccess,
@@ -12,7 +12,7 @@ import {
   readNameserverList,
   readZone,
 } from './responses.ts'
-import { type Account, CallFailed, Wire } from './transport.ts'
+import { type Account, CallFailed, RegistrarTransport } from './transport.ts'
 import type { Element } from './xml.ts'
 
 export interface ListQuery {
@@ -27,8 +27,8 @@ interface Options {
   account: Account
   /** Milliseconds for one call; all tries of a read together may take twice that before the last one starts. */
   timeout: number
-  budget: Budget
-  breaker: Breaker
+  budget: CallQuota
+  breaker: CircuitBreaker
   log: Logger
   /** Told the seconds of each call. */
   calls?: Histogram<'command' | 'outcome'>
@@ -46,15 +46,15 @@ interface Call<Value> {
 const tries = 3
 
 /** The registrar, one method a command. Reads are tried again where that may help; a write is sent once. */
-export class Registrar {
+export class RegistrarClient {
   readonly #options: Options
-  readonly #wire: Wire
+  readonly #wire: RegistrarTransport
   #lastSuccess: Date | undefined
   #lastFailure: { at: Date; code: string } | undefined
 
   constructor(options: Options) {
     this.#options = options
-    this.#wire = new Wire(options.account, options.timeout)
+    this.#wire = new RegistrarTransport(options.account, options.timeout)
   }
 
   listDomains(query: ListQuery) {

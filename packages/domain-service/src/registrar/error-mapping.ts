@@ -11,7 +11,7 @@ import {
 } from '../errors.ts'
 
 /** An error element of the registrar's answer. */
-export interface Refusal {
+export interface RegistrarError {
   number: string
   words: string
 }
@@ -27,7 +27,11 @@ export interface Verdict {
 }
 
 /** Judges an error by its number and the command: the same number can mean different things. */
-export function judge(refusal: Refusal, command: string, domain: string): Verdict {
+export function mapRegistrarError(
+  refusal: RegistrarError,
+  command: string,
+  domain: string,
+): Verdict {
   const { number } = refusal
   const refused = (error: HttpError): Verdict => ({ kind: 'refused', error })
   if (authNumbers.has(number) || /^101/.test(number))

@@ -17,7 +17,7 @@ export interface Cached<Value> {
  * Answers by key for `ttl` milliseconds; equal loads at once are one load. What was put or dropped while a load ran
  * outlives it: a load that began before a write neither overwrites what the write put, nor is joined after it.
  */
-export class Cache<Value> {
+export class ResponseCache<Value> {
   readonly #ttl: number
   readonly #maxStale: number
   readonly #maxEntries: number

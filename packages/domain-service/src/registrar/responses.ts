@@ -1,5 +1,5 @@
 import type { Row, Zone } from '../dns/record.ts'
-import { badAnswer } from './transport.ts'
+import { badResponse } from './transport.ts'
 import { childOf, childrenOf, type Element } from './xml.ts'
 
 // What the registrar's results say, in our words. Nearly every attribute has been seen missing.
@@ -48,9 +48,9 @@ export function readDomainList(
   result: Element,
 ): { domains: DomainEntry[]; total: number } {
   const total = toCount(childOf(childOf(response, 'Paging'), 'TotalItems')?.text)
-  if (total === null) throw badAnswer('does not say how many domains there are')
+  if (total === null) throw badResponse('does not say how many domains there are')
   const domains = childrenOf(result, 'Domain').map(({ attributes: a }) => {
-    if (!a.Name) throw badAnswer('has a domain without a name')
+    if (!a.Name) throw badResponse('has a domain without a name')
     return {
       name: a.Name.toLowerCase(),
       id: a.ID ?? '',
@@ -114,7 +114,7 @@ export function readZone(result: Element, domain: string): Zone {
     result.text.trim() !== '' ||
     result.children.some((child) => child.name.toLowerCase() !== 'host')
   ) {
-    throw badAnswer('has more than hosts in a zone')
+    throw badResponse('has more than hosts in a zone')
   }
   return {
     domain,
@@ -128,13 +128,13 @@ export function readZone(result: Element, domain: string): Zone {
 export function demandSuccess(result: Element, domain: string) {
   demandDomain(result.attributes.Domain, domain)
   if (toBoolean(result.attributes.IsSuccess) !== true)
-    throw badAnswer('says neither done nor why not')
+    throw badResponse('says neither done nor why not')
 }
 
 function readRow({ attributes: a }: Element): Row {
   const { Name: name, Type: type, Address: address } = a
   if (name === undefined || !type || address === undefined)
-    throw badAnswer('has a host without name, type or address')
+    throw badResponse('has a host without name, type or address')
   return {
     name,
     type,
@@ -164,7 +164,8 @@ const guardStates: Record<string, string> = {
 }
 
 function demandDomain(said: string | undefined, domain: string) {
-  if (said?.toLowerCase().replace(/\.$/, '') !== domain) throw badAnswer('is about another domain')
+  if (said?.toLowerCase().replace(/\.$/, '') !== domain)
+    throw badResponse('is about another domain')
 }
 
 const toBoolean = (text: string | undefined) =>

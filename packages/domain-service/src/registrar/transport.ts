@@ -7,8 +7,8 @@ import {
   registrarTimeout,
   registrarUnreachable,
 } from '../errors.ts'
-import { judge, type Verdict } from './error-mapping.ts'
-import { childOf, childrenOf, type Element, readAnswer } from './xml.ts'
+import { mapRegistrarError, type Verdict } from './error-mapping.ts'
+import { childOf, childrenOf, type Element, parseResponse } from './xml.ts'
 
 export interface Account {
   url: string
@@ -36,7 +36,7 @@ export class CallFailed extends Error {
 const maxBytes = 10 * 1024 * 1024
 
 /** The registrar's HTTP side: one command, one POST, one answer. */
-export class Wire {
+export class RegistrarTransport {
   readonly #account: Account
   readonly #timeout: number
   readonly #agent: Agent
@@ -114,7 +114,7 @@ export function readResult(
   if (refusals.length > 0) {
     const verdicts = refusals.map((refusal) => ({
       refusal,
-      ...judge(refusal, expected.command, expected.domain),
+      ...mapRegistrarError(refusal, expected.command, expected.domain),
     }))
     const telling =
       verdicts.find((verdict) => verdict.error.code !== 'registrar_error') ?? verdicts[0]
@@ -130,20 +130,20 @@ export function readResult(
   const response = childOf(root, 'CommandResponse')
   const said = [response?.attributes.Type, childOf(root, 'RequestedCommand')?.text.trim()]
   if (said.some((name) => name && name.toLowerCase() !== expected.command.toLowerCase())) {
-    throw badAnswer('belongs to another command')
+    throw badResponse('belongs to another command')
   }
   const [result, ...more] = childrenOf(response, expected.result)
-  if (!response || !result || more.length > 0) throw badAnswer(`has no single ${expected.result}`)
+  if (!response || !result || more.length > 0) throw badResponse(`has no single ${expected.result}`)
   return { response, result }
 }
 
-export const badAnswer = (what: string) => new CallFailed('unknown', registrarBadAnswer(what))
+export const badResponse = (what: string) => new CallFailed('unknown', registrarBadAnswer(what))
 
 function parse(text: string): Element {
   try {
-    return readAnswer(text)
+    return parseResponse(text)
   } catch (error) {
-    if (error instanceof SyntaxError) throw badAnswer(error.message)
+    if (error instanceof SyntaxError) throw badResponse(error.message)
     throw error
   }
 }
@@ -152,7 +152,7 @@ function decodeUtf8(bytes: ArrayBuffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
-    throw badAnswer('is not valid UTF-8')
+    throw badResponse('is not valid UTF-8')
   }
 }
 

@@ -13,7 +13,7 @@ export interface Element {
  * DOCTYPE, entities but XML's own, a second root, text around the root, and more markup than any answer has.
  * @throws {SyntaxError} that quotes nothing of the document.
  */
-export function readAnswer(document: string): Element {
+export function parseResponse(document: string): Element {
   const text = document.trim()
   if (!/^(?:<\?xml[^>]*\?>\s*)?<ApiResponse[\s>]/.test(text))
     throw new SyntaxError('is not an answer in XML')

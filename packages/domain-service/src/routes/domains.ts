@@ -1,8 +1,8 @@
 import { allowsDomain, callerOf } from '@domains-and-files/auth'
 import { type App, Pagination, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { ListQuery, Registrar } from '../registrar/client.ts'
-import { Cache } from '../registrar/response-cache.ts'
+import type { ListQuery, RegistrarClient } from '../registrar/client.ts'
+import { ResponseCache } from '../registrar/response-cache.ts'
 import type { DomainEntry, DomainInfo, Nameservers } from '../registrar/responses.ts'
 import { isPassing } from '../zones/zone-writer.ts'
 import {
@@ -96,12 +96,12 @@ const smallestPage = 10
 const largestPage = 100
 
 /** The routes of /api/domains, but for its records. Returns the caches that they read through, for who counts. */
-export function serveDomains(app: App, registrar: Registrar, cacheTtl: number) {
+export function registerDomainRoutes(app: App, registrar: RegistrarClient, cacheTtl: number) {
   const tags = ['domains']
-  const pages = new Cache<{ domains: DomainEntry[]; total: number }>({ ttl: cacheTtl })
-  const accounts = new Cache<DomainEntry[]>({ ttl: 5 * 60_000, maxEntries: 50 })
-  const infos = new Cache<DomainInfo>({ ttl: cacheTtl })
-  const nameservers = new Cache<Nameservers>({ ttl: cacheTtl })
+  const pages = new ResponseCache<{ domains: DomainEntry[]; total: number }>({ ttl: cacheTtl })
+  const accounts = new ResponseCache<DomainEntry[]>({ ttl: 5 * 60_000, maxEntries: 50 })
+  const infos = new ResponseCache<DomainInfo>({ ttl: cacheTtl })
+  const nameservers = new ResponseCache<Nameservers>({ ttl: cacheTtl })
 
   app.get(
     '/api/domains',
@@ -114,9 +114,9 @@ export function serveDomains(app: App, registrar: Registrar, cacheTtl: number) {
           'A user who is limited to some domains sees those. Values of `list_type` and `sort_by` are taken in any case.',
         tags,
         querystring: ListDomains,
-        takes: takesFresh,
-        failures: registrarFailures,
-        answers: {
+        requestHeaders: takesFresh,
+        errors: registrarFailures,
+        responses: {
           200: {
             description: 'One page of the list; past its end, an empty one',
             headers: cacheHeaders,
@@ -179,9 +179,9 @@ export function serveDomains(app: App, registrar: Registrar, cacheTtl: number) {
         description: 'What the registrar says of it; null is what it did not say.',
         tags,
         params: AtDomain,
-        takes: takesFresh,
-        failures: domainFailures,
-        answers: { 200: { description: 'The domain', headers: cacheHeaders } },
+        requestHeaders: takesFresh,
+        errors: domainFailures,
+        responses: { 200: { description: 'The domain', headers: cacheHeaders } },
         response: { 200: DomainInfoAnswer },
       },
     },
@@ -203,9 +203,9 @@ export function serveDomains(app: App, registrar: Registrar, cacheTtl: number) {
         summary: 'List the nameservers of a domain',
         tags,
         params: AtDomain,
-        takes: takesFresh,
-        failures: domainFailures,
-        answers: { 200: { description: 'Its nameservers', headers: cacheHeaders } },
+        requestHeaders: takesFresh,
+        errors: domainFailures,
+        responses: { 200: { description: 'Its nameservers', headers: cacheHeaders } },
         response: { 200: NameserversAnswer },
       },
     },
@@ -221,7 +221,7 @@ export function serveDomains(app: App, registrar: Registrar, cacheTtl: number) {
 }
 
 async function readAll(
-  registrar: Registrar,
+  registrar: RegistrarClient,
   wanted: Omit<ListQuery, 'page' | 'pageSize'>,
 ): Promise<DomainEntry[]> {
   const all: DomainEntry[] = []

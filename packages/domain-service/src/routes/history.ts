@@ -3,8 +3,8 @@ import { z } from 'zod'
 import { etagOf, toRecords } from '../dns/record.ts'
 import { restore } from '../dns/zone-edits.ts'
 import { changeNotFound, domainNotFound } from '../errors.ts'
-import type { Change, Journal, Snapshot } from '../ledger/change-history.ts'
-import type { Zones } from '../zones/zone-writer.ts'
+import type { ChangeHistory, HistoryEntry, Snapshot } from '../ledger/change-history.ts'
+import type { ZoneWriter } from '../zones/zone-writer.ts'
 import {
   change,
   domain as exampleDomain,
@@ -43,7 +43,7 @@ const AtChange = AtDomain.extend({
 const absent = [domainNotFound(exampleDomain), changeNotFound(7)]
 
 /** The routes of /api/domains/{domain}/dns/history. */
-export function serveHistory(app: App, journal: Journal, zones: Zones) {
+export function registerHistoryRoutes(app: App, journal: ChangeHistory, zones: ZoneWriter) {
   const path = '/api/domains/:domain/dns/history'
   const tags = ['history']
 
@@ -56,8 +56,8 @@ export function serveHistory(app: App, journal: Journal, zones: Zones) {
         summary: 'List who changed what, newest first',
         description: 'Changes that were made through this service. It asks the registrar nothing.',
         tags,
-        failures: [domainNotFound(exampleDomain)],
-        answers: { 200: { description: 'One page of the history' } },
+        errors: [domainNotFound(exampleDomain)],
+        responses: { 200: { description: 'One page of the history' } },
         params: AtDomain,
         querystring: z.strictObject(pageQuery(20, 100)),
         response: {
@@ -83,8 +83,8 @@ export function serveHistory(app: App, journal: Journal, zones: Zones) {
         summary: 'Read one change with the whole zone before and after it',
         tags,
         params: AtChange,
-        failures: absent,
-        answers: { 200: { description: 'The change, and both zones' } },
+        errors: absent,
+        responses: { 200: { description: 'The change, and both zones' } },
         response: {
           200: ChangeAnswer.extend({ before: PastZone, after: PastZone }).meta({
             examples: [{ ...change, ...pastZones }],
@@ -118,9 +118,9 @@ export function serveHistory(app: App, journal: Journal, zones: Zones) {
         description:
           'With `to=after`, the zone as that change left it. A write like any other: try it with `dry_run=true`; it goes to the history itself.',
         tags,
-        takes: takesMatch,
-        failures: [...writeFailures, ...absent],
-        answers: {
+        requestHeaders: takesMatch,
+        errors: [...writeFailures, ...absent],
+        responses: {
           200: { description: 'The zone as it now is, and what changed', headers: zoneTag },
         },
         params: AtChange,
@@ -143,14 +143,14 @@ export function serveHistory(app: App, journal: Journal, zones: Zones) {
     },
   )
 
-  function find(domain: string, id: number): Change {
+  function find(domain: string, id: number): HistoryEntry {
     const change = journal.find(domain, id)
     if (!change) throw changeNotFound(id)
     return change
   }
 }
 
-const describe = (change: Change) => ({
+const describe = (change: HistoryEntry) => ({
   id: change.id,
   at: change.at,
   by: change.by,

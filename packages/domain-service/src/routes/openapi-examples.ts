@@ -1,4 +1,4 @@
-import type { HeaderTold } from '@domains-and-files/http'
+import type { HeaderDoc } from '@domains-and-files/http'
 import {
   dnsNotManaged,
   domainNotEditable,
@@ -102,7 +102,7 @@ export const nameserversOf = {
 const etag = '"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"'
 
 /** What a cached answer says of itself. */
-export const cacheHeaders: Record<string, HeaderTold> = {
+export const cacheHeaders: Record<string, HeaderDoc> = {
   age: { description: 'Seconds since the registrar told it', example: '12' },
   warning: {
     description: 'There when the registrar fails and this is older than it should be',
@@ -111,25 +111,25 @@ export const cacheHeaders: Record<string, HeaderTold> = {
 }
 
 /** Takes a cached answer, or asks for a fresh one. */
-export const takesFresh: Record<string, HeaderTold> = {
+export const takesFresh: Record<string, HeaderDoc> = {
   'cache-control': {
     description: '`no-cache`: not from the cache (at the cost of a call to the registrar)',
     example: 'no-cache',
   },
 }
 
-export const zoneTag: Record<string, HeaderTold> = {
+export const zoneTag: Record<string, HeaderDoc> = {
   etag: { description: 'Of the whole zone: send it as If-Match with a write', example: etag },
 }
 
-export const takesMatch: Record<string, HeaderTold> = {
+export const takesMatch: Record<string, HeaderDoc> = {
   'if-match': {
     description: 'The ETag of the zone as you read it: write only if it is still that',
     example: etag,
   },
 }
 
-export const takesNoneMatch: Record<string, HeaderTold> = {
+export const takesNoneMatch: Record<string, HeaderDoc> = {
   'if-none-match': {
     description: 'The ETag of the zone that you have: 304 if it is still that',
     example: etag,

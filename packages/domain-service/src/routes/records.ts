@@ -2,10 +2,10 @@ import { type App, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
 import { emailTypes } from '../dns/email-type.ts'
 import { etagOf, recordTypes, toRecords } from '../dns/record.ts'
-import type { Draft } from '../dns/record-validation.ts'
-import { addRecord, checkDraft, removeRecord, replaceWith } from '../dns/zone-edits.ts'
+import type { RecordInput } from '../dns/record-validation.ts'
+import { addRecord, removeRecord, replaceWith, validateInput } from '../dns/zone-edits.ts'
 import { recordExists, recordNotFound } from '../errors.ts'
-import type { Zones } from '../zones/zone-writer.ts'
+import type { ZoneWriter } from '../zones/zone-writer.ts'
 import {
   cacheHeaders,
   domainFailures,
@@ -85,7 +85,7 @@ const AtRecord = AtDomain.extend({
 })
 
 /** The routes of /api/domains/{domain}/dns/hosts. */
-export function serveHosts(app: App, zones: Zones) {
+export function registerRecordRoutes(app: App, zones: ZoneWriter) {
   const path = '/api/domains/:domain/dns/hosts'
   const tags = ['records']
 
@@ -99,9 +99,9 @@ export function serveHosts(app: App, zones: Zones) {
         description: 'From a cache of some seconds; every write through this service refreshes it.',
         tags,
         params: AtDomain,
-        takes: { ...takesNoneMatch, ...takesFresh },
-        failures: domainFailures,
-        answers: {
+        requestHeaders: { ...takesNoneMatch, ...takesFresh },
+        errors: domainFailures,
+        responses: {
           200: { description: 'The zone', headers: { ...zoneTag, ...cacheHeaders } },
           304: { description: 'The zone is still as If-None-Match says', headers: zoneTag },
         },
@@ -129,9 +129,9 @@ export function serveHosts(app: App, zones: Zones) {
           'Records that are not in the list are deleted: try it with `dry_run=true`. The list that GET returned can be sent back as it is. Answered when the registrar has the zone, read back and compared.',
         tags,
         params: AtDomain,
-        takes: takesMatch,
-        failures: writeFailures,
-        answers: {
+        requestHeaders: takesMatch,
+        errors: writeFailures,
+        responses: {
           200: { description: 'The zone as it now is, and what changed', headers: zoneTag },
         },
         querystring: z.strictObject(writeQuery),
@@ -159,9 +159,9 @@ export function serveHosts(app: App, zones: Zones) {
           'The rules of each type: A and MXE an IPv4 address, AAAA an IPv6 address, CNAME, ALIAS, NS and MX a host name, CAA `0 issue "ca.example.net"`, TXT up to 2500 characters, URL, URL301 and FRAME an http or https URL.',
         tags,
         params: AtType,
-        takes: takesMatch,
-        failures: [...writeFailures, recordExists(record)],
-        answers: {
+        requestHeaders: takesMatch,
+        errors: [...writeFailures, recordExists(record)],
+        responses: {
           201: {
             description: 'The record that was added',
             headers: {
@@ -181,8 +181,8 @@ export function serveHosts(app: App, zones: Zones) {
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const { email_type, ...fields } = request.body
-      const added: Draft = { ...fields, type: typeOf(request.params.record) }
-      checkDraft(added, domain.name)
+      const added: RecordInput = { ...fields, type: typeOf(request.params.record) }
+      validateInput(added, domain.name)
       const written = await zones.write(domain, writeOf(request, addRecord(added, email_type)))
       const [record] = written.added
       if (!record) throw new Error('an added record is not among the added ones')
@@ -207,9 +207,9 @@ export function serveHosts(app: App, zones: Zones) {
         summary: 'Read one record',
         tags,
         params: AtRecord,
-        takes: takesFresh,
-        failures: [...domainFailures, recordNotFound(record.id)],
-        answers: { 200: { description: 'The record', headers: cacheHeaders } },
+        requestHeaders: takesFresh,
+        errors: [...domainFailures, recordNotFound(record.id)],
+        responses: { 200: { description: 'The record', headers: cacheHeaders } },
         response: { 200: HostRecord },
       },
     },
@@ -231,9 +231,9 @@ export function serveHosts(app: App, zones: Zones) {
         summary: 'Remove one record',
         tags,
         params: AtRecord,
-        takes: takesMatch,
-        failures: [...writeFailures, recordNotFound(record.id)],
-        answers: {
+        requestHeaders: takesMatch,
+        errors: [...writeFailures, recordNotFound(record.id)],
+        responses: {
           200: { description: 'The zone as it now is, and what changed', headers: zoneTag },
         },
         querystring: z.strictObject(writeQuery),

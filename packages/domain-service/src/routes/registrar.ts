@@ -1,6 +1,6 @@
 import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { Registrar } from '../registrar/client.ts'
+import type { RegistrarClient } from '../registrar/client.ts'
 
 const RegistrarState = z
   .object({
@@ -38,7 +38,7 @@ const RegistrarState = z
   })
 
 /** GET /api/registrar: what an operator wants to know of the account behind the service, without asking it. */
-export function serveAccount(app: App, registrar: Registrar) {
+export function registerRegistrarRoutes(app: App, registrar: RegistrarClient) {
   app.get(
     '/api/registrar',
     {
@@ -48,7 +48,7 @@ export function serveAccount(app: App, registrar: Registrar) {
         summary: 'The registrar: calls left, last failure',
         description: 'What the last calls told; it makes none itself.',
         tags: ['operations'],
-        answers: { 200: { description: 'The state of the account behind this service' } },
+        responses: { 200: { description: 'The state of the account behind this service' } },
         response: { 200: RegistrarState },
       },
     },

@@ -3,9 +3,9 @@ import { validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
-import type { Change } from '../dns/zone-edits.ts'
+import type { ZoneEdit } from '../dns/zone-edits.ts'
 import { domainNotFound } from '../errors.ts'
-import type { Request } from '../zones/write-batch.ts'
+import type { ZoneWrite } from '../zones/write-batch.ts'
 import { domain as example } from './openapi-examples.ts'
 
 // What the requests of several routes say alike: which domain, how fresh, and how a write is meant.
@@ -40,8 +40,8 @@ export function domainOf(request: FastifyRequest, name: string): Domain {
 /** What a caller asked of a write beside the change itself. */
 export const writeOf = (
   request: FastifyRequest & { query: { dry_run: boolean; force: boolean } },
-  change: Change,
-): Request => ({
+  change: ZoneEdit,
+): ZoneWrite => ({
   change,
   ifMatch: request.headers['if-match'],
   dryRun: request.query.dry_run,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { emailTypes } from '../dns/email-type.ts'
 import { recordTypes, toRecords, type Zone } from '../dns/record.ts'
-import type { Written } from '../zones/write-batch.ts'
+import type { WriteResult } from '../zones/write-batch.ts'
 import { changes, zone as exampleZone, record } from './openapi-examples.ts'
 
 // A zone, and what became of it, as callers see them.
@@ -62,7 +62,10 @@ export const describeZone = (zone: Zone) => ({
   hosts: toRecords(zone),
 })
 
-export function describeWrite({ zone, added, removed, kept, warnings }: Written, dryRun: boolean) {
+export function describeWrite(
+  { zone, added, removed, kept, warnings }: WriteResult,
+  dryRun: boolean,
+) {
   const mark = dryRun ? { dry_run: true as const } : {}
   return { ...describeZone(zone), ...mark, changes: { added, removed, kept }, warnings }
 }

@@ -28,7 +28,7 @@ interface Options {
  * carries a write out late that was given up long before; what builds on that would lose what was written since. Known
  * in this process only, and of late writes for ten minutes.
  */
-export class LastKnown {
+export class LateWriteGuard {
   readonly #options: Options
   readonly #known = new Map<string, Known>()
   readonly #checks = new Set<NodeJS.Timeout>()

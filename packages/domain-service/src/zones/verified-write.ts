@@ -2,21 +2,21 @@ import { HttpError, type Logger } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
 import { isParking, subtract, toRecord, type Zone } from '../dns/record.ts'
 import { writeNotConfirmed } from '../errors.ts'
-import type { Registrar } from '../registrar/client.ts'
+import type { RegistrarClient } from '../registrar/client.ts'
 import { CallFailed } from '../registrar/transport.ts'
 
 /**
  * What a write came to. `written`: the zone is as was sent. `refused`: the registrar judged it and did nothing.
  * `differs`: it came back otherwise. `unknown`: nobody can say.
  */
-export type Outcome =
+export type WriteOutcome =
   | { kind: 'written'; zone: Zone }
   | { kind: 'refused'; error: HttpError }
   | { kind: 'differs'; error: HttpError; zone: Zone }
   | { kind: 'unknown'; error: HttpError }
 
 interface Write {
-  registrar: Registrar
+  registrar: RegistrarClient
   domain: Domain
   before: Zone
   after: Zone
@@ -32,7 +32,7 @@ const busyTries = 3
  * Sends a zone and finds out what became of it. An answer that is lost or broken is resolved by reading: is the new
  * set there, it is written; is the old one, it is sent once more; else it is not confirmed.
  */
-export async function writeSafely(write: Write): Promise<Outcome> {
+export async function writeVerified(write: Write): Promise<WriteOutcome> {
   for (const isLast of [false, true]) {
     const failure = await send(write)
     const isOpen = failure?.kind === 'unknown' || failure?.kind === 'doubtful'
@@ -70,7 +70,7 @@ async function send({ registrar, domain, after }: Write): Promise<CallFailed | u
 async function readBack(
   write: Write,
   failure: CallFailed | undefined,
-): Promise<Outcome | 'unchanged'> {
+): Promise<WriteOutcome | 'unchanged'> {
   const { registrar, domain, before, after } = write
   let zone: Zone
   try {

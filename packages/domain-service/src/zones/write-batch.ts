@@ -7,12 +7,12 @@ import {
   toRecord,
   type Zone,
 } from '../dns/record.ts'
-import type { Change } from '../dns/zone-edits.ts'
+import type { ZoneEdit } from '../dns/zone-edits.ts'
 import { dnsNotManaged, preconditionFailed, unsupportedRecords } from '../errors.ts'
-import type { Outcome } from './verified-write.ts'
+import type { WriteOutcome } from './verified-write.ts'
 
-export interface Request {
-  change: Change
+export interface ZoneWrite {
+  change: ZoneEdit
   ifMatch: string | undefined
   dryRun: boolean
   /** Goes on where records would be lost that the registrar cannot be sent. */
@@ -22,7 +22,7 @@ export interface Request {
 }
 
 /** What is asked for when only the zone as it should be is wanted. */
-export const nothing: Request = {
+export const nothing: ZoneWrite = {
   change: (zone) => zone,
   ifMatch: undefined,
   dryRun: false,
@@ -31,7 +31,7 @@ export const nothing: Request = {
   requestId: 'late-write',
 }
 
-export interface Written {
+export interface WriteResult {
   zone: Zone
   added: HostRecord[]
   removed: HostRecord[]
@@ -39,23 +39,23 @@ export interface Written {
   warnings: string[]
 }
 
-export interface Waiting {
-  request: Request
-  resolve: (written: Written) => void
+export interface QueuedWrite {
+  request: ZoneWrite
+  resolve: (written: WriteResult) => void
   reject: (error: unknown) => void
 }
 
 /** What a waiting request came to, before it is known whether the write succeeds. */
-export interface Judged {
-  waiting: Waiting
+export interface EvaluatedWrite {
+  waiting: QueuedWrite
   before: Zone
   after: Zone
-  written?: Written
+  written?: WriteResult
   error?: unknown
 }
 
 /** Works a request out against the zone as its turn finds it; its own failure leaves the others alone. */
-export function judge(waiting: Waiting, before: Zone): Judged {
+export function evaluateWrite(waiting: QueuedWrite, before: Zone): EvaluatedWrite {
   const { request } = waiting
   try {
     if (request.ifMatch !== undefined && !matches(request.ifMatch, etagOf(before))) {
@@ -68,7 +68,7 @@ export function judge(waiting: Waiting, before: Zone): Judged {
   }
 }
 
-function work(request: Request, before: Zone): { after: Zone; written: Written } {
+function work(request: ZoneWrite, before: Zone): { after: Zone; written: WriteResult } {
   const wanted = request.change(before)
   const { domain } = before
   const isSame =
@@ -129,7 +129,7 @@ const matches = (ifMatch: string, etag: string) =>
  * own records are as they asked, if the others' records are all that differs; what no request accounts for is nobody's
  * success.
  */
-export function findDone(judged: Judged[], outcome: Outcome): Judged[] {
+export function findDone(judged: EvaluatedWrite[], outcome: WriteOutcome): EvaluatedWrite[] {
   const changing = judged.filter((each) => each.written && !each.waiting.request.dryRun)
   if (outcome.kind === 'written') return changing
   if (outcome.kind !== 'differs' || changing.length < 2) return []
@@ -150,18 +150,18 @@ export function findDone(judged: Judged[], outcome: Outcome): Judged[] {
 }
 
 /** Answers a request by what it came to. */
-export function settle({ waiting, written, error }: Judged, outcome?: Outcome) {
+export function settle({ waiting, written, error }: EvaluatedWrite, outcome?: WriteOutcome) {
   if (!written) waiting.reject(error)
   else if (outcome?.kind === 'written' && !waiting.request.dryRun)
     waiting.resolve({ ...written, zone: outcome.zone })
   else waiting.resolve(written)
 }
 
-export function rejectAll(waiting: Waiting[], error: unknown) {
+export function rejectAll(waiting: QueuedWrite[], error: unknown) {
   for (const each of waiting) each.reject(error)
 }
 
-const deltaOf = ({ before, after }: Judged) => ({
+const deltaOf = ({ before, after }: EvaluatedWrite) => ({
   added: subtract(after.rows, before.rows, before.domain),
   removed: subtract(before.rows, after.rows, before.domain),
 })

@@ -3,26 +3,26 @@ import { HttpError, type Logger } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
 import type { Zone } from '../dns/record.ts'
 import { tooManyWaiting } from '../errors.ts'
-import type { Journal } from '../ledger/change-history.ts'
-import type { Registrar } from '../registrar/client.ts'
-import { Cache, type Cached } from '../registrar/response-cache.ts'
-import { LastKnown } from './late-write-guard.ts'
-import { type Outcome, writeSafely } from './verified-write.ts'
+import type { ChangeHistory } from '../ledger/change-history.ts'
+import type { RegistrarClient } from '../registrar/client.ts'
+import { type Cached, ResponseCache } from '../registrar/response-cache.ts'
+import { LateWriteGuard } from './late-write-guard.ts'
+import { type WriteOutcome, writeVerified } from './verified-write.ts'
 import {
+  type EvaluatedWrite,
+  evaluateWrite,
   findDone,
-  type Judged,
-  judge,
   nothing,
-  type Request,
+  type QueuedWrite,
   rejectAll,
   settle,
-  type Waiting,
-  type Written,
+  type WriteResult,
+  type ZoneWrite,
 } from './write-batch.ts'
 
 interface Parts {
-  registrar: Registrar
-  journal: Journal
+  registrar: RegistrarClient
+  journal: ChangeHistory
   cacheTtl: number
   /** Milliseconds after which a call of the registrar is given up. */
   timeout: number
@@ -37,17 +37,17 @@ const longestQueue = 1_000
  * The zones of all domains: reads through a cache, and writes that lose nothing. Writes to one domain are taken
  * together in rounds, one round at a time: a fresh read, each request worked out in its order, one write, one read back.
  */
-export class Zones {
+export class ZoneWriter {
   readonly #parts: Parts
-  readonly #cache: Cache<Zone>
-  readonly #queues = new Map<string, Waiting[]>()
+  readonly #cache: ResponseCache<Zone>
+  readonly #queues = new Map<string, QueuedWrite[]>()
   readonly #rounds = new Set<Promise<void>>()
-  readonly #lastKnown: LastKnown
+  readonly #lastKnown: LateWriteGuard
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#cache = new Cache({ ttl: parts.cacheTtl })
-    this.#lastKnown = new LastKnown({
+    this.#cache = new ResponseCache({ ttl: parts.cacheTtl })
+    this.#lastKnown = new LateWriteGuard({
       timeout: parts.timeout,
       check: (domain) => this.write(domain, nothing),
     })
@@ -62,10 +62,10 @@ export class Zones {
   }
 
   /** Changes a zone by the one safe way; resolves when the change is confirmed, or was a dry run. */
-  write(domain: Domain, request: Request): Promise<Written> {
+  write(domain: Domain, request: ZoneWrite): Promise<WriteResult> {
     const queue = this.#queues.get(domain.name)
     if (queue && queue.length >= longestQueue) return Promise.reject(tooManyWaiting())
-    const { promise, resolve, reject } = Promise.withResolvers<Written>()
+    const { promise, resolve, reject } = Promise.withResolvers<WriteResult>()
     const waiting = { request, resolve, reject }
     if (queue) queue.push(waiting)
     else {
@@ -115,8 +115,8 @@ export class Zones {
     return this.#lastKnown.isNew(domain, zone) ? this.#parts.registrar.zone(domain, 'write') : zone
   }
 
-  async #round(domain: Domain, zone: Zone, waiting: Waiting[]) {
-    const judged: Judged[] = []
+  async #round(domain: Domain, zone: Zone, waiting: QueuedWrite[]) {
+    const judged: EvaluatedWrite[] = []
     const base = this.#lastKnown.restore(domain, zone)
     if (base !== zone) {
       this.#parts.log.error(
@@ -126,7 +126,7 @@ export class Zones {
     }
     let current = base
     for (const each of waiting) {
-      const result = judge(each, current)
+      const result = evaluateWrite(each, current)
       if (!each.request.dryRun) current = result.after
       judged.push(result)
     }
@@ -138,7 +138,7 @@ export class Zones {
 
     this.#cache.drop(domain.name)
     let mayComeLate = false
-    const outcome = await writeSafely({
+    const outcome = await writeVerified({
       ...this.#parts,
       domain,
       before: zone,
@@ -150,7 +150,8 @@ export class Zones {
     })
     // Sent twice, given up once, refused once: who is told that it was refused must not find it done later.
     if (outcome.kind === 'refused' && mayComeLate) this.#lastKnown.put(domain, base)
-    const isChange = (each: Judged) => each.after !== each.before && !each.waiting.request.dryRun
+    const isChange = (each: EvaluatedWrite) =>
+      each.after !== each.before && !each.waiting.request.dryRun
     const first = base === zone ? judged.findIndex(isChange) : 0
     // What was judged before the first change does not depend on the write.
     for (const each of judged.slice(0, first)) settle(each)
@@ -163,7 +164,7 @@ export class Zones {
   }
 
   // The registrar refused what several requests came to: each half by itself, so that only the one at fault fails.
-  async #separate(domain: Domain, zone: Zone, judged: Judged[]) {
+  async #separate(domain: Domain, zone: Zone, judged: EvaluatedWrite[]) {
     const waiting = judged.map((each) => each.waiting)
     const middle = Math.ceil(waiting.length / 2)
     await this.#round(domain, zone, waiting.slice(0, middle))
@@ -175,7 +176,7 @@ export class Zones {
     }
   }
 
-  #finish(domain: Domain, judged: Judged[], outcome: Outcome) {
+  #finish(domain: Domain, judged: EvaluatedWrite[], outcome: WriteOutcome) {
     this.#cache.drop(domain.name)
     if (outcome.kind === 'written') this.#cache.put(domain.name, outcome.zone)
     else if (outcome.kind !== 'refused') this.#tellDoubt(domain, judged, outcome.error)
@@ -193,7 +194,7 @@ export class Zones {
   }
 
   // It is in no history, since nobody knows whether it happened: whoever looks finds here what was meant.
-  #tellDoubt(domain: Domain, judged: Judged[], error: HttpError) {
+  #tellDoubt(domain: Domain, judged: EvaluatedWrite[], error: HttpError) {
     const meant = judged.flatMap(({ waiting: { request }, written }) =>
       written
         ? {
@@ -210,7 +211,7 @@ export class Zones {
     )
   }
 
-  #record(domain: Domain, done: Judged[]) {
+  #record(domain: Domain, done: EvaluatedWrite[]) {
     const entries = done.flatMap(({ waiting: { request }, before, after, written }) =>
       written && after !== before
         ? {
@@ -252,7 +253,7 @@ const isAboutContent = (error: HttpError) =>
   ['registrar_rejected', 'too_many_records'].includes(error.code)
 
 // Calls are dearer than time: a crowd is waited for until it has been quiet for a moment.
-async function gather(queue: Waiting[]) {
+async function gather(queue: QueuedWrite[]) {
   const latest = performance.now() + 250
   for (let seen = 0; queue.length > seen && performance.now() < latest; ) {
     seen = queue.length

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { type Draft, toRow } from '../../src/dns/record-validation.ts'
+import { type RecordInput, toRow } from '../../src/dns/record-validation.ts'
 
-const judge = (draft: Partial<Draft>) =>
+const judge = (draft: Partial<RecordInput>) =>
   toRow({ name: 'www', type: 'A', address: '192.0.2.1', ...draft }, 'example.com')
 
 const placeOf = (type: string) => (type === 'MXE' ? '@' : 'www')

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
-import { Budget, readRate } from '../../src/ledger/call-quota.ts'
+import { CallQuota, readRate } from '../../src/ledger/call-quota.ts'
 import { openDatabase } from '../../src/ledger/database.ts'
-import { Breaker } from '../../src/registrar/circuit-breaker.ts'
-import { Cache } from '../../src/registrar/response-cache.ts'
+import { CircuitBreaker } from '../../src/registrar/circuit-breaker.ts'
+import { ResponseCache } from '../../src/registrar/response-cache.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ now: 1_000_000_000_000 })
@@ -25,7 +25,7 @@ function openTemporary() {
 }
 
 const makeBudget = (rate: string, database = openTemporary().database) =>
-  new Budget({ limits: readRate(rate) ?? [], database })
+  new CallQuota({ limits: readRate(rate) ?? [], database })
 
 test.each(['', '20', '20/second', '0/minute', '20/minute,', '-1/hour', '20/minute;7/hour'])(
   'the rate %j is refused',
@@ -127,7 +127,7 @@ test('the database keeps synchronous=FULL when it is opened again', () => {
 })
 
 test('after five failures in a row calls fail fast, then one probes', () => {
-  const breaker = new Breaker()
+  const breaker = new CircuitBreaker()
   for (let failure = 0; failure < 5; failure++) {
     breaker.admit()
     breaker.failed()
@@ -151,7 +151,7 @@ test('after five failures in a row calls fail fast, then one probes', () => {
 })
 
 test('a probe that fails opens it again; a probe that was never made leaves the next one', () => {
-  const breaker = new Breaker({ threshold: 1 })
+  const breaker = new CircuitBreaker({ threshold: 1 })
   breaker.failed()
   vi.advanceTimersByTime(5_000)
   breaker.admit()
@@ -163,7 +163,7 @@ test('a probe that fails opens it again; a probe that was never made leaves the 
 })
 
 test('a success between failures starts the count anew', () => {
-  const breaker = new Breaker({ threshold: 2 })
+  const breaker = new CircuitBreaker({ threshold: 2 })
   breaker.failed()
   breaker.succeeded()
   breaker.failed()
@@ -174,7 +174,7 @@ test('a success between failures starts the count anew', () => {
 const fresh = { fresh: false, mayBeStale: () => true }
 
 test('equal loads at once are one load, and the value is kept for its time', async () => {
-  const cache = new Cache<number>({ ttl: 1_000 })
+  const cache = new ResponseCache<number>({ ttl: 1_000 })
   let loads = 0
   const load = async () => ++loads
 
@@ -192,7 +192,7 @@ test('equal loads at once are one load, and the value is kept for its time', asy
 })
 
 test('while loading fails an old value serves, for five minutes', async () => {
-  const cache = new Cache<number>({ ttl: 1_000 })
+  const cache = new ResponseCache<number>({ ttl: 1_000 })
   cache.put('a', 1)
   const fail = () => Promise.reject(new Error('down'))
 
@@ -205,7 +205,7 @@ test('while loading fails an old value serves, for five minutes', async () => {
 })
 
 test('a load that began before a write neither overwrites it nor is joined after it', async () => {
-  const cache = new Cache<string>({ ttl: 1_000 })
+  const cache = new ResponseCache<string>({ ttl: 1_000 })
   const slow = Promise.withResolvers<string>()
   const before = cache.read('a', () => slow.promise, fresh)
 
@@ -219,7 +219,7 @@ test('a load that began before a write neither overwrites it nor is joined after
 })
 
 test('a cache has bounds', async () => {
-  const cache = new Cache<number>({ ttl: 1_000, maxEntries: 2 })
+  const cache = new ResponseCache<number>({ ttl: 1_000, maxEntries: 2 })
   for (const key of ['a', 'b', 'c']) cache.put(key, 0)
 
   expect((await cache.read('a', async () => 1, fresh)).value).toBe(1)

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { childOf, childrenOf, type Element, readAnswer } from '../../src/registrar/xml.ts'
+import { childOf, childrenOf, type Element, parseResponse } from '../../src/registrar/xml.ts'
 
 const wrap = (inner: string) =>
   `<?xml version="1.0" encoding="utf-8"?>\r\n<ApiResponse Status="OK">${inner}</ApiResponse>`
 
 const addressOf = (written: string) =>
-  childOf(readAnswer(wrap(`<host Address="${written}" />`)), 'host')?.attributes.Address
+  childOf(parseResponse(wrap(`<host Address="${written}" />`)), 'host')?.attributes.Address
 
 test.each([
   ['a number stays a text', '1e3', '1e3'],
@@ -24,7 +24,7 @@ test.each([
 })
 
 test('texts, CDATA, comments and the case of names are read as XML says', () => {
-  const root = readAnswer(
+  const root = parseResponse(
     wrap('<Errors><error Number="1">a &amp; <![CDATA[<b>&]]><!-- & no --></error></Errors>'),
   )
 
@@ -59,14 +59,14 @@ test.each([
   ['an open section', wrap('<![CDATA[ <a/>')],
   ['too deep', wrap(`${'<a>'.repeat(100)}${'</a>'.repeat(100)}`)],
 ])('%s is refused, and not quoted', (_name, document) => {
-  expect(() => readAnswer(document)).toThrow(SyntaxError)
-  expect(() => readAnswer(document)).not.toThrow(/moment|host|nbsp/)
+  expect(() => parseResponse(document)).toThrow(SyntaxError)
+  expect(() => parseResponse(document)).not.toThrow(/moment|host|nbsp/)
 })
 
 describe('hostile documents', () => {
   const readOrRefuse = (document: string): Element | SyntaxError => {
     try {
-      return readAnswer(document)
+      return parseResponse(document)
     } catch (error) {
       if (error instanceof SyntaxError) return error
       throw error
@@ -93,7 +93,7 @@ describe('hostile documents', () => {
     const read = Array.from({ length: zone.length }, (_, at) => readOrRefuse(zone.slice(0, at)))
 
     expect(read.filter((result) => !(result instanceof SyntaxError))).toEqual([])
-    expect(childrenOf(childOf(readAnswer(zone), 'R'), 'host')).toHaveLength(20)
+    expect(childrenOf(childOf(parseResponse(zone), 'R'), 'host')).toHaveLength(20)
   })
 
   test.each([

@@ -8,7 +8,7 @@ import { type DomainSketch, type Sandbox, startSandbox } from '@domains-and-file
 import { request } from 'undici'
 import { z } from 'zod'
 import { readConfig } from '../../src/config.ts'
-import { makeService } from '../../src/service.ts'
+import { createService } from '../../src/service.ts'
 
 export const password = 'correct horse battery'
 export const apiKey = 'api-key-that-nobody-must-see'
@@ -95,7 +95,7 @@ export async function start(options: Options = {}): Promise<Service> {
     METRICS_TOKEN: 'metrics-token-of-tests',
     ...options.env,
   })
-  const app = await makeService(
+  const app = await createService(
     config,
     createLogger({ name: 'domain-service', level: 'info' }, sink),
   )

@@ -13,7 +13,7 @@ interface TurnLimits {
  * waits in order; what has waited longer than `longestWait` milliseconds is refused instead, in its turn, and at once what
  * comes while `mostWaiting` wait. Those that `isUrgent` says neither wait nor are refused.
  */
-export function serveInTurns(
+export function limitIterationWork(
   server: Server,
   { turn, longestWait, mostWaiting }: TurnLimits,
   { isUrgent, refuse }: { isUrgent: (url: string) => boolean; refuse: RequestListener },

@@ -16,7 +16,7 @@ export interface ConnectionLimits extends SheddingLimits {
   stallTimeout: number
 }
 
-export const usualLimits: ConnectionLimits = {
+export const defaultLimits: ConnectionLimits = {
   maxConnections: 10_000,
   headersTimeout: 20_000,
   stallTimeout: 60_000,

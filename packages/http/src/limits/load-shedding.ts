@@ -2,10 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
-import { observeCount } from '../metrics.ts'
+import { registerCounter } from '../metrics.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
 import { readRequestId } from '../request-id.ts'
-import { serveInTurns } from './admission-queue.ts'
+import { limitIterationWork } from './admission-queue.ts'
 
 export interface SheddingLimits {
   /** Milliseconds that one turn of the event loop spends on requests before the rest of them waits for the next. */
@@ -30,12 +30,12 @@ export function shedLoad(app: FastifyInstance, limits: SheddingLimits, registry:
   const dropped = countTold((count) =>
     log.warn({ count }, 'connections dropped: MAX_CONNECTIONS are open'),
   )
-  observeCount(
+  registerCounter(
     registry,
     { name: 'http_requests_shed_total', help: 'Requests refused as too much was asked at once' },
     refused.total,
   )
-  observeCount(
+  registerCounter(
     registry,
     { name: 'http_connections_dropped_total', help: 'Connections closed past MAX_CONNECTIONS' },
     dropped.total,
@@ -57,7 +57,7 @@ export function shedLoad(app: FastifyInstance, limits: SheddingLimits, registry:
     })
     response.end(request.method === 'HEAD' ? undefined : body)
   }
-  serveInTurns(server, limits, {
+  limitIterationWork(server, limits, {
     isUrgent: (url) => urgent.has(url.split('?', 1)[0] ?? ''),
     refuse,
   })

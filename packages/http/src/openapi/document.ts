@@ -1,15 +1,15 @@
 import { HttpError, problemOf } from '../problem-details.ts'
 
 /** A header: what it is for, and a value that it may have. */
-export interface HeaderTold {
+export interface HeaderDoc {
   description: string
   example: string
 }
 
 /** What a status means here beside its schema; `content` is the media type of a body that is no JSON. */
-export interface AnswerTold {
+export interface ResponseDoc {
   description: string
-  headers?: Record<string, HeaderTold>
+  headers?: Record<string, HeaderDoc>
   content?: string
 }
 
@@ -17,19 +17,19 @@ declare module 'fastify' {
   // What a route tells of itself beside its schemas, for the description only.
   interface FastifySchema {
     /** Request headers that matter here, by their names. */
-    takes?: Record<string, HeaderTold>
+    requestHeaders?: Record<string, HeaderDoc>
     /** By status. */
-    answers?: Record<number, AnswerTold>
+    responses?: Record<number, ResponseDoc>
     /** One of each failure that a caller can meet here: they stand in the description as they are answered. */
-    failures?: readonly Error[]
+    errors?: readonly Error[]
   }
 }
 
 /** What a route told of itself, on its way through the generator. */
-export interface Told {
-  takes?: Record<string, HeaderTold> | undefined
-  answers?: Record<number, AnswerTold> | undefined
-  failures?: readonly Error[]
+export interface OperationDoc {
+  requestHeaders?: Record<string, HeaderDoc> | undefined
+  responses?: Record<number, ResponseDoc> | undefined
+  errors?: readonly Error[]
 }
 
 interface Media {
@@ -49,7 +49,7 @@ interface Operation {
   requestBody?: { content?: Record<string, Media> }
   responses?: Record<string, Response>
   security?: Record<string, unknown>[]
-  'x-told'?: Told
+  'x-told'?: OperationDoc
 }
 
 interface Description {
@@ -61,7 +61,7 @@ interface Description {
 }
 
 /** Completes what the generator made: what the routes told, each path once, an example of each body, nothing unused. */
-export function finishDescription<Given extends object>(given: Given): Given {
+export function completeDocument<Given extends object>(given: Given): Given {
   const description: Description = given
   tidyPaths(description)
   for (const operation of operationsOf(description)) {
@@ -94,12 +94,12 @@ function tidyPaths({ paths = {} }: Description) {
 }
 
 function tellMore(operation: Operation) {
-  const { takes = {}, answers = {}, failures = [] } = operation['x-told'] ?? {}
+  const { requestHeaders = {}, responses: documented = {}, errors = [] } = operation['x-told'] ?? {}
   delete operation['x-told']
   const { default: others = {}, ...given } = operation.responses ?? {}
   const responses: Record<string, Response> = {}
-  for (const status of Object.keys({ ...given, ...answers })) {
-    const told = answers[Number(status)]
+  for (const status of Object.keys({ ...given, ...documented })) {
+    const told = documented[Number(status)]
     const content = told?.content ? { [told.content]: { schema: bytes } } : given[status]?.content
     responses[status] = {
       description: told?.description ?? given[status]?.description ?? '',
@@ -107,7 +107,7 @@ function tellMore(operation: Operation) {
       ...(content ? { content } : {}),
     }
   }
-  const refused = failures.filter((failure) => failure instanceof HttpError)
+  const refused = errors.filter((failure) => failure instanceof HttpError)
   for (const [status, alike] of Object.entries(Object.groupBy(refused, (each) => each.status))) {
     responses[status] = tellFailures(alike ?? [], others, responses[status])
   }
@@ -115,7 +115,7 @@ function tellMore(operation: Operation) {
   operation.responses = { ...responses, default: tellFailures([unforeseen], others, others) }
   operation.parameters = [
     ...(operation.parameters ?? []),
-    ...Object.entries(takes).map(([name, { description, example }]) => ({
+    ...Object.entries(requestHeaders).map(([name, { description, example }]) => ({
       name,
       in: 'header',
       // As words: the docs page would send an example.
@@ -160,7 +160,7 @@ const failureHeaders: Record<string, string> = {
   'content-range': 'How long the file is',
 }
 
-const tellHeaders = (headers: Record<string, HeaderTold>) =>
+const tellHeaders = (headers: Record<string, HeaderDoc>) =>
   Object.fromEntries(
     Object.entries(headers).map(([name, { description, example }]) => [
       name,

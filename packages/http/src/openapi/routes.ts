@@ -27,6 +27,6 @@ export function serveOpenapi(app: FastifyInstance, about: About) {
 
 // What generates is a third of a start, and most services are never asked.
 async function generate(about: About, routes: RouteOptions[]): Promise<object> {
-  const { describeRoutes } = await import('./zod-schemas.ts')
-  return describeRoutes(about, routes)
+  const { generateDocument } = await import('./zod-schemas.ts')
+  return generateDocument(about, routes)
 }

@@ -7,11 +7,11 @@ import {
 import { z } from 'zod'
 import { HttpError, malformedBody, Problem, validationFailed } from '../problem-details.ts'
 import { zodCompilers } from '../validation.ts'
-import { finishDescription, type Told } from './document.ts'
+import { completeDocument, type OperationDoc } from './document.ts'
 import type { About } from './routes.ts'
 
 /** The description of these routes in OpenAPI 3.1, from the schemas that validate. */
-export async function describeRoutes(
+export async function generateDocument(
   { tags = [], ...info }: About,
   routes: RouteOptions[],
 ): Promise<object> {
@@ -30,7 +30,7 @@ export async function describeRoutes(
       },
     },
     transform: (input) => toJsonSchema({ ...input, schema: describeRoute(input) }),
-    transformObject: (input) => finishDescription(addSchemas(input)),
+    transformObject: (input) => completeDocument(addSchemas(input)),
   })
   for (const { method, url, schema = {}, config = {} } of routes) {
     app.route({ method, url, schema, config, handler: () => undefined })
@@ -59,7 +59,7 @@ interface Route {
   route: { config?: unknown }
 }
 
-interface Given extends Told {
+interface Given extends OperationDoc {
   hide?: boolean
   params?: unknown
   body?: unknown
@@ -69,11 +69,15 @@ interface Given extends Told {
 
 // Every route may fail in the ways that its access and input allow; said here once, not in each route.
 function describeRoute({ schema, route }: Route) {
-  const { takes, answers, failures = [], ...given }: Given = schema ?? {}
+  const { requestHeaders, responses, errors = [], ...given }: Given = schema ?? {}
   if (given.hide) return given
   const isOpen =
     ((route.config as { access?: string } | undefined)?.access ?? 'public') === 'public'
-  const told: Told = { takes, answers, failures: [...failures, ...failuresOfInput(given)] }
+  const told: OperationDoc = {
+    requestHeaders,
+    responses,
+    errors: [...errors, ...inputErrors(given)],
+  }
   return {
     security: isOpen ? [] : [{ token: [] }],
     ...given,
@@ -88,7 +92,7 @@ const anyProblem = {
   content: { 'application/problem+json': { schema: Problem } },
 }
 
-const failuresOfInput = ({ params, body, consumes }: Given) => [
+const inputErrors = ({ params, body, consumes }: Given) => [
   validationFailed([{ path: '/query/colour', message: 'is not known here' }]),
   ...(params ? [new HttpError(414, 'url_too_long', 'A part of the path is too long')] : []),
   ...(body && !consumes

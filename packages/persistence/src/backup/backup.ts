@@ -2,15 +2,15 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { announceBackup } from '../data-dir-lock.ts'
-import { makeFolder, syncFolder, writeNew } from '../durable-files.ts'
-import { FolderRefused } from '../errors.ts'
-import { bringContents, checkContents } from './blob-files.ts'
+import { createDirectory, fsyncDirectory, writeNew } from '../durable-files.ts'
+import { DataDirError } from '../errors.ts'
+import { copyBlobs, verifyBlobs } from './blob-files.ts'
 import { digestOf, type Manifest, manifestName } from './manifest.ts'
 import type { Progress } from './progress.ts'
 import { copyDatabase } from './snapshot.ts'
 
 /** A file that is never written to again, by its path below the data folder. */
-export interface Kept {
+export interface KeptFile {
   file: string
   size: number
   sha256: string
@@ -18,25 +18,25 @@ export interface Kept {
   isUnflushed?: boolean
 }
 
-export interface Contents {
+export interface BlobSource {
   count: number
   bytes: number
-  each: Iterable<Kept>
+  each: Iterable<KeptFile>
 }
 
 /** What a service keeps in its data folder. */
-export interface Layout {
+export interface BackupLayout {
   service: string
   /** The name of its database. */
   database: string
   /** Folders of its own, in which no backup may lie. */
   folders: string[]
   /** The contents that a copy of the database, given by its path, refers to. */
-  contents: (database: string) => Contents
+  contents: (database: string) => BlobSource
 }
 
-export interface Work {
-  layout: Layout
+export interface BackupJob {
+  layout: BackupLayout
   dataDir: string
   /** Where the backup is made, or lies. */
   folder: string
@@ -57,16 +57,16 @@ export const smallFiles = ['users.json', 'jwt.secret']
  * then (2) that no backup is announced; between (1) and the removal nothing can come to refer to it (Pins). Here the
  * announcement comes first and the snapshot after it. So when (2) found none, (1) was before the snapshot, which then
  * does not refer to what is removed; and when it found one, nothing is removed until the backup has ended.
- * @throws {FolderRefused}
+ * @throws {DataDirError}
  */
-export async function backUp(work: Work): Promise<Contents> {
+export async function backUp(work: BackupJob): Promise<BlobSource> {
   const { layout, dataDir, signal, progress } = work
   const folder = resolve(work.folder)
   const partial = `${folder}.partial`
   refuse(work, folder, partial)
   const conclude = announceBackup(dataDir)
   try {
-    await makeFolder(dirname(folder))
+    await createDirectory(dirname(folder))
     await mkdir(partial, { mode: 0o700 })
     try {
       const copy = join(partial, layout.database)
@@ -79,13 +79,13 @@ export async function backUp(work: Work): Promise<Contents> {
       const contents = layout.contents(copy)
       progress.begin('copied', contents)
       const onKept = progress.kept
-      await bringContents(contents.each, { from: dataDir, to: partial, signal, onKept })
+      await copyBlobs(contents.each, { from: dataDir, to: partial, signal, onKept })
       conclude()
       await checkAll(work, partial)
       await writeManifest(layout.service, partial, [layout.database, ...small])
-      await syncFolder(partial)
+      await fsyncDirectory(partial)
       await rename(partial, folder)
-      await syncFolder(dirname(folder))
+      await fsyncDirectory(dirname(folder))
       return contents
     } catch (error) {
       await rm(partial, { recursive: true, force: true })
@@ -96,28 +96,28 @@ export async function backUp(work: Work): Promise<Contents> {
   }
 }
 
-/** Looks at every content that the database in this folder refers to. @throws {FolderRefused} naming what is damaged. */
-export async function checkAll({ layout, verify, signal, progress }: Work, folder: string) {
+/** Looks at every content that the database in this folder refers to. @throws {DataDirError} naming what is damaged. */
+export async function checkAll({ layout, verify, signal, progress }: BackupJob, folder: string) {
   const contents = layout.contents(join(folder, layout.database))
   progress.begin('checked', contents)
   const onKept = progress.kept
-  await checkContents(contents.each, { folder, hash: verify, signal, onKept })
+  await verifyBlobs(contents.each, { folder, hash: verify, signal, onKept })
 }
 
-function refuse({ layout, dataDir }: Work, folder: string, partial: string) {
+function refuse({ layout, dataDir }: BackupJob, folder: string, partial: string) {
   if (!existsSync(join(dataDir, layout.database))) {
-    throw new FolderRefused(`There is nothing of the ${layout.service} in ${dataDir}.`)
+    throw new DataDirError(`There is nothing of the ${layout.service} in ${dataDir}.`)
   }
   const [first = ''] = relative(resolve(dataDir), folder).split(sep)
   if (first === '' || layout.folders.includes(first)) {
-    throw new FolderRefused(`${folder} is the service's own: choose another folder.`)
+    throw new DataDirError(`${folder} is the service's own: choose another folder.`)
   }
   if (folder.endsWith('.partial')) {
-    throw new FolderRefused('A name that ends in .partial is of what is not finished.')
+    throw new DataDirError('A name that ends in .partial is of what is not finished.')
   }
-  if (existsSync(folder)) throw new FolderRefused(`There is something in ${folder} already.`)
+  if (existsSync(folder)) throw new DataDirError(`There is something in ${folder} already.`)
   if (existsSync(partial)) {
-    throw new FolderRefused(`An earlier backup was broken off: remove ${partial} first.`)
+    throw new DataDirError(`An earlier backup was broken off: remove ${partial} first.`)
   }
 }
 

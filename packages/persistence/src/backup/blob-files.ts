@@ -2,23 +2,23 @@ import { constants, existsSync, linkSync, statSync } from 'node:fs'
 import { copyFile, mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
-import { syncFolder } from '../durable-files.ts'
-import { FolderRefused } from '../errors.ts'
-import type { Kept } from './backup.ts'
+import { fsyncDirectory } from '../durable-files.ts'
+import { DataDirError } from '../errors.ts'
+import type { KeptFile } from './backup.ts'
 import { digestOf } from './manifest.ts'
 
 interface Copying {
   from: string
   to: string
   signal: AbortSignal
-  onKept: (kept: Kept) => void
+  onKept: (kept: KeptFile) => void
 }
 
 /**
  * Brings contents from one folder into another, durably: by hard links, since a content is never written to again, and
  * where there can be none (another disk, another owner, not flushed yet) by copies.
  */
-export async function bringContents(contents: Iterable<Kept>, copying: Copying): Promise<void> {
+export async function copyBlobs(contents: Iterable<KeptFile>, copying: Copying): Promise<void> {
   const { from, to, signal, onKept } = copying
   const folders = new Set([to])
   let mayLink = true
@@ -31,7 +31,7 @@ export async function bringContents(contents: Iterable<Kept>, copying: Copying):
     if (!isLinked) await copyWhole(join(from, kept.file), join(to, kept.file))
     onKept(kept)
   })
-  await forEach(folders, signal, syncFolder)
+  await forEach(folders, signal, fsyncDirectory)
 
   async function ensure(folder: string) {
     if (folders.has(join(to, folder))) return
@@ -45,11 +45,11 @@ interface Checking {
   /** Reads every byte; else sizes are compared. */
   hash: boolean
   signal: AbortSignal
-  onKept: (kept: Kept) => void
+  onKept: (kept: KeptFile) => void
 }
 
-/** @throws {FolderRefused} naming what is missing or damaged. */
-export async function checkContents(contents: Iterable<Kept>, checking: Checking): Promise<void> {
+/** @throws {DataDirError} naming what is missing or damaged. */
+export async function verifyBlobs(contents: Iterable<KeptFile>, checking: Checking): Promise<void> {
   const { folder, hash, signal, onKept } = checking
   const faults: string[] = []
   await forEach(contents, signal, async (kept) => {
@@ -59,7 +59,7 @@ export async function checkContents(contents: Iterable<Kept>, checking: Checking
   })
   if (faults.length === 0) return
   const named = [...faults.slice(0, 20), ...(faults.length > 20 ? ['…'] : [])].join('\n  ')
-  throw new FolderRefused(`${faults.length} contents are not whole:\n  ${named}`)
+  throw new DataDirError(`${faults.length} contents are not whole:\n  ${named}`)
 }
 
 // Several at a time, since disks are waited for. All have ended when this has, also when one has failed.
@@ -87,7 +87,7 @@ async function forEach<Item>(
   if (failed) throw failed.reason
 }
 
-async function judge(file: string, { size, sha256 }: Kept, hash: boolean) {
+async function judge(file: string, { size, sha256 }: KeptFile, hash: boolean) {
   const found = statSync(file, { throwIfNoEntry: false })
   if (!found) return 'is missing'
   if (found.size !== size) return `has ${found.size} bytes instead of ${size}`

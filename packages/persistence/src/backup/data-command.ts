@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { explain, FolderRefused } from '../errors.ts'
-import { backUp, type Contents, checkAll, type Layout, type Work } from './backup.ts'
+import { DataDirError, explainFailure } from '../errors.ts'
+import { type BackupJob, type BackupLayout, type BlobSource, backUp, checkAll } from './backup.ts'
 import { digestOf, readManifest } from './manifest.ts'
 import { Progress } from './progress.ts'
 import { restore } from './restore.ts'
@@ -19,7 +19,7 @@ Exit status: 0 done, 1 not possible or not whole, 2 not understood.
 
 /** The commands `backup`, `restore` and `check` of a service; resolves with the exit status. */
 export async function runDataCommand(
-  layout: Layout,
+  layout: BackupLayout,
   args: string[],
   dataDir: string,
 ): Promise<number> {
@@ -39,8 +39,8 @@ export async function runDataCommand(
     return 0
   } catch (error) {
     progress.end()
-    const reason = signal.aborted ? signal.reason : explain(error)
-    if (!(reason instanceof FolderRefused)) throw error
+    const reason = signal.aborted ? signal.reason : explainFailure(error)
+    if (!(reason instanceof DataDirError)) throw error
     process.stderr.write(`${reason.message}\n`)
     return 1
   } finally {
@@ -49,31 +49,31 @@ export async function runDataCommand(
 }
 
 const commands = {
-  async backup(work: Work) {
+  async backup(work: BackupJob) {
     return `Backed up into ${work.folder}: ${await tell(work, await backUp(work))}.`
   },
-  async restore(work: Work) {
+  async restore(work: BackupJob) {
     return `Restored into ${work.dataDir}: ${await tell(work, await restore(work))}.`
   },
-  async check(work: Work) {
+  async check(work: BackupJob) {
     const folder = resolve(work.folder)
     const { files, made_at } = await readManifest(folder, work.layout.service)
     for (const { name, sha256 } of files) {
       if ((await digestOf(join(folder, name))) !== sha256)
-        throw new FolderRefused(`${join(folder, name)} has been altered.`)
+        throw new DataDirError(`${join(folder, name)} has been altered.`)
     }
     await checkAll(work, folder)
     return `The backup of ${made_at} is whole${also(work)}.`
   },
 }
 
-async function tell(work: Work, { count, bytes }: Contents): Promise<string> {
+async function tell(work: BackupJob, { count, bytes }: BlobSource): Promise<string> {
   const { files } = await readManifest(resolve(work.folder), work.layout.service)
   const names = files.map(({ name }) => name).join(', ')
   return `${names}, and ${count} contents of ${bytes} bytes${also(work)}`
 }
 
-const also = ({ verify }: Work) => (verify ? ', every byte compared with its digest' : '')
+const also = ({ verify }: BackupJob) => (verify ? ', every byte compared with its digest' : '')
 
 function readArguments(args: string[]) {
   try {
@@ -95,7 +95,7 @@ const isCommand = (name: string): name is keyof typeof commands => Object.hasOwn
 // Who is told to end removes what is not finished, and then does.
 function listen() {
   const controller = new AbortController()
-  const stop = () => controller.abort(new FolderRefused('Broken off: nothing is left of it.'))
+  const stop = () => controller.abort(new DataDirError('Broken off: nothing is left of it.'))
   process.on('SIGINT', stop)
   process.on('SIGTERM', stop)
   const forget = () => {

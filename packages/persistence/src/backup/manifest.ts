@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { FolderRefused } from '../errors.ts'
+import { DataDirError } from '../errors.ts'
 
 const Manifest = z.object({
   format: z.literal(1, 'is of a newer version of this program'),
@@ -18,16 +18,16 @@ export type Manifest = z.infer<typeof Manifest>
 
 export const manifestName = 'backup.json'
 
-/** @throws {FolderRefused} when this is no finished backup of this service. */
+/** @throws {DataDirError} when this is no finished backup of this service. */
 export async function readManifest(folder: string, service: string): Promise<Manifest> {
   const text = await readFile(join(folder, manifestName), 'utf8').catch(() => undefined)
   if (text === undefined || folder.endsWith('.partial')) {
-    throw new FolderRefused(`There is no finished backup in ${folder}.`)
+    throw new DataDirError(`There is no finished backup in ${folder}.`)
   }
   const manifest = readJson(text)
-  if (!manifest) throw new FolderRefused(`${join(folder, manifestName)} cannot be read.`)
+  if (!manifest) throw new DataDirError(`${join(folder, manifestName)} cannot be read.`)
   if (manifest.service === service) return manifest
-  throw new FolderRefused(`This is a backup of the ${manifest.service}, not of the ${service}.`)
+  throw new DataDirError(`This is a backup of the ${manifest.service}, not of the ${service}.`)
 }
 
 /** The digest of a file as it lies on the disk. */

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream'
-import type { Kept } from './backup.ts'
+import type { KeptFile } from './backup.ts'
 
 const perLine = { terminal: 100, file: 5000 }
 
@@ -35,7 +35,7 @@ export class Progress {
 
   readonly database = (done: number) => this.#tell(() => `database: ${Math.floor(100 * done)} %`)
 
-  readonly kept = ({ size }: Kept) => {
+  readonly kept = ({ size }: KeptFile) => {
     this.#done.count += 1
     this.#done.bytes += size
     this.#tell(() => {

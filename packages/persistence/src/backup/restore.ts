@@ -1,24 +1,24 @@
 import { chownSync, lchownSync } from 'node:fs'
 import { copyFile, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { folderLock, lockFolder, lockNames, underRestore } from '../data-dir-lock.ts'
-import { makeFolder, ownerFor, syncFolder } from '../durable-files.ts'
-import { FolderRefused } from '../errors.ts'
-import { type Contents, checkAll, type Work } from './backup.ts'
-import { bringContents } from './blob-files.ts'
+import { acquireLock, lockDataDir, lockNames, underRestore } from '../data-dir-lock.ts'
+import { createDirectory, fsyncDirectory, ownerFor } from '../durable-files.ts'
+import { DataDirError } from '../errors.ts'
+import { type BackupJob, type BlobSource, checkAll } from './backup.ts'
+import { copyBlobs } from './blob-files.ts'
 import { digestOf, readManifest } from './manifest.ts'
 
 /**
  * Brings a backup into an empty data folder of no running service. All is built in a folder within, and put in place
  * once it is whole and flushed; while that folder is there, no service starts.
- * @throws {FolderRefused}
+ * @throws {DataDirError}
  */
-export async function restore(work: Work): Promise<Contents> {
+export async function restore(work: BackupJob): Promise<BlobSource> {
   const { layout, signal, progress } = work
   const from = resolve(work.folder)
   const dataDir = resolve(work.dataDir)
   const { files } = await readManifest(from, layout.service)
-  await makeFolder(dataDir)
+  await createDirectory(dataDir)
   const unlock = await takeEmpty(dataDir)
   const into = underRestore(dataDir)
   try {
@@ -27,19 +27,19 @@ export async function restore(work: Work): Promise<Contents> {
       await bringSmall(join(from, name), join(into, name), sha256)
     const contents = layout.contents(join(into, layout.database))
     progress.begin('copied', contents)
-    await bringContents(contents.each, { from, to: into, signal, onKept: progress.kept })
+    await copyBlobs(contents.each, { from, to: into, signal, onKept: progress.kept })
     await checkAll(work, into)
     await giveAway(dataDir, into)
-    await syncFolder(into)
+    await fsyncDirectory(into)
   } catch (error) {
     await rm(into, { recursive: true, force: true })
     unlock()
     throw error
   }
   for (const name of await readdir(into)) await rename(join(into, name), join(dataDir, name))
-  await syncFolder(dataDir)
+  await fsyncDirectory(dataDir)
   await rmdir(into)
-  await syncFolder(dataDir)
+  await fsyncDirectory(dataDir)
   unlock()
   return layout.contents(join(dataDir, layout.database))
 }
@@ -49,12 +49,12 @@ async function takeEmpty(dataDir: string): Promise<() => void> {
   const names = await readdir(dataDir)
   const others = names.filter((name) => !lockNames.includes(name) && name !== 'lost+found')
   // A service that runs is told of first: it is the better reason.
-  if (names.includes(folderLock) || others.length === 0) {
-    const unlock = lockFolder(dataDir)
+  if (names.includes(acquireLock) || others.length === 0) {
+    const unlock = lockDataDir(dataDir)
     if (others.length === 0) return unlock
     unlock()
   }
-  throw new FolderRefused(`${dataDir} is not empty: a restore overwrites nothing.`)
+  throw new DataDirError(`${dataDir} is not empty: a restore overwrites nothing.`)
 }
 
 // Never a link: unlike contents these are written to later.
@@ -63,7 +63,7 @@ async function bringSmall(from: string, to: string, sha256: string) {
   await using handle = await open(to, 'r+')
   await handle.chmod(0o600)
   await handle.sync()
-  if ((await digestOf(to)) !== sha256) throw new FolderRefused(`${from} has been altered.`)
+  if ((await digestOf(to)) !== sha256) throw new DataDirError(`${from} has been altered.`)
 }
 
 async function giveAway(dataDir: string, made: string) {

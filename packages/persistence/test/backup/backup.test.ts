@@ -5,12 +5,12 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { PassThrough } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
-import { backUp, type Layout, type Work } from '../../src/backup/backup.ts'
+import { type BackupJob, type BackupLayout, backUp } from '../../src/backup/backup.ts'
 import { Progress } from '../../src/backup/progress.ts'
 import { restore } from '../../src/backup/restore.ts'
 
 // A service of the test's own: a database that names contents in one folder.
-const layout: Layout = {
+const layout: BackupLayout = {
   service: 'sample',
   database: 'sample.sqlite',
   folders: ['blobs'],
@@ -41,7 +41,7 @@ function makeStore(at = tmpdir()) {
   db.exec('pragma journal_mode = wal; create table blobs (digest text, size integer)')
   for (const text of texts) {
     db.prepare('insert into blobs values (?, ?)').run(digestOf(text), text.length)
-    fs.mkdirSync(join(dataDir, fileOf(text), '../../../data'), { recursive: true })
+    fs.mkdirSync(join(dataDir, fileOf(text), '..'), { recursive: true })
     fs.writeFileSync(join(dataDir, fileOf(text)), text)
   }
   db.close()
@@ -55,7 +55,7 @@ function makeStore(at = tmpdir()) {
   }
 }
 
-const work = (dataDir: string, folder: string, more: Partial<Work> = {}): Work => ({
+const work = (dataDir: string, folder: string, more: Partial<BackupJob> = {}): BackupJob => ({
   layout,
   dataDir,
   folder,
@@ -114,7 +114,7 @@ test('a content that is missing or cut is named, and no backup is left', async (
   await expect(made).rejects.toThrow('2 contents are not whole')
   await expect(made).rejects.toThrow(`${fileOf('one')} is missing`)
   await expect(made).rejects.toThrow(`${fileOf('three')} has 2 bytes instead of 5`)
-  expect(fs.readdirSync(join(backup, '../../../data'))).toEqual([])
+  expect(fs.readdirSync(join(backup, '..'))).toEqual([])
 })
 
 test('a content that was altered is found by who reads every byte', async () => {
@@ -170,7 +170,7 @@ test('who is told to stop leaves nothing behind', async () => {
 
   await expect(backUp(work(dataDir, `${backup}-2`, { signal }))).rejects.toThrow('stopped')
   await expect(restore(work(other, backup, { signal }))).rejects.toThrow('stopped')
-  expect(fs.readdirSync(join(backup, '../../../data'))).toEqual(['monday'])
+  expect(fs.readdirSync(join(backup, '..'))).toEqual(['monday'])
   expect(filesBelow(other)).toEqual(['lock'])
 })
 

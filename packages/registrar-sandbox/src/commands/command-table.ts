@@ -35,7 +35,7 @@ interface Command {
 }
 
 /** The commands of one account: text in, a whole XML document out, whatever happens. */
-export class Api {
+export class CommandTable {
   readonly #access: Access
   readonly #now: () => number
   readonly #commands: Map<string, Command>
@@ -71,13 +71,13 @@ export class Api {
       const result = command.run(params)
       return { body: renderResult(envelope, result), outcome: 'ok' }
     } catch (error) {
-      if (!(error instanceof errors.Refusal)) throw error
+      if (!(error instanceof errors.ErrorResponse)) throw error
       return { body: renderRefusal(envelope, error), outcome: `error ${error.number}` }
     }
   }
 
   /** Refuses without a look at who asks; the command is not carried out. */
-  refuse(params: Params, refusal: errors.Refusal): Answer {
+  refuse(params: Params, refusal: errors.ErrorResponse): Answer {
     const body = renderRefusal(this.#describe(params), refusal)
     return { body, outcome: `error ${refusal.number}` }
   }

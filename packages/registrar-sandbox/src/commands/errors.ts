@@ -8,7 +8,7 @@ interface Extra {
 }
 
 /** The registrar says no. The number is the contract; the words may change. */
-export class Refusal extends Error {
+export class ErrorResponse extends Error {
   readonly number: string
   readonly isGlobal: boolean
   readonly skeleton: Element[]
@@ -22,7 +22,7 @@ export class Refusal extends Error {
 }
 
 const refuseAccess = (number: string, message: string) =>
-  new Refusal(number, message, { isGlobal: true })
+  new ErrorResponse(number, message, { isGlobal: true })
 
 export const apiUserMissing = () => refuseAccess('1010101', 'Parameter ApiUser is missing')
 export const keyRefused = () =>
@@ -35,30 +35,35 @@ export const clientIpInvalid = () => refuseAccess('1011105', 'Parameter ClientIp
 export const clientIpRefused = (ip: string) =>
   refuseAccess('1011150', `Invalid request IP: ${ip.slice(0, 45)}`)
 
-export const commandUnknown = () => new Refusal('1011104', 'Parameter Command is invalid')
-export const tooManyRequests = () => new Refusal('500000', 'Too many requests')
+export const commandUnknown = () => new ErrorResponse('1011104', 'Parameter Command is invalid')
+export const tooManyRequests = () => new ErrorResponse('500000', 'Too many requests')
 
 export const domainMissing = (parameter: string) =>
-  new Refusal('2010166', `Parameter ${parameter} is missing`)
+  new ErrorResponse('2010166', `Parameter ${parameter} is missing`)
 export const domainForeign = (domain: string, skeleton: Element[] = []) =>
-  new Refusal('2019166', `The domain (${domain}) is not in your account`, { skeleton })
-export const domainNotFound = () => new Refusal('2019166', 'Domain name not found')
+  new ErrorResponse('2019166', `The domain (${domain}) is not in your account`, { skeleton })
+export const domainNotFound = () => new ErrorResponse('2019166', 'Domain name not found')
 export const domainInvalid = (skeleton: Element[]) =>
-  new Refusal('2030166', 'Domain is invalid', { skeleton })
+  new ErrorResponse('2030166', 'Domain is invalid', { skeleton })
 export const domainNotEditable = () =>
-  new Refusal('2030166', 'Edit permission for this domain is not given')
+  new ErrorResponse('2030166', 'Edit permission for this domain is not given')
 export const dnsElsewhere = () =>
-  new Refusal('2030288', 'This domain does not use our DNS servers, so the command is not possible')
+  new ErrorResponse(
+    '2030288',
+    'This domain does not use our DNS servers, so the command is not possible',
+  )
 export const tooManyRecords = (max: number) =>
-  new Refusal('3013288', `Too many records: a domain may have ${max}`)
+  new ErrorResponse('3013288', `Too many records: a domain may have ${max}`)
 
-export const listTypeInvalid = () => new Refusal('2011169', 'Parameter ListType is invalid')
-export const searchTermInvalid = () => new Refusal('2011170', 'Parameter SearchTerm is too long')
-export const pageInvalid = () => new Refusal('2011171', 'Parameter Page is invalid')
-export const pageSizeInvalid = () => new Refusal('2011172', 'Parameter PageSize is not 10 to 100')
-export const sortByInvalid = () => new Refusal('2011173', 'Parameter SortBy is invalid')
+export const listTypeInvalid = () => new ErrorResponse('2011169', 'Parameter ListType is invalid')
+export const searchTermInvalid = () =>
+  new ErrorResponse('2011170', 'Parameter SearchTerm is too long')
+export const pageInvalid = () => new ErrorResponse('2011171', 'Parameter Page is invalid')
+export const pageSizeInvalid = () =>
+  new ErrorResponse('2011172', 'Parameter PageSize is not 10 to 100')
+export const sortByInvalid = () => new ErrorResponse('2011173', 'Parameter SortBy is invalid')
 
 export const parameterMissing = (parameter: string) =>
-  new Refusal('2010288', `Parameter ${parameter} is missing`)
+  new ErrorResponse('2010288', `Parameter ${parameter} is missing`)
 export const parameterInvalid = (parameter: string, reason: string) =>
-  new Refusal('2011288', `Parameter ${parameter} is invalid: ${reason}`)
+  new ErrorResponse('2011288', `Parameter ${parameter} is invalid: ${reason}`)

@@ -1,4 +1,4 @@
-import type { Refusal } from './errors.ts'
+import type { ErrorResponse } from './errors.ts'
 import { type Element, element, renderDocument } from './xml.ts'
 
 interface Envelope {
@@ -15,7 +15,7 @@ export function renderResult(envelope: Envelope, result: Element[]): string {
 }
 
 /** Writes the answer of a command that was refused. */
-export function renderRefusal(envelope: Envelope, refusal: Refusal): string {
+export function renderRefusal(envelope: Envelope, refusal: ErrorResponse): string {
   const errors = [element('Error', { Number: refusal.number }, refusal.message)]
   const command = refusal.isGlobal ? undefined : envelope.command
   const requested = refusal.isGlobal ? '' : envelope.requested

@@ -2,12 +2,12 @@ import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Account } from '../account/account.ts'
 import type { StateFile } from '../account/account-file.ts'
-import type { Answer, Api } from '../commands/command-table.ts'
-import { Refusal, tooManyRequests } from '../commands/errors.ts'
+import type { Answer, CommandTable } from '../commands/command-table.ts'
+import { ErrorResponse, tooManyRequests } from '../commands/errors.ts'
 import type { Params } from '../commands/parameters.ts'
 import { element } from '../commands/xml.ts'
-import type { Breakage, Faults } from './faults.ts'
-import type { Rate } from './rate-limit.ts'
+import type { Breakage, FaultQueue } from './faults.ts'
+import type { RateLimit } from './rate-limit.ts'
 import { send, sendBroken, sendXml } from './transport.ts'
 
 const mostCalls = 10_000
@@ -27,17 +27,17 @@ export interface Call {
 
 interface Parts {
   account: Account
-  api: Api
-  rate: Rate
+  api: CommandTable
+  rate: RateLimit
   rateAnswer: '405' | '500000'
-  faults: Faults
+  faults: FaultQueue
   file: StateFile | undefined
   delayMs: number
   now: () => number
 }
 
 /** Takes the calls: counts them, lets the faults at them, has them answered, and remembers them. */
-export class Exchange {
+export class CallHandler {
   readonly calls: Call[] = []
   readonly #parts: Parts
   readonly #answers = new Map<string, string>()
@@ -107,7 +107,7 @@ export class Exchange {
     if (broken?.kind !== 'error') return answer
     const looks = { Domain: call.domain ?? '', EmailType: '', IsSuccess: false }
     const skeleton = broken.skeleton ? [element(resultOf(call.command), looks)] : []
-    return api.refuse(params, new Refusal(broken.number, broken.message, { skeleton }))
+    return api.refuse(params, new ErrorResponse(broken.number, broken.message, { skeleton }))
   }
 
   #remember(method: string, params: Params): Call {

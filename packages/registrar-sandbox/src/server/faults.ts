@@ -108,7 +108,7 @@ export type Breakage = Exclude<Fault, Slow>
 export const FaultList = z.strictObject({ faults: z.array(Fault).min(1).max(100) })
 
 /** The faults that wait for their call, in the order they were given. */
-export class Faults {
+export class FaultQueue {
   #waiting: Fault[] = []
 
   get left(): readonly Fault[] {

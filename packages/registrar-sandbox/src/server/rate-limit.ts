@@ -17,7 +17,7 @@ export function parseRate(text: string): Limit[] {
 }
 
 /** Counts the calls of one account in sliding windows. A call that is refused is not counted. */
-export class Rate {
+export class RateLimit {
   readonly #limits: Limit[]
   readonly #longest: number
   #taken: number[] = []

@@ -5,15 +5,15 @@ import Fastify, {
   LogController,
 } from 'fastify'
 import { Params } from '../commands/parameters.ts'
-import type { Exchange } from './call-handler.ts'
-import { FaultList, type Faults } from './faults.ts'
+import type { CallHandler } from './call-handler.ts'
+import { FaultList, type FaultQueue } from './faults.ts'
 import { send } from './transport.ts'
 
 const longestForm = 8 * 1024 * 1024
 
 interface Parts {
-  exchange: Exchange
-  faults: Faults
+  exchange: CallHandler
+  faults: FaultQueue
   log: FastifyBaseLogger | undefined
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Rate } from '../../src/server/rate-limit.ts'
+import { RateLimit } from '../../src/server/rate-limit.ts'
 import { start } from '../support/start.ts'
 
 const balances = { Command: 'namecheap.users.getBalances' }
@@ -41,7 +41,7 @@ test('a call too many is not carried out', async () => {
 })
 
 test('every window counts by itself and slides, and a refused call is not counted', () => {
-  const rate = new Rate('2/minute,3/hour,4/day')
+  const rate = new RateLimit('2/minute,3/hour,4/day')
   const [minute, hour, day] = [60_000, 3_600_000, 86_400_000]
   const times = [0, 1, 2, minute, minute + 1, hour, hour + 1, day, day + hour]
 
@@ -51,7 +51,7 @@ test('every window counts by itself and slides, and a refused call is not counte
 })
 
 test('no rate refuses nothing', () => {
-  const rate = new Rate('off')
+  const rate = new RateLimit('off')
 
   const taken = Array.from({ length: 1000 }, () => rate.take(0))
 
@@ -59,7 +59,7 @@ test('no rate refuses nothing', () => {
 })
 
 test.each(['', '20', '20/week', 'x/minute', '20/minute,'])('%j is not a rate', (text) => {
-  const make = () => new Rate(text)
+  const make = () => new RateLimit(text)
 
   expect(make).toThrow(SyntaxError)
 })

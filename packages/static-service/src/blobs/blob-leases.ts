@@ -2,7 +2,7 @@
  * Who holds which digest. What is held is not removed; what is being removed is not held before that has ended.
  * Within this process only: a data folder belongs to one.
  */
-export class Pins {
+export class BlobLeases {
   readonly #held = new Map<string, number>()
   readonly #going = new Map<string, Promise<unknown>>()
   readonly #postponed = new Set<string>()
@@ -14,7 +14,7 @@ export class Pins {
   }
 
   /** Holds a digest until the function that it returns is called; calling that again does nothing. */
-  async hold(digest: string): Promise<() => void> {
+  async acquire(digest: string): Promise<() => void> {
     for (let going = this.#going.get(digest); going; going = this.#going.get(digest)) await going
     this.#held.set(digest, (this.#held.get(digest) ?? 0) + 1)
     let isHeld = true

@@ -1,10 +1,10 @@
 export const encodedForms = ['br', 'zstd', 'gzip'] as const
 
 /** The content itself, or one of its compressed forms. */
-export type Form = 'identity' | (typeof encodedForms)[number]
+export type ContentCoding = 'identity' | (typeof encodedForms)[number]
 
 /** Where below `blobs` a form of a content lies. */
-export const placeOf = (digest: string, form: Form = 'identity') =>
+export const blobPathOf = (digest: string, form: ContentCoding = 'identity') =>
   [
     digest.slice(0, 2),
     digest.slice(2, 4),

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { encodedForms, placeOf } from './blob-path.ts'
+import { blobPathOf, encodedForms } from './blob-path.ts'
 
 /** The two hex digits that the first folders are named by: the parts in which a store is walked. */
 export const prefixes = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, '0'))
@@ -32,7 +32,7 @@ export async function readShard(dataDir: string, prefix: string): Promise<Shard>
 }
 
 const isAt = (place: string, digest: string) =>
-  place.startsWith(placeOf(digest).slice(0, 2).join('/'))
+  place.startsWith(blobPathOf(digest).slice(0, 2).join('/'))
 
 const list = (folder: string) =>
   readdir(folder).catch((error: NodeJS.ErrnoException) => {

@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { accessSync, constants, statfsSync } from 'node:fs'
 import { open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { makeFolder, syncFolder } from '@domains-and-files/persistence'
+import { createDirectory, fsyncDirectory } from '@domains-and-files/persistence'
 import { insufficientStorage } from '../errors.ts'
-import { Pins } from './blob-leases.ts'
-import { blobMode, encodedForms, type Form, placeOf } from './blob-path.ts'
+import { BlobLeases } from './blob-leases.ts'
+import { blobMode, blobPathOf, type ContentCoding, encodedForms } from './blob-path.ts'
 import { openFile } from './blob-reader.ts'
-import { Folders } from './durable-directories.ts'
-import { Draft, nameFullDisk, writeWhole } from './staged-blob.ts'
+import { DurableDirectories } from './durable-directories.ts'
+import { nameFullDisk, StagedBlob, writeWhole } from './staged-blob.ts'
 
 /** A content that is being read; it stays until this is disposed of, whatever is deleted meanwhile. */
 export interface OpenBlob extends AsyncDisposable {
@@ -21,7 +21,7 @@ export interface OpenBlob extends AsyncDisposable {
   read(start: number, length: number, into?: Buffer): Promise<Buffer>
 }
 
-export interface StoreOptions {
+export interface BlobStoreOptions {
   /** Whether anything refers to this digest: what nothing refers to is collected. */
   isReferenced: (digest: string) => Promise<boolean>
   /** Whether a backup is being made: meanwhile nothing is removed. */
@@ -31,27 +31,27 @@ export interface StoreOptions {
 }
 
 /** Bytes on the disk, each content once, under its digest: no name that a caller chose ever becomes a path here. */
-export class Store {
+export class BlobStore {
   readonly #dataDir: string
-  readonly #folders: Folders
-  readonly #options: StoreOptions
+  readonly #folders: DurableDirectories
+  readonly #options: BlobStoreOptions
   readonly #reserve: number
   readonly #work = new Set<Promise<void>>()
   readonly #postponed = new Set<string>()
   readonly #drafts = new Set<string>()
   #asking: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
-  readonly #pins = new Pins((digest) => this.collect([digest]))
+  readonly #pins = new BlobLeases((digest) => this.collect([digest]))
 
   /** Makes the folders where needed and sweeps the drafts that an earlier process left. */
-  static async open(dataDir: string, options: StoreOptions): Promise<Store> {
-    await makeFolder(dataDir)
-    const folders = new Folders(dataDir)
+  static async open(dataDir: string, options: BlobStoreOptions): Promise<BlobStore> {
+    await createDirectory(dataDir)
+    const folders = new DurableDirectories(dataDir)
     await folders.ensure('blobs')
     const drafts = await folders.ensure('tmp')
     for (const name of await readdir(drafts)) await rm(join(drafts, name), { recursive: true })
     const { blocks, bsize } = await statfs(dataDir)
-    return new Store(dataDir, folders, {
+    return new BlobStore(dataDir, folders, {
       ...options,
       reserve: Math.min(largestReserve, Math.floor((blocks * bsize) / 8)),
     })
@@ -59,8 +59,8 @@ export class Store {
 
   private constructor(
     dataDir: string,
-    folders: Folders,
-    { reserve, ...options }: StoreOptions & { reserve: number },
+    folders: DurableDirectories,
+    { reserve, ...options }: BlobStoreOptions & { reserve: number },
   ) {
     this.#dataDir = dataDir
     this.#folders = folders
@@ -69,10 +69,10 @@ export class Store {
   }
 
   /** Somewhere for bytes to arrive, of which so many may stay in memory. */
-  draft(room = 0): Draft {
+  draft(room = 0): StagedBlob {
     const file = this.#draftFile()
     this.#drafts.add(file)
-    return new Draft({
+    return new StagedBlob({
       file,
       room,
       publish: (file, digest) => this.#publish(file, digest),
@@ -82,8 +82,8 @@ export class Store {
   }
 
   /** A content, or one of its forms, to read; nothing when it is not there. */
-  async open(digest: string, form: Form = 'identity'): Promise<OpenBlob | undefined> {
-    const letGo = await this.#pins.hold(digest)
+  async open(digest: string, form: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
+    const letGo = await this.#pins.acquire(digest)
     try {
       const opened = await openFile(this.#fileOf(digest, form), letGo)
       if (!opened) letGo()
@@ -95,8 +95,8 @@ export class Store {
   }
 
   /** Keeps a compressed form beside its content, whole and durable; it goes with it. Nothing to do once that is gone. */
-  async putForm(digest: string, form: Form, bytes: Buffer): Promise<void> {
-    const letGo = await this.#pins.hold(digest)
+  async putForm(digest: string, form: ContentCoding, bytes: Buffer): Promise<void> {
+    const letGo = await this.#pins.acquire(digest)
     const file = this.#draftFile()
     try {
       if (!(await this.has(digest))) return
@@ -117,7 +117,7 @@ export class Store {
   }
 
   /** Removes a compressed form that is of no use. */
-  async dropForm(digest: string, form: Exclude<Form, 'identity'>): Promise<void> {
+  async dropForm(digest: string, form: Exclude<ContentCoding, 'identity'>): Promise<void> {
     await rm(this.#fileOf(digest, form), { force: true })
   }
 
@@ -125,11 +125,11 @@ export class Store {
     return this.hasForm(digest, 'identity')
   }
 
-  async hasForm(digest: string, form: Form): Promise<boolean> {
+  async hasForm(digest: string, form: ContentCoding): Promise<boolean> {
     return (await this.formSize(digest, form)) !== undefined
   }
 
-  async formSize(digest: string, form: Form): Promise<number | undefined> {
+  async formSize(digest: string, form: ContentCoding): Promise<number | undefined> {
     const found = await stat(this.#fileOf(digest, form)).catch(absent)
     return found?.size
   }
@@ -192,7 +192,7 @@ export class Store {
 
   // Until it is let go of; then it is collected, if nothing refers to it.
   async #hold(digest: string): Promise<() => void> {
-    const letGo = await this.#pins.hold(digest)
+    const letGo = await this.#pins.acquire(digest)
     return () => {
       letGo()
       this.collect([digest])
@@ -213,11 +213,11 @@ export class Store {
   }
 
   // Also over one that is there: it may be damaged, or not yet durable.
-  async #move(file: string, digest: string, form: Form) {
+  async #move(file: string, digest: string, form: ContentCoding) {
     await this.#demandRoom()
     const folder = await this.#folders.ensure('blobs', digest.slice(0, 2), digest.slice(2, 4))
     await rename(file, this.#fileOf(digest, form))
-    await syncFolder(folder)
+    await fsyncDirectory(folder)
   }
 
   async #remove(digest: string) {
@@ -243,8 +243,8 @@ export class Store {
     return join(this.#dataDir, 'tmp', randomUUID())
   }
 
-  #fileOf(digest: string, form: Form) {
-    return join(this.#dataDir, 'blobs', ...placeOf(digest, form))
+  #fileOf(digest: string, form: ContentCoding) {
+    return join(this.#dataDir, 'blobs', ...blobPathOf(digest, form))
   }
 }
 

@@ -6,20 +6,20 @@ import { LRUCache } from 'lru-cache'
 import type { FileRow } from '../files/file-record.ts'
 import { isCompressible } from '../files/media-type.ts'
 import { encodedForms } from './blob-path.ts'
-import type { OpenBlob, Store } from './blob-store.ts'
+import type { BlobStore, OpenBlob } from './blob-store.ts'
 
 /** What the compressor must know of a file. */
 export type Compressible = Pick<FileRow, 'digest' | 'size' | 'contentType'>
 
 /** Smaller files gain nothing that a packet would notice. */
-export const leastBytes = 1024
+export const minBytes = 1024
 
 /**
  * Makes the compressed forms of stored files, one at a time and off the main thread, and keeps those that are smaller
  * than the file. Its queue is not durable: what is lost with it is asked for again when the file is served.
  */
 export class Compressor {
-  readonly #store: Store
+  readonly #store: BlobStore
   readonly #log: Logger
   readonly #mostBytes: number
   readonly #waiting = new Map<string, Compressible>()
@@ -30,7 +30,7 @@ export class Compressor {
   #isClosed = false
 
   /** `mostBytes` bounds the memory: a file is compressed whole. */
-  constructor(parts: { store: Store; log: Logger; mostBytes?: number }) {
+  constructor(parts: { store: BlobStore; log: Logger; mostBytes?: number }) {
     this.#store = parts.store
     this.#log = parts.log
     this.#mostBytes = parts.mostBytes ?? 16 * 1024 * 1024
@@ -38,7 +38,7 @@ export class Compressor {
 
   /** Puts a file in the queue, once; a file that is not to be compressed is left alone. Never throws, never waits. */
   enqueue(file: Compressible) {
-    const isFit = file.size >= leastBytes && file.size <= this.#mostBytes
+    const isFit = file.size >= minBytes && file.size <= this.#mostBytes
     if (this.#isClosed || !isFit || !isCompressible(file.contentType)) return
     if (this.#waiting.size >= longestQueue) return
     this.#waiting.set(file.digest, file)

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { syncFolder } from '@domains-and-files/persistence'
+import { fsyncDirectory } from '@domains-and-files/persistence'
 import { folderMode } from './blob-path.ts'
 
 /**
@@ -8,7 +8,7 @@ import { folderMode } from './blob-path.ts'
  * there, also who comes while another makes it, and also when it stood there before: whoever made it may have been
  * killed before its entry was flushed.
  */
-export class Folders {
+export class DurableDirectories {
   readonly #root: string
   readonly #made = new Map<string, Promise<void>>()
 
@@ -38,5 +38,5 @@ export class Folders {
 async function enter(folder: string) {
   // Recursive only so that an existing one is no error: what is above it is there.
   await mkdir(folder, { recursive: true, mode: folderMode })
-  await syncFolder(dirname(folder))
+  await fsyncDirectory(dirname(folder))
 }

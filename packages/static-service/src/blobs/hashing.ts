@@ -11,7 +11,7 @@ import {
   gunzip,
   zstdDecompress,
 } from 'node:zlib'
-import type { encodedForms, Form } from './blob-path.ts'
+import type { ContentCoding, encodedForms } from './blob-path.ts'
 
 /** The digest and size of a file as it lies on the disk; nothing when it is not there. */
 export async function hashFile(
@@ -54,7 +54,7 @@ export async function hashForm(
 /** As `hashForm`, of bytes in memory, off the main thread but for the hash; of identity, the digest of the bytes. */
 export async function hashBytes(
   bytes: Buffer,
-  form: Form,
+  form: ContentCoding,
   size: number,
 ): Promise<string | undefined> {
   if (form === 'identity') return hashOnce('sha256', bytes)

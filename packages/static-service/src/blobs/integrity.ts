@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FileRow } from '../files/file-record.ts'
-import { HotCache } from '../serving/lru-loader.ts'
-import type { Form } from './blob-path.ts'
+import { LruLoader } from '../serving/lru-loader.ts'
+import type { ContentCoding } from './blob-path.ts'
 import type { OpenBlob } from './blob-store.ts'
 import { hashBytes } from './hashing.ts'
 
@@ -11,14 +11,14 @@ import { hashBytes } from './hashing.ts'
  * stored; a compressed form never is. What is not believed is read once, and again when it is touched again. A disk
  * that changes bytes of a large content by itself is not noticed here, but by `files check`.
  */
-export class Proofs {
-  readonly #known = new HotCache<{ isRight: boolean }>(1_048_576, () => 16)
+export class IntegrityProofs {
+  readonly #known = new LruLoader<{ isRight: boolean }>(1_048_576, () => 16)
 
-  areRight(bytes: Buffer, row: FileRow, form: Form): Promise<boolean> {
+  areRight(bytes: Buffer, row: FileRow, form: ContentCoding): Promise<boolean> {
     return hashBytes(bytes, form, row.size).then((digest) => digest === row.digest)
   }
 
-  async isRight(blob: OpenBlob, row: FileRow, form: Form): Promise<boolean> {
+  async isRight(blob: OpenBlob, row: FileRow, form: ContentCoding): Promise<boolean> {
     if (form === 'identity' && blob.changed <= Date.parse(row.updatedAt)) return true
     const proof = await this.#known.get(`${row.digest}.${form}.${blob.stamp}`, async () => {
       const digest = form === 'identity' ? await hashBlob(blob) : undefined

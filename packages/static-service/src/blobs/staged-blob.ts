@@ -5,7 +5,7 @@ import { headLength } from '../files/media-type.ts'
 import { blobMode } from './blob-path.ts'
 
 /** A content: 64 hex digits and the number of its bytes. */
-export interface Blob {
+export interface StoredBlob {
   digest: string
   size: number
   /** All of it, where the store has not got it yet: to be handed to the catalog. */
@@ -29,7 +29,7 @@ interface DraftParts {
  * Bytes that are arriving. They are hashed as they come; few stay in memory, more lie beside the stored ones. When the
  * block that made the draft ends, they are removed unless they were kept and something refers to them by then.
  */
-export class Draft implements AsyncDisposable {
+export class StagedBlob implements AsyncDisposable {
   readonly #parts: DraftParts
   readonly #hash = createHash('sha256')
   readonly #head: Buffer[] = []
@@ -80,7 +80,7 @@ export class Draft implements AsyncDisposable {
    * collection until the block ends.
    * @throws {HttpError} `insufficient_storage` when the disk is full.
    */
-  async keep(): Promise<Blob> {
+  async keep(): Promise<StoredBlob> {
     const { file, publish, hold } = this.#parts
     const digest = this.#hash.digest('hex')
     const holding = this.isSmall ? hold(digest) : publish(file, digest)

@@ -21,11 +21,11 @@ import { type Database, databaseFile, openReader } from './database.ts'
 import type { TreeQuery } from './directory-tree.ts'
 import { Queries, type Totals } from './queries.ts'
 import type { FileList, ListQuery } from './search/list-files.ts'
-import type { Change, Outcome, Put, Refusal } from './transactions.ts'
+import type { CatalogCommand, Outcome, Put, RejectedCommand } from './transactions.ts'
 import type { Contents } from './unflushed-contents.ts'
-import type { ReaderTasks } from './workers/read-worker.ts'
-import { Thread } from './workers/worker-rpc.ts'
-import type { WriterTasks } from './workers/write-worker.ts'
+import type { ReadWorkerMethods } from './workers/read-worker.ts'
+import { WorkerRpc } from './workers/worker-rpc.ts'
+import type { WriteWorkerMethods } from './workers/write-worker.ts'
 
 export interface CatalogOptions {
   /** Bytes that the distinct contents may have together; absent: no bound. */
@@ -35,14 +35,14 @@ export interface CatalogOptions {
 }
 
 interface Parts {
-  writer: Thread<WriterTasks>
-  reader: Thread<ReaderTasks>
+  writer: WorkerRpc<WriteWorkerMethods>
+  reader: WorkerRpc<ReadWorkerMethods>
   flusher: Flusher
   quota: number | undefined
 }
 
 interface Waiting {
-  change: Change
+  change: CatalogCommand
   resolve: (outcome: Outcome) => void
   reject: (error: unknown) => void
 }
@@ -55,8 +55,8 @@ export class Catalog {
   readonly #quota: number | undefined
   readonly #db: Database
   readonly #queries: Queries
-  readonly #writer: Thread<WriterTasks>
-  readonly #reader: Thread<ReaderTasks>
+  readonly #writer: WorkerRpc<WriteWorkerMethods>
+  readonly #reader: WorkerRpc<ReadWorkerMethods>
   readonly #flusher: Flusher
   readonly #changeListeners: ((paths: string[]) => void)[] = []
   readonly #freeListeners: ((digests: string[]) => void)[] = []
@@ -66,11 +66,11 @@ export class Catalog {
   /** The data folder must be there. */
   static async open(dataDir: string, options: CatalogOptions = {}): Promise<Catalog> {
     const file = databaseFile(dataDir)
-    const writer = new Thread<WriterTasks>(
+    const writer = new WorkerRpc<WriteWorkerMethods>(
       new URL('./workers/write-worker.ts', import.meta.url),
       file,
     )
-    const reader = new Thread<ReaderTasks>(
+    const reader = new WorkerRpc<ReadWorkerMethods>(
       new URL('./workers/read-worker.ts', import.meta.url),
       file,
     )
@@ -202,7 +202,7 @@ export class Catalog {
     await this.#writer.close()
   }
 
-  #change(change: Change): Promise<Outcome> {
+  #change(change: CatalogCommand): Promise<Outcome> {
     const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
     this.#waiting.push({ change, resolve, reject })
     if (!this.#isCommitting) void this.#commit()
@@ -230,7 +230,7 @@ export class Catalog {
     this.#isCommitting = false
   }
 
-  #tell(change: Change, outcome: Outcome) {
+  #tell(change: CatalogCommand, outcome: Outcome) {
     if (!('done' in outcome) || change.kind === 'record' || outcome.done === 'record') return
     const paths = change.kind === 'put' ? change.files.map(({ path }) => path) : [change.path]
     for (const listener of this.#changeListeners) listener(paths)
@@ -253,7 +253,7 @@ export class Catalog {
 
 const largestRound = 64
 
-const refusals: Record<Exclude<Refusal, 'quota_exceeded'>, (path: string) => Error> = {
+const refusals: Record<Exclude<RejectedCommand, 'quota_exceeded'>, (path: string) => Error> = {
   path_conflict: pathConflict,
   precondition_failed: preconditionFailed,
   file_not_found: fileNotFound,

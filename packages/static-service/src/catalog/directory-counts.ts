@@ -9,7 +9,7 @@ interface Directory {
 }
 
 /** The directories of the catalog, which come and go with the files in them, and what lies below each of them. */
-export class Directories {
+export class DirectoryCounts {
   readonly #byPath: Statement<[string], Directory>
   readonly #byId: Statement<[number], Directory>
   readonly #fileAt: Statement<[string], unknown>

@@ -35,7 +35,7 @@ export interface TreeQuery {
 }
 
 /** An answer has no more nodes than this. */
-export const mostNodes = 10_000
+export const maxNodes = 10_000
 
 /**
  * The directory at `prefix` with what lies below it, as the text of the answer: it is made where it is read, since
@@ -61,7 +61,7 @@ function grow(db: Database, { prefix, depth }: TreeQuery): DirectoryNode | undef
   )
 
   const root = toNode(found)
-  let left = mostNodes - 1
+  let left = maxNodes - 1
   let level = [{ row: found, node: root }]
   for (let at = 0; at < depth && level.length > 0; at += 1) {
     const below: typeof level = []

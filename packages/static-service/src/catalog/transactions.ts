@@ -3,12 +3,12 @@ import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-rec
 import { nameOf, parentOf } from '../files/path-segments.ts'
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
 import type { Database } from './database.ts'
-import { Directories } from './directory-counts.ts'
+import { DirectoryCounts } from './directory-counts.ts'
 import { fileColumns } from './queries.ts'
 import { bodyOf, fold } from './search/trigrams.ts'
 import type { Contents, Unflushed } from './unflushed-contents.ts'
 
-export type Change =
+export type CatalogCommand =
   | Put
   | { kind: 'remove'; path: string; conditions: Conditions }
   | { kind: 'record'; version: NewVersion }
@@ -27,10 +27,10 @@ export type Outcome =
   | { done: 'put'; rows: FileRow[]; wasNew: boolean; freed: string[] }
   | { done: 'remove'; freed: string[] }
   | { done: 'record'; version: VersionRow }
-  | { refused: Refusal; path: string }
+  | { refused: RejectedCommand; path: string }
   | { failed: string; code: string }
 
-export type Refusal =
+export type RejectedCommand =
   | 'path_conflict'
   | 'precondition_failed'
   | 'quota_exceeded'
@@ -43,10 +43,10 @@ interface Place {
 }
 
 /** Changes the catalog: each change whole or not at all, and all counts with it. */
-export class Changes {
+export class Transactions {
   readonly #db: Database
   readonly #unflushed: Unflushed
-  readonly #directories: Directories
+  readonly #directories: DirectoryCounts
   readonly #find: Statement<[string], FileRow>
   readonly #locate: Statement<[string], Place>
   readonly #insert: Statement<[Record<string, unknown>], { id: number }>
@@ -64,7 +64,7 @@ export class Changes {
   constructor(db: Database, unflushed: Unflushed) {
     this.#db = db
     this.#unflushed = unflushed
-    this.#directories = new Directories(db)
+    this.#directories = new DirectoryCounts(db)
     this.#find = db.prepare(`select ${fileColumns} from files where path = ?`)
     this.#locate = db.prepare('select id, directory from files where path = ?')
     this.#insert = db.prepare(
@@ -99,7 +99,7 @@ export class Changes {
   }
 
   /** Several changes of several callers in one commit; a refused one leaves the others be. */
-  commit(changes: Change[]): Outcome[] {
+  commit(changes: CatalogCommand[]): Outcome[] {
     const [only, ...others] = changes
     // One alone is not nested: SQLite's log to undo a nested one is slow where it is long.
     if (only && others.length === 0) return [this.#tryOne(only)]
@@ -107,7 +107,7 @@ export class Changes {
   }
 
   // Nested where there are others, so it is undone alone.
-  #tryOne(change: Change): Outcome {
+  #tryOne(change: CatalogCommand): Outcome {
     try {
       return this.#db.transaction(() => this.#apply(change)).immediate()
     } catch (error) {
@@ -116,7 +116,7 @@ export class Changes {
     }
   }
 
-  #apply(change: Change): Outcome {
+  #apply(change: CatalogCommand): Outcome {
     if (change.kind === 'record') return this.#record(change.version)
     if (change.kind === 'remove') return this.#remove(change.path, change.conditions)
     return this.#put(change)
@@ -213,10 +213,10 @@ export class Changes {
 }
 
 class Refused extends Error {
-  readonly reason: Refusal
+  readonly reason: RejectedCommand
   readonly path: string
 
-  constructor(reason: Refusal, path: string) {
+  constructor(reason: RejectedCommand, path: string) {
     super(reason)
     this.reason = reason
     this.path = path

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Statement } from 'better-sqlite3'
-import { blobMode, folderMode, placeOf } from '../blobs/blob-path.ts'
+import { blobMode, blobPathOf, folderMode } from '../blobs/blob-path.ts'
 import type { Database } from './database.ts'
 
 /** Contents by their digest. */
@@ -75,7 +75,7 @@ export class Unflushed {
   }
 
   #write(digest: string, bytes: Uint8Array) {
-    const file = join(this.#dataDir, 'blobs', ...placeOf(digest))
+    const file = join(this.#dataDir, 'blobs', ...blobPathOf(digest))
     this.#ensure(dirname(file))
     const draft = join(this.#dataDir, 'tmp', randomUUID())
     try {

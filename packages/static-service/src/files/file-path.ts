@@ -69,7 +69,7 @@ export const urlOf = (path: string, base = '') => `${base}/static/${encodePath(p
 
 function checkSegment(segment: string) {
   if (segment === '') throw invalidPath('a segment is empty')
-  if (segment === '.' || segment === '../..') throw invalidPath('a segment is . or ..')
+  if (segment === '.' || segment === '..') throw invalidPath('a segment is . or ..')
   if (Buffer.byteLength(segment) > longestSegment) {
     throw invalidPath(`a segment has more than ${longestSegment} bytes`)
   }

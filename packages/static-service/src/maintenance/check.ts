@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { lockFolder } from '@domains-and-files/persistence'
-import { encodedForms, placeOf } from '../blobs/blob-path.ts'
+import { lockDataDir } from '@domains-and-files/persistence'
+import { blobPathOf, encodedForms } from '../blobs/blob-path.ts'
 import { prefixes, readShard, type Shard } from '../blobs/blob-scan.ts'
 import { hashFile, hashForm } from '../blobs/hashing.ts'
 import { type Database, databaseFile, openReader } from '../catalog/database.ts'
@@ -39,7 +39,7 @@ export interface CheckOptions {
 export async function check({ dataDir, repair, onProgress }: CheckOptions): Promise<Report> {
   const file = databaseFile(dataDir)
   if (!existsSync(file)) throw new NoStore(`There is no store in ${dataDir}.`)
-  const unlock = repair ? lockFolder(dataDir) : () => undefined
+  const unlock = repair ? lockDataDir(dataDir) : () => undefined
   const db = openReader(file)
   try {
     const of = countRows(db, 'blobs')
@@ -81,7 +81,7 @@ async function checkShard(work: Work, prefix: string, shard: Shard) {
     )
     .all(prefix, `${prefix}g`)
   for (const { digest, size } of rows) {
-    const fault = await judge(join(dataDir, 'blobs', ...placeOf(digest)), digest, size)
+    const fault = await judge(join(dataDir, 'blobs', ...blobPathOf(digest)), digest, size)
     if (fault) {
       const told = unflushedIn(db).has(digest) ? `${fault}; the next start brings it back` : fault
       report.damages.push(...pathsOf(db, digest).map((path) => ({ path, fault: told })))
@@ -95,7 +95,7 @@ async function checkShard(work: Work, prefix: string, shard: Shard) {
   const isReferenced = db.prepare('select 1 from blobs where digest = ?')
   for (const digest of new Set([...shard.digests, ...shard.forms])) {
     if (isReferenced.get(digest)) continue
-    const names = ['identity' as const, ...encodedForms].map((form) => placeOf(digest, form))
+    const names = ['identity' as const, ...encodedForms].map((form) => blobPathOf(digest, form))
     const files = names.map((name) => join('blobs', ...name))
     report.orphans.push(...files.filter((name) => existsSync(join(dataDir, name))))
   }
@@ -112,7 +112,7 @@ async function judge(file: string, digest: string, size: number): Promise<string
 
 async function checkForms({ db, dataDir, report, repair }: Work, digest: string) {
   for (const form of encodedForms) {
-    const file = join(dataDir, 'blobs', ...placeOf(digest, form))
+    const file = join(dataDir, 'blobs', ...blobPathOf(digest, form))
     if (!existsSync(file) || (await hashForm(file, form)) === digest) continue
     const fault = `its ${form} form is damaged`
     if (repair) await rm(file)

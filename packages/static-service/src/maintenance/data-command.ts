@@ -1,5 +1,5 @@
-import { type Contents, type Kept, runDataCommand } from '@domains-and-files/persistence'
-import { placeOf } from '../blobs/blob-path.ts'
+import { type BlobSource, type KeptFile, runDataCommand } from '@domains-and-files/persistence'
+import { blobPathOf } from '../blobs/blob-path.ts'
 import { databaseName, openReader } from '../catalog/database.ts'
 import { unflushedIn } from '../catalog/unflushed-contents.ts'
 
@@ -14,10 +14,10 @@ const layout = {
 const dataDir = process.env.DATA_DIR || 'data/static-service'
 process.exitCode = await runDataCommand(layout, process.argv.slice(2), dataDir)
 
-function readContents(database: string): Contents {
+function readContents(database: string): BlobSource {
   const db = openReader(database)
   const total = db
-    .prepare<[], Pick<Contents, 'count' | 'bytes'>>(
+    .prepare<[], Pick<BlobSource, 'count' | 'bytes'>>(
       'select count(*) count, coalesce(sum(size), 0) bytes from blobs',
     )
     .get()
@@ -25,13 +25,13 @@ function readContents(database: string): Contents {
   return { count: total?.count ?? 0, bytes: total?.bytes ?? 0, each: readEach(database) }
 }
 
-function* readEach(database: string): Generator<Kept> {
+function* readEach(database: string): Generator<KeptFile> {
   const db = openReader(database)
   try {
     const unflushed = unflushedIn(db)
     const rows = db.prepare<[], { digest: string; size: number }>('select digest, size from blobs')
     for (const { digest, size } of rows.iterate()) {
-      const file = ['blobs', ...placeOf(digest)].join('/')
+      const file = ['blobs', ...blobPathOf(digest)].join('/')
       yield { file, size, sha256: digest, isUnflushed: unflushed.has(digest) }
     }
   } finally {

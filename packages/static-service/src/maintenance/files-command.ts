@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { FolderRefused } from '@domains-and-files/persistence'
+import { DataDirError } from '@domains-and-files/persistence'
 import { check, NoStore, type Report } from './check.ts'
 
 const usage = `Usage: pnpm files check [--repair]
@@ -23,7 +23,7 @@ async function run(args: string[]): Promise<number> {
     process.stdout.write(describe(report, asked.repair))
     return report.damages.length > 0 ? 1 : 0
   } catch (error) {
-    if (!(error instanceof NoStore || error instanceof FolderRefused)) throw error
+    if (!(error instanceof NoStore || error instanceof DataDirError)) throw error
     process.stderr.write(`${error.message}\n`)
     return 1
   }

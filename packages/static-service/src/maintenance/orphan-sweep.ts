@@ -1,5 +1,5 @@
 import { prefixes, readShard } from '../blobs/blob-scan.ts'
-import type { Store } from '../blobs/blob-store.ts'
+import type { BlobStore } from '../blobs/blob-store.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 
 export interface Swept {
@@ -13,7 +13,11 @@ export interface Swept {
  * Compares names on the disk with the catalog, reading no content: gives what nothing refers to to the store to
  * collect, and says what is missing. Safe while the service is at work.
  */
-export async function sweep(dataDir: string, store: Store, catalog: Catalog): Promise<Swept> {
+export async function sweepOrphans(
+  dataDir: string,
+  store: BlobStore,
+  catalog: Catalog,
+): Promise<Swept> {
   const swept: Swept = { orphans: 0, missing: [] }
   for (const prefix of prefixes) {
     const known = new Set(await catalog.digests(prefix))

@@ -10,7 +10,7 @@ export interface Validators {
  * Judges the preconditions of a GET or HEAD in the order of RFC 9110, 13.2.2. A date that is not an HTTP-date is
  * ignored (13.1.3, 13.1.4); an element of a list that is not an entity tag matches nothing.
  */
-export function judge(
+export function evaluateConditions(
   headers: IncomingHttpHeaders,
   own: Validators,
 ): 'proceed' | 'not modified' | 'failed' {

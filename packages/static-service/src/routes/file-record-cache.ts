@@ -1,6 +1,6 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { etagOf } from '../rfc9110/entity-tags.ts'
-import { HotCache } from '../serving/lru-loader.ts'
+import { LruLoader } from '../serving/lru-loader.ts'
 import { describe } from './file-schema.ts'
 
 /** A file's record as it is answered: its entity tag, and its JSON. */
@@ -20,13 +20,13 @@ interface Parts {
  * write it was a good part of each answer. Never stale: one is forgotten when the catalog tells of a change, which is before
  * the change is answered.
  */
-export class Records {
+export class FileRecordCache {
   readonly #parts: Parts
-  readonly #kept: HotCache<WrittenRecord>
+  readonly #kept: LruLoader<WrittenRecord>
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#kept = new HotCache(parts.memoryBytes, ({ etag, json }) => etag.length + json.length)
+    this.#kept = new LruLoader(parts.memoryBytes, ({ etag, json }) => etag.length + json.length)
     parts.catalog.onChange((paths) => {
       for (const path of paths) this.#kept.forget(path)
     })

@@ -13,7 +13,7 @@ import {
 import { checkEncoding, readDirectory, readPath } from '../files/file-path.ts'
 import { categories } from '../files/media-type.ts'
 import { isCurrent } from '../rfc9110/entity-tags.ts'
-import type { Records, WrittenRecord } from './file-record-cache.ts'
+import type { FileRecordCache, WrittenRecord } from './file-record-cache.ts'
 import { CategoryCount, DirectoryNode, describe, FileList, FileRecord } from './file-schema.ts'
 import {
   category,
@@ -76,12 +76,12 @@ export const listCategories = async (catalog: Catalog) =>
 
 interface FilesParts {
   catalog: Catalog
-  records: Records
+  records: FileRecordCache
   publicBaseUrl: string | undefined
 }
 
 /** The routes of /api/files but the uploads. */
-export function serveFiles(app: App, { catalog, records, publicBaseUrl }: FilesParts) {
+export function registerFileRoutes(app: App, { catalog, records, publicBaseUrl }: FilesParts) {
   const tags = ['files']
 
   for (const path of ['/api/files', '/api/files/']) {
@@ -96,7 +96,7 @@ export function serveFiles(app: App, { catalog, records, publicBaseUrl }: FilesP
             'By category, by a part of the path, in the order that you say. A page past the end is an empty list.',
           tags,
           querystring: ListQuery,
-          answers: { 200: { description: 'One page of the list' } },
+          responses: { 200: { description: 'One page of the list' } },
           response: { 200: FileList },
         },
       },
@@ -121,7 +121,7 @@ export function serveFiles(app: App, { catalog, records, publicBaseUrl }: FilesP
         operationId: 'listCategories',
         summary: 'Count files by category, largest count first',
         tags,
-        answers: { 200: { description: 'The categories that have files' } },
+        responses: { 200: { description: 'The categories that have files' } },
         response: {
           200: z
             .object({ categories: z.array(CategoryCount) })
@@ -143,8 +143,8 @@ export function serveFiles(app: App, { catalog, records, publicBaseUrl }: FilesP
           'At most 10,000 nodes, breadth first. A directory left unopened has `children: null`: ask again with its path as `prefix`.',
         tags,
         querystring: TreeQuery,
-        failures: [...unusable, directoryNotFound('notes/old')],
-        answers: { 200: { description: 'The directory, with what lies below it' } },
+        errors: [...unusable, directoryNotFound('notes/old')],
+        responses: { 200: { description: 'The directory, with what lies below it' } },
         response: {
           200: z.object({ tree: DirectoryNode }).meta({ examples: [{ tree: exampleTree }] }),
         },
@@ -175,9 +175,9 @@ export function serveFiles(app: App, { catalog, records, publicBaseUrl }: FilesP
         summary: 'Describe a file',
         tags,
         params: AtPath,
-        takes: takesNoneMatch,
-        failures: [...unusable, fileNotFound(exampleFile.path)],
-        answers: {
+        requestHeaders: takesNoneMatch,
+        errors: [...unusable, fileNotFound(exampleFile.path)],
+        responses: {
           200: { description: 'The record of the file', headers: recordTag },
           304: { description: 'The record is still as If-None-Match says', headers: recordTag },
         },
@@ -202,13 +202,9 @@ export function serveFiles(app: App, { catalog, records, publicBaseUrl }: FilesP
         description: 'Once it is answered, no later GET sees the file.',
         tags,
         params: AtPath,
-        takes: takesMatch,
-        failures: [
-          ...unusable,
-          fileNotFound(exampleFile.path),
-          preconditionFailed(exampleFile.path),
-        ],
-        answers: { 204: { description: 'Deleted' } },
+        requestHeaders: takesMatch,
+        errors: [...unusable, fileNotFound(exampleFile.path), preconditionFailed(exampleFile.path)],
+        responses: { 204: { description: 'Deleted' } },
         response: { 204: z.undefined() },
       },
     },

@@ -1,8 +1,8 @@
 import { HttpError, validationFailed } from '@domains-and-files/http'
 import type { Multipart, MultipartFile } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
-import type { Store } from '../blobs/blob-store.ts'
-import type { Draft } from '../blobs/staged-blob.ts'
+import type { BlobStore } from '../blobs/blob-store.ts'
+import type { StagedBlob } from '../blobs/staged-blob.ts'
 import {
   fileMissing,
   fileTooLarge,
@@ -27,8 +27,8 @@ export interface FormRules {
  * An upload that has arrived whole. Its drafts go when the block that read it ends, but those that were kept and are
  * referred to by then.
  */
-export class Form implements AsyncDisposable {
-  readonly files: { name: string; draft: Draft }[] = []
+export class MultipartForm implements AsyncDisposable {
+  readonly files: { name: string; draft: StagedBlob }[] = []
   path: string | undefined
   /** How many bytes more may stay in memory. */
   room = 1_048_576
@@ -47,10 +47,10 @@ export class Form implements AsyncDisposable {
  */
 export async function readForm(
   request: FastifyRequest,
-  store: Store,
+  store: BlobStore,
   rules: FormRules,
-): Promise<Form> {
-  const form = new Form()
+): Promise<MultipartForm> {
+  const form = new MultipartForm()
   const stray: string[] = []
   try {
     for await (const part of request.parts(parserOptions(rules))) {
@@ -69,9 +69,9 @@ export async function readForm(
 }
 
 interface Reading {
-  form: Form
+  form: MultipartForm
   stray: string[]
-  store: Store
+  store: BlobStore
   rules: FormRules
 }
 
@@ -98,7 +98,7 @@ async function readPart(part: Multipart, { form, stray, store, rules }: Reading)
   form.path = readText(String(part.value))
 }
 
-async function receive(file: MultipartFile['file'], draft: Draft, rules: FormRules) {
+async function receive(file: MultipartFile['file'], draft: StagedBlob, rules: FormRules) {
   const { maxBytes, quotaBytes = maxBytes } = rules
   for await (const chunk of file) await draft.write(chunk)
   // Only now: the parser ends a file that is too large as if it were whole, and says so at its end.
@@ -108,7 +108,7 @@ async function receive(file: MultipartFile['file'], draft: Draft, rules: FormRul
   await draft.seal()
 }
 
-function judge(form: Form, stray: string[], { field }: FormRules): HttpError | undefined {
+function judge(form: MultipartForm, stray: string[], { field }: FormRules): HttpError | undefined {
   // A browser sends a nameless empty file where none was chosen.
   const isNothing = form.files.every(({ name, draft }) => name === '' && draft.size === 0)
   if (isNothing) return fileMissing(field)

@@ -1,4 +1,4 @@
-import type { HeaderTold } from '@domains-and-files/http'
+import type { HeaderDoc } from '@domains-and-files/http'
 import {
   insufficientStorage,
   invalidPath,
@@ -60,11 +60,11 @@ export const stats = {
 const etag = '"ea65beb02cd7af588b52298bc8e4c0af"'
 
 /** The tag of an answer that is a record. */
-export const recordTag: Record<string, HeaderTold> = {
+export const recordTag: Record<string, HeaderDoc> = {
   etag: { description: 'Of this record: another after every change of it', example: etag },
 }
 
-export const takesNoneMatch: Record<string, HeaderTold> = {
+export const takesNoneMatch: Record<string, HeaderDoc> = {
   'if-none-match': {
     description: 'The ETag of what you have: 304 if it is still that',
     example: etag,
@@ -72,7 +72,7 @@ export const takesNoneMatch: Record<string, HeaderTold> = {
 }
 
 /** Only if it is as I know it; the tag is that of the record, or of the content as /static tells it. */
-export const takesMatch: Record<string, HeaderTold> = {
+export const takesMatch: Record<string, HeaderDoc> = {
   'if-match': {
     description: 'Only if the file that is there has this ETag; `*`: only if there is one',
     example: etag,

@@ -40,7 +40,7 @@ export const staticSchema = {
   description:
     'For everybody, by the rules of HTTP: conditions (also If-Match, If-Modified-Since and If-Unmodified-Since), ranges, and texts compressed as Accept-Encoding admits. Other query parameters are ignored.',
   tags: ['static'],
-  takes: {
+  requestHeaders: {
     'if-none-match': { description: 'The ETag of what you have', example: exampleTag },
     range: { description: 'Parts of the file, in bytes', example: 'bytes=0-4' },
     'if-range': {
@@ -48,13 +48,13 @@ export const staticSchema = {
       example: exampleTag,
     },
   },
-  failures: [
+  errors: [
     invalidPath('a segment is . or ..'),
     fileNotFound(file.path),
     preconditionFailed(file.path),
     rangeNotSatisfiable(file.size),
   ],
-  answers: {
+  responses: {
     200: {
       description: 'The whole file, in its own content type',
       headers: contentHeaders,

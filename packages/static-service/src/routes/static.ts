@@ -3,7 +3,7 @@ import { type App, HttpError } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
-import type { Store } from '../blobs/blob-store.ts'
+import type { BlobStore } from '../blobs/blob-store.ts'
 import type { Compressor } from '../blobs/compressor.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { Config } from '../config.ts'
@@ -11,9 +11,13 @@ import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from '../errors
 import { join, readPath } from '../files/file-path.ts'
 import type { FileRow } from '../files/file-record.ts'
 import { frame, readRanges } from '../rfc9110/byte-ranges.ts'
-import { allowsParts, judge, type Validators } from '../rfc9110/conditional-requests.ts'
+import {
+  allowsParts,
+  evaluateConditions,
+  type Validators,
+} from '../rfc9110/conditional-requests.ts'
 import { chooseForm, preferForms, tagOf } from '../rfc9110/content-negotiation.ts'
-import { Shelf } from '../serving/content-cache.ts'
+import { ContentCache } from '../serving/content-cache.ts'
 import {
   describeFile,
   headersOf,
@@ -28,7 +32,7 @@ import { type StaticQuery, staticSchema } from './static-schema.ts'
 type Request = FastifyRequest & { params: { '*': string }; query: z.infer<typeof StaticQuery> }
 
 interface Parts {
-  store: Store
+  store: BlobStore
   catalog: Catalog
   compressor: Compressor
   rules: Config['static']
@@ -39,9 +43,9 @@ interface Parts {
  * the file as it was at some moment after the request came, whole, with the validators of those very bytes.
  * Returns the shelf that it serves from, for who counts.
  */
-export function serveStatic(app: App, { rules, ...parts }: Parts): Shelf {
+export function registerStaticRoutes(app: App, { rules, ...parts }: Parts): ContentCache {
   const describe = (row: FileRow) => describeFile(row, rules)
-  const shelf = new Shelf({ ...parts, memoryBytes: rules.memoryCacheBytes, describe })
+  const shelf = new ContentCache({ ...parts, memoryBytes: rules.memoryCacheBytes, describe })
 
   app.route({
     method: ['GET', 'HEAD'],
@@ -65,7 +69,8 @@ export function serveStatic(app: App, { rules, ...parts }: Parts): Shelf {
     if (!known) return undefined
     const { served, form, bytes } = known
     const { whole, unchanged } = headersOf(served, form, bytes.length)
-    const isKnown = judge(headers, { etag: whole.etag, changed: served.changed }) === 'not modified'
+    const isKnown =
+      evaluateConditions(headers, { etag: whole.etag, changed: served.changed }) === 'not modified'
     reply.removeHeader('vary')
     return isKnown ? reply.code(304).headers(unchanged).send() : reply.headers(whole).send(bytes)
   }
@@ -134,7 +139,7 @@ function readStored(text: string): string {
 }
 
 interface Answerable {
-  shelf: Shelf
+  shelf: ContentCache
   served: Served
   forms: 'all' | 'identity'
   offload: Offload | undefined
@@ -157,7 +162,7 @@ async function answer(
   const isCoded = isWhole && forms === 'all' && preferred[0] !== 'identity'
   const form = isCoded ? chooseForm(preferred, (await shelf.forms(served)) ?? []) : 'identity'
   const etag = tagOf(row.digest, form)
-  const verdict = judge(headers, { etag, changed })
+  const verdict = evaluateConditions(headers, { etag, changed })
   if (verdict === 'failed') throw preconditionFailed(row.path)
   const known = { ...served.headers, etag, ...headersOfQuery(request.query, served) }
   if (verdict === 'not modified') {

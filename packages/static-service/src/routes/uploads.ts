@@ -3,7 +3,7 @@ import type { App } from '@domains-and-files/http'
 import multipart from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Store } from '../blobs/blob-store.ts'
+import type { BlobStore } from '../blobs/blob-store.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import {
   duplicatePath,
@@ -20,11 +20,11 @@ import { categoryOf, contentTypeOf } from '../files/media-type.ts'
 import { nameOf } from '../files/path-segments.ts'
 import { describe, FileRecord } from './file-schema.ts'
 import { conditionsOf } from './files.ts'
-import { type Form, readForm } from './multipart-form.ts'
+import { type MultipartForm, readForm } from './multipart-form.ts'
 import { file, takesMatch, uploadFailures } from './openapi-examples.ts'
 
 interface UploadParts {
-  store: Store
+  store: BlobStore
   catalog: Catalog
   maxUploadBytes: number
   maxBatchFiles: number
@@ -65,7 +65,7 @@ const location = {
 }
 
 /** The routes of /api/files/upload. */
-export async function serveUploads(app: App, parts: UploadParts): Promise<void> {
+export async function registerUploadRoutes(app: App, parts: UploadParts): Promise<void> {
   const { maxUploadBytes: maxBytes, maxBatchFiles, quotaBytes, publicBaseUrl } = parts
   const config = { access: 'editor' as const }
   const formFailures = [
@@ -95,12 +95,12 @@ export async function serveUploads(app: App, parts: UploadParts): Promise<void> 
           description:
             'A file that is there is replaced: with `If-None-Match: *` only if there is none, with `If-Match` only if it is that one. Answered when the bytes are on the disk, flushed; what fails leaves nothing behind.',
           tags,
-          takes: {
+          requestHeaders: {
             ...takesMatch,
             'if-none-match': { description: '`*`: only if there is no such file', example: '*' },
           },
-          failures: [...formFailures, fileMissing('file'), tooManyFiles(1)],
-          answers: {
+          errors: [...formFailures, fileMissing('file'), tooManyFiles(1)],
+          responses: {
             200: { description: 'A file was replaced: its record', headers: location },
             201: { description: 'A new file was stored: its record', headers: location },
           },
@@ -138,13 +138,13 @@ export async function serveUploads(app: App, parts: UploadParts): Promise<void> 
           description:
             'A name may hold directories, as browsers send them for a folder, and keeps them. Files that are there are replaced.',
           tags,
-          failures: [
+          errors: [
             ...formFailures,
             fileMissing('files'),
             tooManyFiles(maxBatchFiles),
             duplicatePath(file.path),
           ],
-          answers: { 201: { description: 'The records of all, in the order sent' } },
+          responses: { 201: { description: 'The records of all, in the order sent' } },
           consumes: ['multipart/form-data'],
           body: BatchForm,
           response: {
@@ -168,7 +168,7 @@ export async function serveUploads(app: App, parts: UploadParts): Promise<void> 
   })
 
   // Bytes first, rows last: all are durable before any is visible.
-  async function keep(request: FastifyRequest, form: Form, pathOf: PathRule) {
+  async function keep(request: FastifyRequest, form: MultipartForm, pathOf: PathRule) {
     const paths = form.files.map(({ name }) => pathOf(name, form.path))
     const twice = paths.find((path, at) => paths.indexOf(path) !== at)
     if (twice !== undefined) throw duplicatePath(twice)

@@ -51,7 +51,7 @@ const Stats = z
   .meta({ id: 'Stats', examples: [stats] })
 
 /** The routes of /api/versions. */
-export function serveVersions(app: App, catalog: Catalog) {
+export function registerVersionRoutes(app: App, catalog: Catalog) {
   const tags = ['versions']
 
   for (const slash of ['', '/']) {
@@ -65,8 +65,8 @@ export function serveVersions(app: App, catalog: Catalog) {
           description: 'Of what the files make up together, by a name of your own and once each.',
           tags,
           body: NewVersion,
-          failures: [versionExists(exampleVersion.version)],
-          answers: { 201: { description: 'The version, from now on the current one' } },
+          errors: [versionExists(exampleVersion.version)],
+          responses: { 201: { description: 'The version, from now on the current one' } },
           response: { 201: VersionRecord },
         },
       },
@@ -85,7 +85,7 @@ export function serveVersions(app: App, catalog: Catalog) {
           operationId: 'listVersions',
           summary: 'List the versions, newest first',
           tags,
-          answers: { 200: { description: 'One page of the list' } },
+          responses: { 200: { description: 'One page of the list' } },
           querystring: z.strictObject(pageQuery(50, 200)),
           response: {
             200: z.object({ versions: z.array(VersionRecord), pagination: Pagination }).meta({
@@ -115,9 +115,9 @@ export function serveVersions(app: App, catalog: Catalog) {
           summary: 'Read the newest version',
           description: 'For everybody, and for caches for a few seconds.',
           tags,
-          takes: takesNoneMatch,
-          failures: [noVersion()],
-          answers: {
+          requestHeaders: takesNoneMatch,
+          errors: [noVersion()],
+          responses: {
             200: { description: 'The newest version', headers: recordTag },
             304: { description: 'It is still as If-None-Match says', headers: recordTag },
           },
@@ -144,7 +144,7 @@ export function serveVersions(app: App, catalog: Catalog) {
           operationId: 'getStats',
           summary: 'Count what is stored',
           tags,
-          answers: { 200: { description: 'Files, bytes, categories and versions' } },
+          responses: { 200: { description: 'Files, bytes, categories and versions' } },
           response: { 200: Stats },
         },
       },

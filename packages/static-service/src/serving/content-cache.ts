@@ -1,16 +1,16 @@
-import { encodedForms, type Form } from '../blobs/blob-path.ts'
-import type { OpenBlob, Store } from '../blobs/blob-store.ts'
-import { type Compressor, leastBytes } from '../blobs/compressor.ts'
-import { Proofs } from '../blobs/integrity.ts'
+import { type ContentCoding, encodedForms } from '../blobs/blob-path.ts'
+import type { BlobStore, OpenBlob } from '../blobs/blob-store.ts'
+import { type Compressor, minBytes } from '../blobs/compressor.ts'
+import { IntegrityProofs } from '../blobs/integrity.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../files/file-record.ts'
 import { chooseForm } from '../rfc9110/content-negotiation.ts'
 import type { Served } from './content-headers.ts'
 import type { Content } from './content-stream.ts'
-import { HotCache } from './lru-loader.ts'
+import { LruLoader } from './lru-loader.ts'
 
 interface Parts {
-  store: Store
+  store: BlobStore
   catalog: Catalog
   compressor: Compressor
   memoryBytes: number
@@ -21,19 +21,19 @@ interface Parts {
  * What can be served, from memory where it is small and often wanted. Never stale: rows are forgotten when the catalog
  * tells of a change, which is before the change is answered; bytes are kept by digest, once they were found to have it.
  */
-export class Shelf {
+export class ContentCache {
   readonly #parts: Parts
-  readonly #files: HotCache<Served>
-  readonly #forms: HotCache<readonly Form[]>
-  readonly #bodies: HotCache<Buffer>
-  readonly #proofs = new Proofs()
+  readonly #files: LruLoader<Served>
+  readonly #forms: LruLoader<readonly ContentCoding[]>
+  readonly #bodies: LruLoader<Buffer>
+  readonly #proofs = new IntegrityProofs()
 
   constructor(parts: Parts) {
     const share = Math.floor(parts.memoryBytes / 8)
     this.#parts = parts
-    this.#files = new HotCache(share, () => 4096)
-    this.#forms = new HotCache(share, () => 64)
-    this.#bodies = new HotCache(parts.memoryBytes - 2 * share, (body) => body.length)
+    this.#files = new LruLoader(share, () => 4096)
+    this.#forms = new LruLoader(share, () => 64)
+    this.#bodies = new LruLoader(parts.memoryBytes - 2 * share, (body) => body.length)
     parts.catalog.onChange((paths) => {
       for (const path of paths) this.#files.forget(path)
     })
@@ -56,8 +56,8 @@ export class Shelf {
   /** What memory alone knows of a path, in the best form of those that a client prefers. */
   recall(
     path: string,
-    preferred: readonly Form[],
-  ): { served: Served; form: Form; bytes: Buffer } | undefined {
+    preferred: readonly ContentCoding[],
+  ): { served: Served; form: ContentCoding; bytes: Buffer } | undefined {
     const served = this.#files.peek(path)
     if (!served) return undefined
     const isCoded = preferred[0] !== 'identity' && this.#hasForms(served)
@@ -73,7 +73,7 @@ export class Shelf {
     const { row } = served
     if (!this.#hasForms(served)) return identityOnly
     return this.#forms.get(row.digest, async () => {
-      const found: Form[] = ['identity']
+      const found: ContentCoding[] = ['identity']
       for (const form of encodedForms) {
         if (await this.#parts.store.hasForm(row.digest, form)) found.push(form)
       }
@@ -86,7 +86,10 @@ export class Shelf {
    * The bytes of a form, or undefined when they are not there, which is also what becomes of a form that is damaged.
    * @throws when the content itself is not what was stored, as far as `Proofs` can tell.
    */
-  content({ row }: Served, form: Form): Content | undefined | Promise<Content | undefined> {
+  content(
+    { row }: Served,
+    form: ContentCoding,
+  ): Content | undefined | Promise<Content | undefined> {
     const small = form === 'identity' ? smallFile : smallSource
     if (row.size > small) return this.#openProven(row, form)
     return this.#bodies.get(keyOf(row, form), async () => {
@@ -103,7 +106,7 @@ export class Shelf {
    * Whether the bytes of a form are there; they are not read.
    * @throws when there are not as many as the row says.
    */
-  async has({ row }: Served, form: Form): Promise<boolean> {
+  async has({ row }: Served, form: ContentCoding): Promise<boolean> {
     const size = await this.#parts.store.formSize(row.digest, form)
     if (form === 'identity' && size !== undefined && size !== row.size)
       throw lengthDiffers(row, size)
@@ -117,10 +120,10 @@ export class Shelf {
   }
 
   #hasForms({ row, isCompressible }: Served): boolean {
-    return isCompressible && row.size >= leastBytes
+    return isCompressible && row.size >= minBytes
   }
 
-  async #openProven(row: FileRow, form: Form): Promise<OpenBlob | undefined> {
+  async #openProven(row: FileRow, form: ContentCoding): Promise<OpenBlob | undefined> {
     const blob = await this.#open(row, form)
     if (!blob) return undefined
     try {
@@ -133,12 +136,12 @@ export class Shelf {
     return this.#reject(row, form)
   }
 
-  async #reject(row: FileRow, form: Form): Promise<undefined> {
+  async #reject(row: FileRow, form: ContentCoding): Promise<undefined> {
     if (form === 'identity') throw isAltered(row)
     await this.#parts.compressor.discard(row.digest, form)
   }
 
-  async #open(row: FileRow, form: Form): Promise<OpenBlob | undefined> {
+  async #open(row: FileRow, form: ContentCoding): Promise<OpenBlob | undefined> {
     const blob = await this.#parts.store.open(row.digest, form)
     if (!blob || form !== 'identity' || blob.size === row.size) return blob
     await blob[Symbol.asyncDispose]()
@@ -146,7 +149,7 @@ export class Shelf {
   }
 }
 
-const keyOf = ({ digest }: FileRow, form: Form) =>
+const keyOf = ({ digest }: FileRow, form: ContentCoding) =>
   form === 'identity' ? digest : `${digest}.${form}`
 
 function copyOf(bytes: Buffer): Buffer {
@@ -155,7 +158,7 @@ function copyOf(bytes: Buffer): Buffer {
   return copy
 }
 
-const identityOnly: readonly Form[] = ['identity']
+const identityOnly: readonly ContentCoding[] = ['identity']
 
 // Larger files are read from the disk each time: there a copy costs more than the system calls that it saves.
 const smallFile = 256 * 1024

@@ -1,4 +1,4 @@
-import type { Form } from '../blobs/blob-path.ts'
+import type { ContentCoding } from '../blobs/blob-path.ts'
 import type { Config } from '../config.ts'
 import type { FileRow } from '../files/file-record.ts'
 import { isCompressible } from '../files/media-type.ts'
@@ -15,7 +15,7 @@ export interface Served {
   /** The headers that every answer has that is about this file. */
   headers: Record<string, string>
   /** All headers of a form, of its whole and of the answer that it is unchanged, once they have been made. */
-  made: Map<Form, { whole: Headers & { 'content-length': number }; unchanged: Headers }>
+  made: Map<ContentCoding, { whole: Headers & { 'content-length': number }; unchanged: Headers }>
 }
 
 type Headers = Record<string, string | number> & { etag: string }
@@ -53,7 +53,7 @@ export function describeFile(row: FileRow, rules: Config['static']): Served {
  * The headers of an answer with the whole of a form, and of one that it is unchanged. Made once: they are most of what a
  * small answer costs.
  */
-export function headersOf(served: Served, form: Form, size: number) {
+export function headersOf(served: Served, form: ContentCoding, size: number) {
   const made = served.made.get(form)
   if (made?.whole['content-length'] === size) return made
   const etag = tagOf(served.row.digest, form)
@@ -65,7 +65,7 @@ export function headersOf(served: Served, form: Form, size: number) {
 }
 
 /** What is said of a form that is sent whole, beside what `Served` says of the file. */
-export const wholeOf = (contentType: string, form: Form, size: number) => ({
+export const wholeOf = (contentType: string, form: ContentCoding, size: number) => ({
   headers: {
     'content-type': contentType,
     ...(form === 'identity' ? {} : { 'content-encoding': form }),

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
  * A bounded memory of what is slow to look up. What was looked up before `forget` is never returned after it: a value
  * that arrives late, from a look-up that began before, goes to who asked then and to nobody else.
  */
-export class HotCache<Value extends object> {
+export class LruLoader<Value extends object> {
   readonly #kept: LRUCache<string, Value>
   readonly #loading = new Map<string, Promise<Value | undefined>>()
   /** Look-ups that memory answered, and those that it could not. */

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { type Form, placeOf } from '../blobs/blob-path.ts'
+import { blobPathOf, type ContentCoding } from '../blobs/blob-path.ts'
 import type { Slice } from '../rfc9110/byte-ranges.ts'
 
 /** A proxy that sends stored bytes itself when it is told which, and the size from which on that is worth its while. */
@@ -15,7 +15,7 @@ export interface Offload {
 export function canOffload(
   request: FastifyRequest,
   ranges: 'whole' | Slice[],
-  { to, form }: { to: Offload['to']; form: Form },
+  { to, form }: { to: Offload['to']; form: ContentCoding },
 ): boolean {
   const { method, headers } = request
   if (method !== 'GET' || headers[refusal] === 'off' || !hasComeByProxy(request)) return false
@@ -37,9 +37,9 @@ export function handOver(
     digest,
     form,
     isWhole,
-  }: { to: Offload['to']; digest: string; form: Form; isWhole: boolean },
+  }: { to: Offload['to']; digest: string; form: ContentCoding; isWhole: boolean },
 ): Record<string, string> {
-  const place = { 'x-accel-redirect': `/blobs/${placeOf(digest, form).join('/')}` }
+  const place = { 'x-accel-redirect': `/blobs/${blobPathOf(digest, form).join('/')}` }
   if (to === 'caddy') return { ...headers, ...place }
   // nginx keeps these by itself and would send them twice: those of a second answer beside them, when it had to ask
   // again, and to a whole file an Accept-Ranges of its own. Under other names it knows nothing of them.

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
-import { placeOf } from '../../src/blobs/blob-path.ts'
-import { Store } from '../../src/blobs/blob-store.ts'
+import { blobPathOf } from '../../src/blobs/blob-path.ts'
+import { BlobStore } from '../../src/blobs/blob-store.ts'
 import { filesBelow } from '../support/start.ts'
 
 /** A store, and what is referred to in it. */
@@ -12,7 +12,7 @@ async function open(dataDir = mkdtempSync(join(tmpdir(), 'static-store-'))) {
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
   const referenced = new Set<string>()
   const errors: unknown[] = []
-  const store = await Store.open(dataDir, {
+  const store = await BlobStore.open(dataDir, {
     isReferenced: async (digest) => referenced.has(digest),
     onError: (error) => errors.push(error),
   })
@@ -24,7 +24,7 @@ async function open(dataDir = mkdtempSync(join(tmpdir(), 'static-store-'))) {
     referenced.add(digest)
     return digest
   }
-  const fileOf = (digest: string) => join(dataDir, 'blobs', ...placeOf(digest))
+  const fileOf = (digest: string) => join(dataDir, 'blobs', ...blobPathOf(digest))
   return { dataDir, store, referenced, errors, add, fileOf }
 }
 
@@ -154,7 +154,7 @@ test('however adding, dropping and reading overlap, what is referred to is there
   )
 })
 
-async function readOnce(store: Store, digest: string) {
+async function readOnce(store: BlobStore, digest: string) {
   await using opened = await store.open(digest)
   await opened?.read(0, 3)
 }

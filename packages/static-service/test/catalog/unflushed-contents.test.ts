@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { placeOf } from '../../src/blobs/blob-path.ts'
+import { blobPathOf } from '../../src/blobs/blob-path.ts'
 import { databaseFile, openReader } from '../../src/catalog/database.ts'
 import { unflushedIn } from '../../src/catalog/unflushed-contents.ts'
 import { check } from '../../src/maintenance/check.ts'
@@ -71,7 +71,7 @@ test('small contents of which the disk has kept nothing, a part or other bytes a
   await program.kill()
   const files = query<{ path: string; digest: string }>(dataDir, 'select path, digest from files')
   for (const { path, digest } of files) {
-    const file = join(dataDir, 'blobs', ...placeOf(digest))
+    const file = join(dataDir, 'blobs', ...blobPathOf(digest))
     if (path === 'gone') rmSync(file)
     if (path === 'empty') writeFileSync(file, '')
     if (path === 'other') writeFileSync(file, 'OTHER')
@@ -165,7 +165,7 @@ test('a file that cannot be written fails its own upload only', async () => {
   await using service = await start()
   await service.put('a')
   const digest = 'ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb' // Of the letter a.
-  const place = join(service.dataDir, 'blobs', ...placeOf(digest))
+  const place = join(service.dataDir, 'blobs', ...blobPathOf(digest))
   expect(statSync(place).size).toBe(1)
   rmSync(join(service.dataDir, 'blobs', '3e'), { recursive: true, force: true })
   writeFileSync(join(service.dataDir, 'blobs', '3e'), 'in the way of the letter b')

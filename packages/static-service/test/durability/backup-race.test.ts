@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
-import { Store } from '../../src/blobs/blob-store.ts'
+import { BlobStore } from '../../src/blobs/blob-store.ts'
 import { start } from '../support/start.ts'
 
 /** Announces a backup as its command does, until it is closed. */
@@ -47,7 +47,7 @@ test('whether a backup is made is asked after whether anything refers to a conte
   const folder = mkdtempSync(join(tmpdir(), 'static-store-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const asked: string[] = []
-  const store = await Store.open(folder, {
+  const store = await BlobStore.open(folder, {
     isReferenced: async () => {
       await Promise.resolve()
       asked.push('referenced?')

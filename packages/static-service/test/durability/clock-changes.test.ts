@@ -14,7 +14,7 @@ async function startWithClock(shift: number) {
   set(shift)
   const program = await run(join(folder, 'data'), {
     CLOCK_SHIFT: clock,
-    NODE_OPTIONS: `--import ${join(import.meta.dirname, 'shift-clock.ts')}`,
+    NODE_OPTIONS: `--import ${join(import.meta.dirname, '../support/shift-clock.ts')}`,
   })
   onTestFinished(async () => {
     await program.kill()

@@ -3,13 +3,13 @@ import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { encodedForms, type Form, placeOf } from '../../src/blobs/blob-path.ts'
+import { blobPathOf, type ContentCoding, encodedForms } from '../../src/blobs/blob-path.ts'
 import { check } from '../../src/maintenance/check.ts'
 import { type Service, start } from '../support/start.ts'
 
 const digestOf = (content: Buffer) => createHash('sha256').update(content).digest('hex')
-const fileOf = ({ dataDir }: Service, content: Buffer, form: Form = 'identity') =>
-  join(dataDir, 'blobs', ...placeOf(digestOf(content), form))
+const fileOf = ({ dataDir }: Service, content: Buffer, form: ContentCoding = 'identity') =>
+  join(dataDir, 'blobs', ...blobPathOf(digestOf(content), form))
 
 const flip = (file: string) => {
   const bytes = readFileSync(file)

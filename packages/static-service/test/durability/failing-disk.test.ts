@@ -13,7 +13,7 @@ async function startFailing() {
   const dataDir = join(folder, 'data')
   const program = await run(dataDir, {
     FAILURE_PLAN: plan,
-    NODE_OPTIONS: `--import ${join(import.meta.dirname, 'fail-disk.ts')}`,
+    NODE_OPTIONS: `--import ${join(import.meta.dirname, '../support/fail-disk.ts')}`,
   })
   onTestFinished(async () => {
     await program.kill()
@@ -166,7 +166,7 @@ test('a start on a disk that fails at some call is refused in a sentence, or is 
   const plan = join(folder, 'plan')
   const env = {
     FAILURE_PLAN: plan,
-    NODE_OPTIONS: `--import ${join(import.meta.dirname, 'fail-disk.ts')}`,
+    NODE_OPTIONS: `--import ${join(import.meta.dirname, '../support/fail-disk.ts')}`,
     LOG_LEVEL: 'error',
   }
   const said: string[] = []

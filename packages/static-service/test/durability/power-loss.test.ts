@@ -123,7 +123,7 @@ function makeDisk(): Disk {
 
 /** The service, with a journal of what it does to the disk. */
 async function runRecorded({ dataDir, journal }: Disk): Promise<Program> {
-  const here = import.meta.dirname
+  const here = join(import.meta.dirname, '../support')
   const options = {
     DISK_JOURNAL: journal,
     NODE_OPTIONS: `--import ${join(here, 'record-disk.ts')}`,

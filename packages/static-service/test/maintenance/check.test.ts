@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
 import { expect, onTestFinished, test } from 'vitest'
-import { placeOf } from '../../src/blobs/blob-path.ts'
+import { blobPathOf } from '../../src/blobs/blob-path.ts'
 import { databaseFile, openDatabase } from '../../src/catalog/database.ts'
 import { start } from '../support/start.ts'
 
@@ -31,7 +31,7 @@ async function makeStore() {
   await service.put('three.txt', 'alone')
   await service.close()
   const fileOf = (content: string, form: 'identity' | 'br' = 'identity') =>
-    join(dataDir, 'blobs', ...placeOf(digestOf(content), form))
+    join(dataDir, 'blobs', ...blobPathOf(digestOf(content), form))
   const plant = (content: string) => {
     mkdirSync(dirname(fileOf(content)), { recursive: true })
     writeFileSync(fileOf(content), content)

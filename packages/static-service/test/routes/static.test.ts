@@ -64,7 +64,7 @@ const targetsOf = (path: string) => [
 
 describe('a hostile path finds nothing', () => {
   test.each([
-    ['../..', 400],
+    ['..', 400],
     ['../secret.txt', 400],
     ['../../secret.txt', 400],
     ['..%2fsecret.txt', 400],
@@ -154,7 +154,7 @@ test.each([
   '%2e%2e/secret.txt',
   '%2e%2e%2f%2e%2e%2fsecret.txt',
   'x/../../secret.txt',
-  `${'../../'.repeat(20)}etc/passwd`,
+  `${'../'.repeat(20)}etc/passwd`,
   'secret.txt',
 ])('a naive server gives out what ours does not: %s', async (path) => {
   const theirs = await askNaive(`/static/${path}`)

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { FileRow } from '../../src/files/file-record.ts'
-import { HotCache } from '../../src/serving/lru-loader.ts'
+import { LruLoader } from '../../src/serving/lru-loader.ts'
 import { type Raw, startStatic } from '../support/static-start.ts'
 
 const etagOf = (body: Buffer | string) => `"${createHash('sha256').update(body).digest('hex')}"`
@@ -105,7 +105,7 @@ describe('an answer is never older than what was answered before it was asked fo
 
 describe('the memory', () => {
   test('does not keep what was looked up before it was told to forget', async () => {
-    const cache = new HotCache<{ version: number }>(10_000, () => 1)
+    const cache = new LruLoader<{ version: number }>(10_000, () => 1)
     const slow = Promise.withResolvers<{ version: number }>()
     const early = cache.get('a', () => slow.promise)
     cache.forget('a')
@@ -119,7 +119,7 @@ describe('the memory', () => {
   })
 
   test('looks up once for all who ask at once', async () => {
-    const cache = new HotCache<{ version: number }>(10_000, () => 1)
+    const cache = new LruLoader<{ version: number }>(10_000, () => 1)
     let loads = 0
     const load = async () => ({ version: ++loads })
 
@@ -129,7 +129,7 @@ describe('the memory', () => {
   })
 
   test('does not remember what is not there, nor a failure', async () => {
-    const cache = new HotCache<{ version: number }>(10_000, () => 1)
+    const cache = new LruLoader<{ version: number }>(10_000, () => 1)
     const absent = await cache.get('a', async () => undefined)
     const failed = Promise.resolve(cache.get('a', () => Promise.reject(new Error('disk'))))
     await expect(failed).rejects.toThrow('disk')
@@ -140,7 +140,7 @@ describe('the memory', () => {
   })
 
   test('is bounded', async () => {
-    const cache = new HotCache<Buffer>(10_000, (value) => value.length)
+    const cache = new LruLoader<Buffer>(10_000, (value) => value.length)
     let loads = 0
     const load = async () => {
       loads += 1

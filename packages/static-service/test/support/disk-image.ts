@@ -102,7 +102,7 @@ export class DiskImage {
     return node
   }
 
-  #isInside = (path: string) => !relative(this.#root, path).startsWith('../..')
+  #isInside = (path: string) => !relative(this.#root, path).startsWith('..')
 
   #kindOf(path: string): Flush {
     const node = this.#find(path)

@@ -8,7 +8,7 @@ import { buffer } from 'node:stream/consumers'
 import { createLogger } from '@domains-and-files/http'
 import { z } from 'zod'
 import { readConfig } from '../../src/config.ts'
-import { makeService } from '../../src/service.ts'
+import { createService } from '../../src/service.ts'
 
 export const password = 'correct horse battery'
 
@@ -139,7 +139,7 @@ export async function start(options: Options = {}): Promise<Service> {
   const log = createLogger({ name: 'static-service', level: 'info' }, sink)
   mkdirSync(dataDir, { recursive: true })
   writeFileSync(config.auth.usersFile, users ?? '{"users":[]}')
-  const app = await makeService(config, log)
+  const app = await createService(config, log)
   users ??= addUsers(config.auth.usersFile)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.

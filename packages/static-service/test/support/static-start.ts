@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { createApp, createLogger, createMetrics } from '@domains-and-files/http'
-import { type Form, placeOf } from '../../src/blobs/blob-path.ts'
-import { Store } from '../../src/blobs/blob-store.ts'
+import { blobPathOf, type ContentCoding } from '../../src/blobs/blob-path.ts'
+import { BlobStore } from '../../src/blobs/blob-store.ts'
 import { Compressor } from '../../src/blobs/compressor.ts'
 import { Catalog } from '../../src/catalog/catalog.ts'
 import { readConfig } from '../../src/config.ts'
 import type { FileRow } from '../../src/files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../../src/files/media-type.ts'
-import { serveStatic } from '../../src/routes/static.ts'
+import { registerStaticRoutes } from '../../src/routes/static.ts'
 
 /** An answer as it came over the wire; header names in lower case, values as they were. */
 export interface Raw {
@@ -23,7 +23,7 @@ export interface Raw {
 export interface StaticService extends AsyncDisposable {
   port: number
   dataDir: string
-  store: Store
+  store: BlobStore
   catalog: Catalog
   compressor: Compressor
   /** Log lines, parsed. */
@@ -38,7 +38,7 @@ export interface StaticService extends AsyncDisposable {
   /** Sends this as it stands, on a connection that it gives to read. */
   open: (text: string) => Promise<Socket>
   /** Takes the bytes of a content, or of one of its forms, off the disk. */
-  lose: (row: FileRow, form?: Form) => Promise<void>
+  lose: (row: FileRow, form?: ContentCoding) => Promise<void>
   /** Leaves a content only so many bytes. */
   cut: (row: FileRow, length: number) => Promise<void>
 }
@@ -69,7 +69,7 @@ export async function startStatic(env: Record<string, string> = {}): Promise<Sta
     },
   })
   const log = createLogger({ name: 'static-service', level: 'info' }, sink)
-  const store: Store = await Store.open(dataDir, {
+  const store: BlobStore = await BlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),
     onError: (error) => log.error({ err: error }, 'not collected'),
   })
@@ -86,7 +86,7 @@ export async function startStatic(env: Record<string, string> = {}): Promise<Sta
       health: () => ({ checks: {} }),
     },
     async (routes) => {
-      serveStatic(routes, { store, catalog, compressor, rules: config.static })
+      registerStaticRoutes(routes, { store, catalog, compressor, rules: config.static })
     },
   )
   await app.listen({ host: '127.0.0.1', port: 0 })
@@ -113,8 +113,8 @@ export async function startStatic(env: Record<string, string> = {}): Promise<Sta
     ask: (target, headers = {}, method = 'GET') => send(request(target, headers, method)),
     begin: (target) => open(request(target, {}, 'GET')),
     open,
-    lose: ({ digest }, form) => rm(join(dataDir, 'blobs', ...placeOf(digest, form))),
-    cut: ({ digest }, length) => truncate(join(dataDir, 'blobs', ...placeOf(digest)), length),
+    lose: ({ digest }, form) => rm(join(dataDir, 'blobs', ...blobPathOf(digest, form))),
+    cut: ({ digest }, length) => truncate(join(dataDir, 'blobs', ...blobPathOf(digest)), length),
     async [Symbol.asyncDispose]() {
       await proxy?.[Symbol.asyncDispose]()
       await app.close()
@@ -156,7 +156,7 @@ export const request = (target: string, headers: Record<string, string>, method:
     '\r\n',
   ].join('\r\n')
 
-async function put(store: Store, catalog: Catalog, path: string, content: Buffer) {
+async function put(store: BlobStore, catalog: Catalog, path: string, content: Buffer) {
   await using draft = await store.draft()
   await draft.write(content)
   const contentType = await contentTypeOf(path, draft.head)

@@ -3,8 +3,8 @@ import type { FileRow } from '../../files/file-record.ts'
 import type { Category } from '../../files/media-type.ts'
 import type { Database } from '../database.ts'
 import { fileColumns } from '../queries.ts'
-import { Landmarks } from './seek-cache.ts'
-import { Sample } from './trigram-frequency.ts'
+import { SeekCache } from './seek-cache.ts'
+import { TrigramFrequency } from './trigram-frequency.ts'
 import { fold, matchOf } from './trigrams.ts'
 
 export const sorts = ['path', '-path', 'updated_at', '-updated_at', 'size', '-size'] as const
@@ -25,7 +25,7 @@ export interface FileList {
 }
 
 /** Hits of a search are counted up to here. */
-export const mostHits = 10_000
+export const maxHits = 10_000
 
 const mostSearches = 64
 
@@ -33,17 +33,17 @@ const mostSearches = 64
 const folded = 'coalesce(folded, upper(path))'
 
 /** Pages of the files, in a total order; equal times and sizes follow their paths, backwards in a descending sort. */
-export class Listing {
+export class FileListing {
   readonly #db: Database
-  readonly #sample: Sample
-  readonly #landmarks = new Landmarks()
+  readonly #sample: TrigramFrequency
+  readonly #landmarks = new SeekCache()
   /** What was found since the last change, so that a next page need not search again. */
   readonly #found = new Map<string, number[]>()
   readonly #statements = new Map<string, Statement>()
 
   constructor(db: Database) {
     this.#db = db
-    this.#sample = new Sample(db)
+    this.#sample = new TrigramFrequency(db)
   }
 
   list(query: ListQuery): FileList {
@@ -77,11 +77,11 @@ export class Listing {
     const asked = JSON.stringify([term, query.category, query.sort])
     const ids = this.#found.get(asked) ?? this.#hits(query, term)
     this.#found.set(asked, ids)
-    if (ids.length <= mostHits) {
+    if (ids.length <= maxHits) {
       const rows = this.#rows(ids.slice(skip, skip + query.pageSize), query.sort)
       return { rows, total: ids.length, isExact: true }
     }
-    return { rows: this.#scan(query, { skip, term }), total: mostHits, isExact: false }
+    return { rows: this.#scan(query, { skip, term }), total: maxHits, isExact: false }
   }
 
   /** In their order, or, when they are too many, one more than are counted, in none. */
@@ -93,7 +93,7 @@ export class Listing {
     const ids = this.#one(
       `with hits as materialized (
          select id, path, size, updated_at from grams cross join files on id = grams.rowid
-         where grams match @match ${check} limit ${mostHits + 1})
+         where grams match @match ${check} limit ${maxHits + 1})
        select json_group_array(id) from (select id from hits order by ${orders[sort].by})`,
       { match, term },
     )

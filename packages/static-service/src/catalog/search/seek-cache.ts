@@ -10,7 +10,7 @@ export interface Landmark {
  * Places that were found by counting along an order, so that the next page near them is not counted from the start.
  * True for one state of the database only.
  */
-export class Landmarks {
+export class SeekCache {
   readonly #orders = new Map<string, Landmark[]>()
   #state = -1
   #count = 0

@@ -1,8 +1,8 @@
 import type { Database } from '../database.ts'
-import { gramsOf } from './trigrams.ts'
+import { trigramsOf } from './trigrams.ts'
 
 /** How common each gram is, judged by a thousand files taken at random. */
-export class Sample {
+export class TrigramFrequency {
   readonly #db: Database
   readonly #counts = new Map<string, number>()
   #newest = 0
@@ -30,7 +30,8 @@ export class Sample {
     this.#counts.clear()
     for (let count = 0; count < size; count += 1) {
       const folded = next.get(Math.ceil(Math.random() * newest)) ?? ''
-      for (const gram of gramsOf(folded)) this.#counts.set(gram, (this.#counts.get(gram) ?? 0) + 1)
+      for (const gram of trigramsOf(folded))
+        this.#counts.set(gram, (this.#counts.get(gram) ?? 0) + 1)
     }
     this.#newest = newest
     this.#taken = size

@@ -7,10 +7,11 @@
 export const fold = (text: string) => text.toLowerCase().toUpperCase().normalize('NFC')
 
 /** The grams of a folded text, each once. */
-export const gramsOf = (folded: string) => [...new Set(starts(Buffer.from(folded)))]
+export const trigramsOf = (folded: string) => [...new Set(starts(Buffer.from(folded)))]
 
 /** What the index holds for a file. */
-export const bodyOf = (folded: string, category: string) => [...gramsOf(folded), category].join(' ')
+export const bodyOf = (folded: string, category: string) =>
+  [...trigramsOf(folded), category].join(' ')
 
 export interface Term {
   folded: string

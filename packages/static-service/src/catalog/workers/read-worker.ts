@@ -2,8 +2,8 @@ import { workerData } from 'node:worker_threads'
 import { type Database, openReader } from '../database.ts'
 import { type TreeQuery, writeTree } from '../directory-tree.ts'
 import { listVersions } from '../queries.ts'
-import { Listing, type ListQuery } from '../search/list-files.ts'
-import { answerQuestions } from './worker-rpc.ts'
+import { FileListing, type ListQuery } from '../search/list-files.ts'
+import { serveCalls } from './worker-rpc.ts'
 
 // The thread that answers what takes longer than a lookup.
 
@@ -14,9 +14,9 @@ const database = () => {
   return opened
 }
 
-let listing: Listing | undefined
+let listing: FileListing | undefined
 const lists = () => {
-  listing ??= new Listing(database())
+  listing ??= new FileListing(database())
   return listing
 }
 
@@ -31,6 +31,6 @@ const tasks = {
       .all(prefix, `${prefix}g`),
 }
 
-export type ReaderTasks = typeof tasks
+export type ReadWorkerMethods = typeof tasks
 
-answerQuestions(tasks, () => opened?.close())
+serveCalls(tasks, () => opened?.close())

@@ -17,7 +17,7 @@ interface Waiting {
 }
 
 /** A thread of its own for what would hold up everybody else; it answers in the order it was asked. */
-export class Thread<Known extends Tasks> {
+export class WorkerRpc<Known extends Tasks> {
   readonly #worker: Worker
   readonly #waiting = new Map<number, Waiting>()
   #asked = 0
@@ -81,7 +81,7 @@ export class Thread<Known extends Tasks> {
 }
 
 /** The other side, in the thread: answers each question by its task, and closes when it is told to. */
-export function answerQuestions(tasks: Tasks, close: () => void): void {
+export function serveCalls(tasks: Tasks, close: () => void): void {
   const port = parentPort
   if (!port) throw new Error('this file is the inside of a thread')
   port.on('message', (question: Question | undefined) => {

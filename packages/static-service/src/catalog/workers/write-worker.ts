@@ -1,16 +1,16 @@
 import { dirname } from 'node:path'
 import { workerData } from 'node:worker_threads'
 import { openDatabase } from '../database.ts'
-import { type Change, Changes, type Outcome } from '../transactions.ts'
+import { type CatalogCommand, type Outcome, Transactions } from '../transactions.ts'
 import { Unflushed } from '../unflushed-contents.ts'
-import { answerQuestions } from './worker-rpc.ts'
+import { serveCalls } from './worker-rpc.ts'
 
 // The one thread that changes the catalog: it waits for the disk, and nobody else has to.
 
 const file = String(workerData)
 const db = openDatabase(file)
 const unflushed = new Unflushed(db, dirname(file))
-const changes = new Changes(db, unflushed)
+const changes = new Transactions(db, unflushed)
 
 const tasks = {
   ready: (_input: null) => {
@@ -22,12 +22,12 @@ const tasks = {
   forgetGeneration: (generation: number) => unflushed.forget(generation),
 }
 
-export type WriterTasks = typeof tasks
+export type WriteWorkerMethods = typeof tasks
 
-answerQuestions(tasks, () => db.close())
+serveCalls(tasks, () => db.close())
 
 // Files first: what is committed has its content. One that cannot be written fails its own change only.
-function commit(input: Change[]): Outcome[] {
+function commit(input: CatalogCommand[]): Outcome[] {
   const failed = new Map(input.flatMap((change) => tryWrite(change)))
   const done = changes.commit(input.filter((change) => !failed.has(change))).values()
   return input.map((change) => {
@@ -37,7 +37,7 @@ function commit(input: Change[]): Outcome[] {
   })
 }
 
-function tryWrite(change: Change): [Change, Outcome][] {
+function tryWrite(change: CatalogCommand): [CatalogCommand, Outcome][] {
   if (change.kind !== 'put') return []
   try {
     unflushed.write(change.contents)

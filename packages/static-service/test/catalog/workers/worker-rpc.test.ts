@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { Thread } from '../../../src/catalog/workers/worker-rpc.ts'
+import { WorkerRpc } from '../../../src/catalog/workers/worker-rpc.ts'
 
 type Tasks = { ask: (input: null) => string }
 
 const script = (text: string) => new URL(`data:text/javascript,${encodeURIComponent(text)}`)
 
 test('a thread that breaks down fails what it was asked, and all that it is asked later', async () => {
-  const thread = new Thread<Tasks>(script('throw new Error("broken")'), null)
+  const thread = new WorkerRpc<Tasks>(script('throw new Error("broken")'), null)
 
   const first = await thread.ask('ask', null).catch(String)
   const second = await thread.ask('ask', null).catch(String)
@@ -17,7 +17,7 @@ test('a thread that breaks down fails what it was asked, and all that it is aske
 })
 
 test('a thread that ends by itself fails what it was asked', async () => {
-  const thread = new Thread<Tasks>(script('process.exit(0)'), null)
+  const thread = new WorkerRpc<Tasks>(script('process.exit(0)'), null)
 
   const answer = await thread.ask('ask', null).catch(String)
 
