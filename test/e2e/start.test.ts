@@ -1,20 +1,23 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, test } from 'vitest'
-import { startEverything } from '../support/everything.ts'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { root, startEverything } from '../support/everything.ts'
 
-test('npm start brings everything up, and the lines that it prints work when pasted', async () => {
+test('npm start runs everything, and the commands that it prints work as pasted', async () => {
   await using everything = await startEverything()
   const { text, child, dataDir } = everything
-  const lines = text.slice(text.indexOf('# log in'), text.indexOf('Ctrl-C stops everything.'))
+  const commands = text.slice(text.indexOf('# log in'), text.indexOf('Ctrl-C stops everything.'))
 
-  const { stdout } = await promisify(execFile)('bash', ['-c', lines], { cwd: dataDir })
+  const { stdout } = await promisify(execFile)('bash', ['-c', commands], { cwd: dataDir })
 
-  const answers = stdout.split('\n').filter((line) => line.startsWith('{'))
-  const told = answers.map((line) => JSON.parse(line))
-  const [list, before, added, zone, replaced, restored] = told
-  const [uploaded, batch, files, found, tree, version, current] = told.slice(6)
+  const objects = stdout.split('\n').filter((line) => line.startsWith('{'))
+  const bodies = objects.map((line) => JSON.parse(line))
+  const [list, before, added, zone, replaced, restored] = bodies
+  const [uploaded, batch, files, found, tree, version, current] = bodies.slice(6)
   expect(list.domains).toHaveLength(3)
   expect(before.hosts.length).toBeGreaterThan(3)
   expect(added).toMatchObject({ name: 'hello', type: 'A' })
@@ -40,7 +43,7 @@ test.each([
   ['npm start', []],
   ['npm run dev', ['--watch']],
 ])(
-  'what %s has started ends when that is killed',
+  'the programs of %s exit when it is killed',
   async (_name, options) => {
     await using everything = await startEverything(options)
     const { domains, files, sandbox, child } = everything
@@ -58,3 +61,79 @@ test.each([
   },
   60_000,
 )
+
+describe('a start that cannot succeed says so in one sentence, without the banner', () => {
+  test('a second start names the port and how to choose another', async () => {
+    await using everything = await startEverything()
+    const port = new URL(everything.domains).port
+
+    const second = start({ DATA_DIR: everything.dataDir, PORT_BASE: port })
+
+    expect(second.status).toBe(1)
+    expect(second.stdout).toBe('')
+    expect(second.stderr).toMatch(
+      /^Cannot start: Port \d+ \([a-z-]+\) is in use: .* PORT_BASE=4001 npm start\.\n$/,
+    )
+  }, 60_000)
+
+  test.each<[string, Record<string, string>, RegExp]>([
+    ['a port that is no number', { PORT_BASE: 'abc' }, /PORT_BASE=abc is not a port/],
+    ['a data directory that is a file', { DATA_DIR: 'FILE' }, /DATA_DIR=\S+ cannot be written/],
+    [
+      'production on the sandbox',
+      { NODE_ENV: 'production' },
+      /NODE_ENV=production does not start the registrar sandbox: set REGISTRAR_URL/,
+    ],
+  ])('%s', (_name, env, sentence) => {
+    const directory = mkdtempSync(join(tmpdir(), 'start-'))
+    onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+    const file = join(directory, 'file')
+    writeFileSync(file, '')
+    const dataDir = env.DATA_DIR === 'FILE' ? file : join(directory, 'data')
+
+    const { status, stdout, stderr } = start({ ...env, DATA_DIR: dataDir })
+
+    expect(status).toBe(1)
+    expect(stdout).toBe('')
+    expect(stderr).toMatch(/^Cannot start: [^\n]+\n$/)
+    expect(stderr).toMatch(sentence)
+    expect(existsSync(join(dataDir, 'admin-password'))).toBe(false)
+  })
+})
+
+const start = (env: Record<string, string>) =>
+  spawnSync(process.execPath, ['scripts/start/main.ts'], {
+    cwd: root,
+    encoding: 'utf8',
+    env: { PATH: process.env.PATH, ...env },
+  })
+
+test('a backup of everything is restored with users, secrets and the state of the sandbox', async () => {
+  await using everything = await startEverything()
+  const { dataDir } = everything
+  const backup = join(dataDir, 'backup')
+  const restored = join(dataDir, 'restored')
+
+  const made = run('backup', { DATA_DIR: dataDir }, backup)
+  const put = run('restore', { DATA_DIR: restored }, backup)
+
+  expect([made.status, put.status]).toEqual([0, 0])
+  for (const file of [
+    'users.json',
+    'admin-password',
+    'registrar.json',
+    'domain-service/domain-service.sqlite',
+    'domain-service/jwt.secret',
+    'static-service/static-service.sqlite',
+    'static-service/jwt.secret',
+  ]) {
+    expect(existsSync(join(restored, file)), file).toBe(true)
+  }
+}, 60_000)
+
+const run = (command: string, env: Record<string, string>, folder: string) =>
+  spawnSync('scripts/with-node', ['scripts/backup.ts', command, 'all', folder], {
+    cwd: root,
+    encoding: 'utf8',
+    env: { PATH: process.env.PATH, ...env },
+  })

@@ -12,18 +12,18 @@ export interface Everything extends AsyncDisposable {
   files: string
   sandbox: string
   password: string
-  /** A folder of its own, removed at the end. */
+  /** A temporary directory, removed at disposal. */
   dataDir: string
-  /** What it told on its first screen. */
+  /** The first screen. */
   text: string
   child: ChildProcess
 }
 
-/** Both services and the sandbox, run as `npm start` runs them, on free ports and an empty folder. */
+/** Everything that `npm start` runs, on free ports and in an empty data directory. */
 export async function startEverything(options: string[] = []): Promise<Everything> {
   const dataDir = mkdtempSync(join(tmpdir(), 'everything-'))
-  const portBase = await findPorts(3)
-  const child = spawn(process.execPath, ['scripts/start.ts', ...options], {
+  const portBase = (await findFreePorts(4)) + 1 // The console has the port below.
+  const child = spawn(process.execPath, ['scripts/start/main.ts', ...options], {
     cwd: root,
     env: {
       ...process.env,
@@ -57,7 +57,7 @@ export async function startEverything(options: string[] = []): Promise<Everythin
 
 export const metricsToken = 'metrics-token-of-these-tests'
 
-/** What a program has written, as soon as that ends it. */
+/** The program's output up to and including `end`. Rejects if the program exits first. */
 export async function readUntil(child: ChildProcess, end: string): Promise<string> {
   let text = ''
   const { promise, resolve, reject } = Promise.withResolvers<string>()
@@ -67,12 +67,12 @@ export async function readUntil(child: ChildProcess, end: string): Promise<strin
   }
   child.stdout?.on('data', read)
   child.stderr?.on('data', read)
-  child.on('exit', () => reject(new Error(`it ended before it was up:\n${text}`)))
+  child.on('exit', () => reject(new Error(`exited before it was ready:\n${text}`)))
   return promise
 }
 
-// That many free ports in a row, as the services have them.
-async function findPorts(count: number): Promise<number> {
+/** The first of `count` consecutive free ports. */
+async function findFreePorts(count: number): Promise<number> {
   for (;;) {
     const base = 20_000 + Math.floor(Math.random() * 20_000)
     const free = await Promise.all(Array.from({ length: count }, (_, at) => isFree(base + at)))

@@ -1,0 +1,57 @@
+import { spawnSync } from 'node:child_process'
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+// `npm run backup -- <domain|static|all> <folder>`, and `restore`. Runs the command of each service; `all` covers
+// everything that `npm start` stores: both services, the users file, the admin's password and the sandbox's state.
+
+const root = join(import.meta.dirname, '..')
+const services = ['domain', 'static']
+const startFiles = ['users.json', 'admin-password', 'registrar.json']
+
+const [command = '', target = '', ...rest] = process.argv.slice(2)
+const folder = rest.find((argument) => !argument.startsWith('-'))
+if (!folder || ![...services, 'all'].includes(target)) {
+  process.stderr.write(`Usage: npm run ${command} -- <domain|static|all> <folder> [--verify]\n`)
+  process.exit(2)
+}
+process.exit(target === 'all' ? runAll(folder) : runService(target, rest, {}))
+
+function runService(service: string, args: string[], env: Record<string, string>): number {
+  const script = join(root, `packages/${service}-service/src/maintenance/data-command.ts`)
+  // Under `npm start` both services share one users file outside their data directories.
+  const shared = join(root, 'data/users.json')
+  const users =
+    !process.env.DATA_DIR && !process.env.USERS_FILE && existsSync(shared)
+      ? { USERS_FILE: shared }
+      : {}
+  const { status } = spawnSync(process.execPath, [script, command, ...args], {
+    stdio: 'inherit',
+    env: { ...process.env, ...users, ...env },
+  })
+  return status ?? 1
+}
+
+function runAll(path: string): number {
+  const dataDir = resolve(root, process.env.DATA_DIR || 'data')
+  const [from, to] = command === 'backup' ? [dataDir, path] : [path, dataDir]
+  for (const service of services) {
+    const args = rest.map((argument) => (argument === path ? join(path, service) : argument))
+    const status = runService(service, args, {
+      DATA_DIR: join(dataDir, `${service}-service`),
+      USERS_FILE: join(dataDir, 'users.json'),
+    })
+    if (status !== 0) return status
+  }
+  if (command === 'check') return 0
+  mkdirSync(to, { recursive: true })
+  for (const name of startFiles) {
+    if (!existsSync(join(from, name))) continue
+    if (existsSync(join(to, name))) {
+      process.stderr.write(`${join(to, name)} exists: it is not overwritten.\n`)
+      return 1
+    }
+    copyFileSync(join(from, name), join(to, name))
+  }
+  return 0
+}

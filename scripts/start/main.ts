@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describeStart } from './banner.ts'
+import { listPrograms, mainOf, type Program, readAdmin, root } from './programs.ts'
+import { readSettings, requireFreePorts, requireWritable, StartError } from './settings.ts'
+
+// `npm start`: runs the services, the registrar sandbox and the console on embedded defaults, with one users file, and
+// prints what to try. DATA_DIR and PORT_BASE move it elsewhere; `--watch` restarts a program when its sources change.
+
+const isWatching = process.argv.includes('--watch')
+const children = new Set<ChildProcess>()
+let isStopping = false
+
+process.on('SIGINT', stop)
+process.on('SIGTERM', stop)
+try {
+  await start()
+} catch (error) {
+  if (!(error instanceof StartError)) throw error
+  process.stderr.write(`Cannot start: ${error.message}\n`)
+  process.exitCode = 1
+  stop()
+}
+
+async function start() {
+  const settings = readSettings(root, process.env)
+  requireWritable(settings.dataDir)
+  const admin = settings.isProduction ? undefined : readAdmin(settings.dataDir)
+  const programs = listPrograms(settings, admin)
+  await requireFreePorts(programs)
+  for (const program of programs) await untilHealthy(program, run(program))
+  process.stdout.write(describeStart(programs, admin))
+}
+
+function run({ name, port, env }: Program): ChildProcess {
+  const preload = new URL('exit-with-parent.ts', import.meta.url).href
+  const options = [...(isWatching ? ['--watch'] : []), '--import', preload]
+  const child = spawn(process.execPath, [...options, mainOf(name)], {
+    cwd: root,
+    env: {
+      LOG_LEVEL: 'warn',
+      MALLOC_ARENA_MAX: '2',
+      // Set before the process starts, the cache covers the entry module too.
+      NODE_COMPILE_CACHE: join(root, 'packages', name, 'node_modules/.cache/compiled'),
+      ...process.env,
+      ...env,
+      PORT: String(port),
+    },
+    stdio: ['pipe', 'pipe', 'inherit'],
+    detached: true, // Ctrl-C reaches only this process, which stops the others in order.
+  })
+  // Services write JSON to a pipe; pino-pretty formats it for the terminal.
+  const pretty = spawn(join(root, 'node_modules/.bin/pino-pretty'), ['--ignore', 'pid,hostname'], {
+    stdio: ['pipe', 'inherit', 'inherit'],
+    detached: true,
+  })
+  child.stdout?.pipe(pretty.stdin)
+  child.on('exit', (code) => {
+    children.delete(child)
+    if (code) process.exitCode = code
+    stop()
+  })
+  children.add(child)
+  return child
+}
+
+function stop() {
+  if (isStopping) return // A second SIGTERM makes a service exit without finishing its requests.
+  isStopping = true
+  for (const child of children) child.kill('SIGTERM')
+}
+
+/** @throws {StartError} if the program exits first; its own message is on standard error already. */
+async function untilHealthy({ name, port }: Program, child: ChildProcess) {
+  const deadline = Date.now() + 30_000
+  while (child.exitCode === null && child.signalCode === null) {
+    const response = await fetch(`http://127.0.0.1:${port}/health`).catch(() => undefined)
+    if (response?.ok) return
+    if (Date.now() > deadline) throw new StartError(`${name} is not healthy after 30 seconds.`)
+    await sleep(50)
+  }
+  throw new StartError(`${name} exited.`)
+}

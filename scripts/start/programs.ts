@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { StartSettings } from './settings.ts'
+
+export interface Program {
+  name: string
+  port: number
+  env: Record<string, string>
+}
+
+export interface Admin {
+  username: string
+  password: string
+}
+
+/** The repository's root. */
+export const root = join(import.meta.dirname, '../..')
+
+export const mainOf = (name: string) => join(root, 'packages', name, 'src/main.ts')
+
+/** The registrar's real limits slow down the first steps; `SANDBOX_RATE=20/minute,700/hour,8000/day` shows them. */
+const developmentRate = '1200/minute'
+
+/** What `npm start` runs, in the order in which it starts. */
+export function listPrograms(settings: StartSettings, admin: Admin | undefined): Program[] {
+  const { dataDir, portBase, usesSandbox } = settings
+  const shared = {
+    USERS_FILE: process.env.USERS_FILE || join(dataDir, 'users.json'),
+    CORS_ORIGIN: process.env.CORS_ORIGIN || originsAt(portBase - 1),
+    ...(admin ? { ADMIN_USERNAME: admin.username, ADMIN_PASSWORD: admin.password } : {}),
+  }
+  const rate = process.env.SANDBOX_RATE || developmentRate
+  const sandbox = {
+    name: 'registrar-sandbox',
+    port: portBase + 2,
+    env: { SANDBOX_FILE: join(dataDir, 'registrar.json'), SANDBOX_RATE: rate },
+  }
+  const programs = [
+    ...(usesSandbox ? [sandbox] : []),
+    {
+      name: 'domain-service',
+      port: portBase,
+      env: {
+        ...shared,
+        ...(usesSandbox ? sandboxAccount(sandbox.port, rate) : {}),
+        DATA_DIR: join(dataDir, 'domain-service'),
+      },
+    },
+    {
+      name: 'static-service',
+      port: portBase + 1,
+      env: { ...shared, DATA_DIR: join(dataDir, 'static-service') },
+    },
+    {
+      name: 'console',
+      port: portBase - 1,
+      env: {
+        DOMAIN_SERVICE_URL: `http://127.0.0.1:${portBase}`,
+        STATIC_SERVICE_URL: `http://127.0.0.1:${portBase + 1}`,
+      },
+    },
+  ]
+  return programs.filter(({ name }) => existsSync(mainOf(name)))
+}
+
+const originsAt = (port: number) => `http://127.0.0.1:${port},http://localhost:${port}`
+
+const sandboxAccount = (port: number, rate: string) => ({
+  REGISTRAR_URL: `http://127.0.0.1:${port}/xml.response`,
+  REGISTRAR_API_USER: 'sandbox',
+  REGISTRAR_API_KEY: 'sandbox-key-for-development-only',
+  REGISTRAR_CLIENT_IP: '127.0.0.1',
+  REGISTRAR_RATE: process.env.REGISTRAR_RATE || (rate === 'off' ? developmentRate : rate),
+})
+
+/** The admin of the first start. The password is stored beside the data, so that later starts print it again. */
+export function readAdmin(dataDir: string): Admin {
+  const file = join(dataDir, 'admin-password')
+  if (!existsSync(file)) {
+    writeFileSync(file, `${randomBytes(12).toString('base64url')}\n`, { mode: 0o600 })
+  }
+  return { username: 'admin', password: readFileSync(file, 'utf8').trim() }
+}
