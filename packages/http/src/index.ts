@@ -27,6 +27,13 @@ import { readRequestId } from './request-id.ts'
 import { validateRequests, zodCompilers } from './validation.ts'
 
 export { Histogram, Registry } from 'prom-client'
+export {
+  includesTag,
+  isCurrent,
+  readIfMatch,
+  readIfNoneMatch,
+  type TagList,
+} from './entity-tags.ts'
 export { InvalidEnvironment, readEnv, serverSettings } from './env.ts'
 export type { Check, HealthReport } from './health.ts'
 export { createLogger, type Logger } from './logging/logger.ts'

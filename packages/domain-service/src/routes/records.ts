@@ -1,4 +1,4 @@
-import { type App, validationFailed } from '@domains-and-files/http'
+import { type App, isCurrent, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
 import { emailTypes } from '../dns/email-type.ts'
 import { etagOf, recordTypes, toRecords } from '../dns/record.ts'
@@ -258,9 +258,3 @@ function typeOf(text: string): string {
   const message = `must be one of ${recordTypes.join(', ')}`
   throw validationFailed([{ path: '/path/type', message }])
 }
-
-// RFC 9110, 13.1.2: weak comparison.
-const isCurrent = (ifNoneMatch: string | undefined, etag: string) =>
-  ifNoneMatch !== undefined &&
-  (ifNoneMatch.trim() === '*' ||
-    ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag))

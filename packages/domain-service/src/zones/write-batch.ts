@@ -1,3 +1,4 @@
+import { includesTag, readIfMatch } from '@domains-and-files/http'
 import {
   etagOf,
   type HostRecord,
@@ -58,7 +59,10 @@ export interface EvaluatedWrite {
 export function evaluateWrite(waiting: QueuedWrite, before: Zone): EvaluatedWrite {
   const { request } = waiting
   try {
-    if (request.ifMatch !== undefined && !matches(request.ifMatch, etagOf(before))) {
+    if (
+      request.ifMatch !== undefined &&
+      !includesTag(readIfMatch(request.ifMatch), etagOf(before))
+    ) {
       throw preconditionFailed(etagOf(before))
     }
     if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
@@ -119,10 +123,6 @@ function warn(before: Zone, after: Zone): string[] {
       : []),
   ]
 }
-
-// RFC 9110, 13.1.1: strong comparison, so a weak tag never matches.
-const matches = (ifMatch: string, etag: string) =>
-  ifMatch.trim() === '*' || ifMatch.split(',').some((tag) => tag.trim() === etag)
 
 /**
  * The requests that a write did. In a zone that came back otherwise than several requests made it, those are done whose

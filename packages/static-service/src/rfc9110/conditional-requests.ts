@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { includesTag, isCurrent, readIfMatch } from '@domains-and-files/http'
 
 /** What a representation is recognised by: its strong entity tag, and its last change, in whole seconds since 1970. */
 export interface Validators {
@@ -15,14 +16,14 @@ export function evaluateConditions(
   own: Validators,
 ): 'proceed' | 'not modified' | 'failed' {
   const ifMatch = headers['if-match']
-  if (ifMatch !== undefined && !lists(ifMatch, own.etag, 'strong')) return 'failed'
+  if (ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), own.etag)) return 'failed'
   const unmodifiedSince = readHttpDate(headers['if-unmodified-since'])
   const hasChanged = unmodifiedSince !== undefined && own.changed > unmodifiedSince
   if (ifMatch === undefined && hasChanged) return 'failed'
 
   const ifNoneMatch = headers['if-none-match']
   if (ifNoneMatch !== undefined) {
-    return lists(ifNoneMatch, own.etag, 'weak') ? 'not modified' : 'proceed'
+    return isCurrent(ifNoneMatch, own.etag) ? 'not modified' : 'proceed'
   }
   const modifiedSince = readHttpDate(headers['if-modified-since'])
   const isUnchanged = modifiedSince !== undefined && own.changed <= modifiedSince
@@ -73,16 +74,4 @@ function fullYear(lastDigits: number, now: number): number {
   const thisYear = new Date(now).getUTCFullYear()
   const year = thisYear - (thisYear % 100) + lastDigits
   return year > thisYear + 50 ? year - 100 : year
-}
-
-// RFC 9110, 8.8.3: a comma may stand inside a tag, so the list cannot be split at commas.
-const listed = /(?:^|,)[\t ]*(W\/)?("[\x21\x23-\x7e\x80-\xff]*")[\t ]*(?=,|$)/g
-
-/** Whether `*` or a list of entity tags holds this strong tag, by strong or weak comparison (RFC 9110, 8.8.3.2). */
-function lists(field: string, etag: string, comparison: 'strong' | 'weak'): boolean {
-  if (field === etag || field === '*') return true
-  for (const [, weak, tag] of field.matchAll(listed)) {
-    if (tag === etag && (comparison === 'weak' || !weak)) return true
-  }
-  return false
 }

@@ -1,4 +1,12 @@
-import { type App, pageQuery, paginate } from '@domains-and-files/http'
+import type { IncomingHttpHeaders } from 'node:http'
+import {
+  type App,
+  isCurrent,
+  pageQuery,
+  paginate,
+  readIfMatch,
+  readIfNoneMatch,
+} from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
@@ -12,7 +20,7 @@ import {
 } from '../errors.ts'
 import { checkEncoding, readDirectory, readPath } from '../files/file-path.ts'
 import { categories } from '../files/media-type.ts'
-import { isCurrent } from '../rfc9110/entity-tags.ts'
+import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { FileRecordCache, WrittenRecord } from './file-record-cache.ts'
 import { CategoryCount, DirectoryNode, describe, FileList, FileRecord } from './file-schema.ts'
 import {
@@ -221,8 +229,11 @@ function answerRecord(request: FastifyRequest, reply: FastifyReply, { etag, json
   return reply.header('content-type', 'application/json; charset=utf-8').send(json)
 }
 
-/** What a caller asks of the file as it stands. */
-export const conditionsOf = (headers: Record<string, string | string[] | undefined>) => ({
-  ifMatch: headers['if-match']?.toString(),
-  ifNoneMatch: headers['if-none-match']?.toString(),
-})
+/** The preconditions on the stored file that a request carries. */
+export function conditionsOf(headers: IncomingHttpHeaders): Conditions {
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
+  return {
+    ifMatch: ifMatch === undefined ? undefined : readIfMatch(ifMatch),
+    ifNoneMatch: ifNoneMatch === undefined ? undefined : readIfNoneMatch(ifNoneMatch),
+  }
+}
