@@ -4,61 +4,59 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
-import { exampleSecret } from '../../packages/auth/src/tokens/jwt-secret.ts'
-import { Settings as DomainSettings } from '../../packages/domain-service/src/config.ts'
-import { Settings as StaticSettings } from '../../packages/static-service/src/config.ts'
 import { root, startEverything } from '../support/everything.ts'
 
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 const readme = read('README.md')
 
-// Where a command of the documents is run; those of this file are run below.
-const runBy: Record<string, string> = {
+// Where each documented command is tested; the others are run by the tests below.
+const testedBy: Record<string, string> = {
   'npm start': 'test/e2e/start.test.ts',
   'npm run dev': 'test/e2e/start.test.ts',
-  'npm test': 'this very run',
+  'npm test': 'this run',
   'npm run check': 'npm test',
-  'npm run fix': 'its check is run by npm test',
-  'npm run test:browser': 'by hand: it needs Chromium',
-  'npm run test:containers': 'by hand: it needs an engine',
-  'npm run test:proxy': 'by hand: it installs nginx and Caddy',
-  'npm run faults': 'by hand: its short form is in npm test',
-  'npm run bench': 'by hand: it takes an hour',
+  'npm run fix': 'npm test runs the check that it satisfies',
+  'npm run test:browser': 'by hand: needs Chromium',
+  'npm run test:containers': 'by hand: needs a container engine',
+  'npm run test:proxy': 'by hand: installs nginx and Caddy',
+  'npm run faults': 'by hand: npm test runs the short form',
+  'npm run bench': 'by hand: takes an hour',
   'docker compose up --build': 'test/e2e/run-containers',
 }
 
-// Commands that act on containers, which test/e2e/run-containers runs, and the rights of docs/proxy.md, which test/e2e/run-proxies sets.
-const runByTrials = [
+// Commands on containers (test/e2e/run-containers) and permissions for proxies (test/e2e/run-proxies).
+const runByScripts = [
   /^docker compose (?:exec|cp|run) /,
   /^node packages\/static-service\/src\/maintenance\/data-command/,
   /^(?:cd|mkdir|chgrp|find) /,
 ]
 
-test('every command of the documents is run by a test', () => {
+test('every documented command is run by a test', () => {
   const runHere = [
     /^(?:curl|API=|FILES=|TOKEN=|export REGISTRAR_)/,
     /^(?:DATA_DIR=\S+ )?npm run (?:users|files|backup|restore) --/,
-    ...runByTrials,
+    ...runByScripts,
   ]
 
-  const unknown = globSync(['README.md', 'docs/**/*.md'], { cwd: root })
+  const unknown = globSync(['README.md', 'CONTRIBUTING.md', 'docs/**/*.md'], { cwd: root })
     .flatMap((file) => commandsOf(read(file)))
-    .filter((command) => !(command in runBy) && !runHere.some((known) => known.test(command)))
+    .filter((command) => !(command in testedBy) && !runHere.some((known) => known.test(command)))
 
   expect(unknown).toEqual([])
 })
 
-test('every script that the documents name is there', () => {
+test('every npm script that the documents name exists', () => {
   const { scripts }: { scripts: Record<string, string> } = JSON.parse(read('package.json'))
 
-  const named = [...readme.matchAll(/(?:^|`)npm (?:run )?([a-z:]+)/gm)].map(
+  const documents = readme + read('CONTRIBUTING.md') + read('docs/operations.md')
+  const named = [...documents.matchAll(/(?:^|`)npm (?:run )?([a-z:]+)/gm)].map(
     (match) => match[1] ?? '',
   )
 
   expect(Object.keys(scripts)).toEqual(expect.arrayContaining(named))
 })
 
-test('the commands to try the services, their users and their files work as they stand', async () => {
+test('the commands of the README work as pasted', async () => {
   await using everything = await startEverything()
   const users = join(everything.dataDir, 'users.json')
   const tries = blocksOf(readme).filter((block) => /^(?:API|FILES)=/.test(block))
@@ -71,14 +69,15 @@ test('the commands to try the services, their users and their files work as they
   const tried = await run(tries.map(place).join('\n'))
   const managed: string[] = []
   for (const command of commandsOf(readme).filter((each) => each.startsWith('npm run users'))) {
-    const input = 'a password of alice\n' // Read to its end by the first command that asks.
+    const input = 'a password of alice\n' // Read to the end by the first command that asks for a password.
     managed.push(await run(command, { env: { USERS_FILE: users }, input }))
   }
   const checked = await run(
-    inFolder(blockWith('npm run files --'), everything.dataDir).replace(
-      'npm run files',
-      `DATA_DIR=${everything.dataDir}/static-service npm run files`,
-    ),
+    inFolder(
+      commandsOf(read('docs/operations.md')).find((each) => each.startsWith('npm run files')) ??
+        'npm run files -- check',
+      everything.dataDir,
+    ).replace('npm run files', `DATA_DIR=${everything.dataDir}/static-service npm run files`),
   )
 
   expect(tries).toHaveLength(2)
@@ -92,21 +91,21 @@ test('the commands to try the services, their users and their files work as they
   expect(checked).toContain('1 files, 1 contents')
 }, 60_000)
 
-test('the backups of docs/operations.md are made and restored as they stand', async () => {
+test('the backup and restore commands of docs/operations.md work as pasted', async () => {
   await using everything = await startEverything()
   const { dataDir } = everything
   const commands = commandsOf(read('docs/operations.md'))
     .filter((command) => /npm run (?:backup|restore)/.test(command))
     .map((command) => inFolder(command, dataDir))
 
-  const told = await run(commands.join('\n'))
+  const output = await run(commands.join('\n'))
 
   expect(commands).toHaveLength(3)
-  expect(told.match(/every byte compared/g)).toHaveLength(2)
+  expect(output.match(/every byte compared/g)).toHaveLength(2)
   expect(globSync('restored/*', { cwd: dataDir })).toContain('restored/static-service.sqlite')
 }, 60_000)
 
-test('the variables for a real registrar are all that is needed, in production too', async () => {
+test('the documented variables suffice for a registrar of your own, in production too', async () => {
   await using everything = await startEverything()
   const names = [...blockWith('REGISTRAR_URL').matchAll(/export ([A-Z_]+)=/g)].map(
     (match) => match[1],
@@ -148,58 +147,13 @@ test('the variables for a real registrar are all that is needed, in production t
   expect(list.status).toBe(200)
 }, 60_000)
 
-test('the settings are told with their defaults, in the README and in .env.example', () => {
-  const examples = [...read('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)].map(
-    ([, name = '', value = '']) => [name, value === exampleSecret ? '' : value],
-  )
-  const told = rowsOf('## Settings', '## Errors').map(([name = '', value = '']) => [
-    name.replaceAll('`', ''),
-    value.replaceAll('`', ''),
-  ])
-  const shapes = { ...StaticSettings.shape, ...DomainSettings.shape }
-  const wrong = examples.filter(([name = '', value]) => {
-    const rule = Object.entries(shapes).find(([known]) => known === name)?.[1]
-    const [fallback, example] = [rule?.safeParse(undefined), rule?.safeParse(value || undefined)]
-    return JSON.stringify(fallback) !== JSON.stringify(example)
-  })
-
-  expect(told).toEqual(examples)
-  expect(examples.map(([name]) => name).sort()).toEqual(Object.keys(shapes).sort())
-  expect(wrong).toEqual([])
-})
-
-test('the error codes are told with their status, and no others', () => {
-  const sources = globSync('packages/{auth,http,domain-service,static-service}/src/**/*.ts', {
-    cwd: root,
-  })
-  const thrown = sources.flatMap((file) =>
-    [
-      ...read(file).matchAll(
-        /\b([45]\d\d)[,:]\s*'([a-z]+(?:_[a-z]+)+|unauthorized|forbidden|unavailable)'/g,
-      ),
-    ].map(([, status, code]) => `${code} ${status}`),
-  )
-  const told = rowsOf('## Errors', '## Operations').flatMap(([codes = '', statuses = '']) => {
-    const each = codes.replaceAll('`', '').split(', ')
-    const known = statuses.split(', ')
-    return each.map((code) => ({ code, known }))
-  })
-
-  expect(told.map(({ code }) => code).sort()).toEqual(
-    [...new Set(thrown.map((each) => each.split(' ')[0]))].sort(),
-  )
-  for (const { code, known } of told) {
-    expect(known.some((status) => thrown.includes(`${code} ${status}`))).toBe(true)
-  }
-})
-
-// The fenced blocks that are marked as shell.
+// Fenced `sh` blocks are commands for any machine; `bash` blocks need root and systemd.
 const blocksOf = (text: string) =>
   [...text.matchAll(/^( *)```sh\n(.*?)^ *```/gms)].map(([, indent = '', block = '']) =>
     block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
   )
 
-// The same commands, on the folders of a test.
+// The same commands on a test's directories.
 const inFolder = (commands: string, dataDir: string) =>
   commands
     .replaceAll('backups/', `${dataDir}/backups/`)
@@ -212,19 +166,6 @@ const commandsOf = (text: string) =>
   )
 
 const blockWith = (start: string) => blocksOf(readme).find((block) => block.includes(start)) ?? ''
-
-// The cells of the tables between two headings, but for their heads.
-const rowsOf = (start: string, end: string) =>
-  readme
-    .slice(readme.indexOf(start), readme.indexOf(end))
-    .split('\n')
-    .filter((line) => line.startsWith('| `'))
-    .map((line) =>
-      line
-        .split('|')
-        .map((cell) => cell.trim())
-        .slice(1, -1),
-    )
 
 async function run(
   lines: string,

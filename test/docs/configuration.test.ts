@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { Settings as DomainSettings } from '../../packages/domain-service/src/config.ts'
+import { Settings as StaticSettings } from '../../packages/static-service/src/config.ts'
+import { root } from '../support/everything.ts'
+import { tableRows } from '../support/tables.ts'
+
+const read = (file: string) => readFileSync(join(root, file), 'utf8')
+const examples = [...read('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)].map(
+  ([, name = '', value = '']) => [name, value],
+)
+const documented = tableRows(read('docs/configuration.md')).map(([name = '', value = '']) => [
+  name.replaceAll('`', ''),
+  value.replaceAll('`', ''),
+])
+const shapes = { ...StaticSettings.shape, ...DomainSettings.shape }
+
+test('docs/configuration.md and .env.example list the same settings with the same defaults', () => {
+  expect(documented).toEqual(examples)
+})
+
+test('every setting of the services is documented, and no other', () => {
+  expect(examples.map(([name]) => name).sort()).toEqual(Object.keys(shapes).sort())
+})
+
+test('every documented default is the default of the code', () => {
+  const wrong = examples.filter(([name = '', value]) => {
+    const schema = Object.entries(shapes).find(([known]) => known === name)?.[1]
+    const [fallback, example] = [
+      schema?.safeParse(undefined),
+      schema?.safeParse(value || undefined),
+    ]
+    return JSON.stringify(fallback) !== JSON.stringify(example)
+  })
+
+  expect(wrong).toEqual([])
+})
+
+test('.env.example contains no secret', () => {
+  const secrets = examples.filter(([name = '']) => /SECRET|PASSWORD|KEY|TOKEN$/.test(name))
+
+  expect(secrets.length).toBeGreaterThan(3)
+  expect(secrets.filter(([, value]) => value !== '')).toEqual([])
+})
