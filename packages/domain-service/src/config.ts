@@ -2,7 +2,7 @@ import { isIPv4 } from 'node:net'
 import { authSettings } from '@domains-and-files/auth'
 import { readEnv, serverSettings } from '@domains-and-files/http'
 import { z } from 'zod'
-import { readRate } from './ledger/call-quota.ts'
+import { parseRate } from './ledger/call-rate.ts'
 
 const positive = z.coerce.number().int().min(1)
 
@@ -22,7 +22,7 @@ export const Settings = z.object({
     .string()
     .default('20/minute,700/hour,8000/day')
     .transform((text, context) => {
-      const limits = readRate(text)
+      const limits = parseRate(text)
       if (limits) return limits
       context.addIssue('must be like 20/minute,700/hour,8000/day')
       return z.NEVER

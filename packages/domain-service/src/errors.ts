@@ -91,7 +91,7 @@ export const registrarBusy = (retryAfter: number) =>
   new HttpError(
     503,
     'registrar_busy',
-    'The calls that the registrar allows are used up: try again later',
+    `Registrar rate limit reached: try again in ${retryAfter} s`,
     {
       headers: { 'retry-after': String(retryAfter) },
     },

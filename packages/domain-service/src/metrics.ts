@@ -31,7 +31,7 @@ interface MetricSources {
 }
 
 export function registerMetrics({ config, metrics, registrar, zones, hashes }: MetricSources) {
-  const budget = () => registrar.state().budget
+  const windows = () => registrar.state().windows
   registerGauge(
     metrics,
     {
@@ -39,12 +39,12 @@ export function registerMetrics({ config, metrics, registrar, zones, hashes }: M
       help: 'Calls that the registrar still allows',
       label: 'window',
     },
-    () => Object.fromEntries(budget().map(({ window, left }) => [window, left])),
+    () => Object.fromEntries(windows().map(({ window, left }) => [window, left])),
   )
   registerGauge(
     metrics,
     { name: 'registrar_calls_limit', help: 'Calls that it allows at all', label: 'window' },
-    () => Object.fromEntries(budget().map(({ window, limit }) => [window, limit])),
+    () => Object.fromEntries(windows().map(({ window, limit }) => [window, limit])),
   )
   registerGauge(
     metrics,

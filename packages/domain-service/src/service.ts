@@ -2,8 +2,10 @@ import { ensureFirstAdmin, resolveJwtSecret, Users } from '@domains-and-files/au
 import { type App, createMetrics, type Logger } from '@domains-and-files/http'
 import { createDirectory, lockDataDir } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
+import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { CallQuota } from './ledger/call-quota.ts'
+import { CallStore } from './ledger/call-store.ts'
 import { ChangeHistory } from './ledger/change-history.ts'
 import { openCounter, openDatabase } from './ledger/database.ts'
 import { createCallHistogram } from './metrics.ts'
@@ -15,7 +17,11 @@ import { ZoneWriter } from './zones/zone-writer.ts'
  * Makes the parts, and the app that closes them in order when it is closed.
  * @throws {FolderRefused} when another process has the data folder, {StartRefused} when nobody may log in.
  */
-export async function createService(config: Config, log: Logger): Promise<App> {
+export async function createService(
+  config: Config,
+  log: Logger,
+  clock: Clock = systemClock,
+): Promise<App> {
   const { auth, production, dataDir } = config
   await createDirectory(dataDir)
   const unlock = lockDataDir(dataDir)
@@ -32,11 +38,14 @@ export async function createService(config: Config, log: Logger): Promise<App> {
     const database = openDatabase(dataDir)
     const counter = openCounter(dataDir)
     const metrics = createMetrics()
+    const store = new CallStore(counter, (error) =>
+      log.error({ err: error }, 'registrar calls not stored; counting in memory'),
+    )
     const registrar = new RegistrarClient({
       account: config.account,
       timeout: config.timeout,
-      budget: new CallQuota({ limits: config.limits, database: counter }),
-      breaker: new CircuitBreaker(),
+      quota: new CallQuota({ limits: config.limits, store, clock }),
+      breaker: new CircuitBreaker({ now: clock.now }),
       log,
       calls: createCallHistogram(metrics),
     })

@@ -1,158 +1,184 @@
-import type { Database } from 'better-sqlite3'
-import { steadyNow } from '../clock.ts'
+import { type Clock, systemClock, type Timer } from '../clock.ts'
 import { registrarBusy } from '../errors.ts'
+import type { CallLimit } from './call-rate.ts'
+import type { CallStore } from './call-store.ts'
+import { CallWindows, type Priority, priorities, type WindowState } from './call-windows.ts'
+import { Reservation } from './reservation.ts'
 
-export interface Limit {
-  calls: number
-  window: 'minute' | 'hour' | 'day'
-}
-
-export type Priority = 'write' | 'read'
-
-const milliseconds = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
-
-/** Reads `20/minute,700/hour,8000/day`; undefined where it is not of that form. */
-export function readRate(text: string): Limit[] | undefined {
-  const limits = text
-    .split(',')
-    .map((part) => /^([1-9][0-9]{0,6})\/(minute|hour|day)$/.exec(part.trim()))
-  if (!limits.every((match) => match !== null)) return undefined
-  // The expression admits only these windows.
-  return limits.map(([, calls, window]) => ({
-    calls: Number(calls),
-    window: window as Limit['window'],
-  }))
-}
+export type { Priority, WindowState }
 
 interface Waiter {
   priority: Priority
-  since: number
-  go: (error?: Error) => void
+  /** New slots; 0 for a call whose slot is held already. */
+  calls: number
+  deadline: number
+  /** Takes the slots, in the same turn in which they were found free. */
+  grant: () => void
+  refuse: (error: Error) => void
 }
 
+interface QuotaOptions {
+  limits: CallLimit[]
+  store: CallStore
+  /** How long a call or a reservation waits for slots before 503 `registrar_busy`. */
+  maxWaitMs?: number
+  clock?: Clock
+}
+
+export interface ReserveOptions {
+  priority?: Priority
+  /** Infinity: waits however long. */
+  maxWaitMs?: number
+}
+
+// A round under way cannot be refused without harm: it waits until the calls of a whole minute have become free.
+const followUpWaitMs = 61_000
+
 /**
- * The calls that the registrar allows, in sliding windows, remembered across restarts. A call that finds none left
- * waits its turn, writes before reads, and gives up after `maxWait` milliseconds with 503 `registrar_busy`.
+ * The calls that the registrar allows, in sliding windows, kept across restarts. Calls get slots by priority, then first
+ * come, first served. As soon as no slot can come free within the wait: 503 `registrar_busy` with Retry-After.
  */
 export class CallQuota {
-  readonly #limits: Limit[]
-  readonly #maxWait: number
-  readonly #now: () => number
-  readonly #remember: (at: number) => void
-  #calls: number[]
+  readonly #windows: CallWindows
+  readonly #maxWaitMs: number
+  readonly #clock: Clock
+  readonly #store: CallStore
   #waiters: Waiter[] = []
   #blockedUntil = 0
-  #timer: NodeJS.Timeout | undefined
+  #timer: Timer | undefined
 
-  constructor(options: {
-    limits: Limit[]
-    database: Database
-    maxWait?: number
-    now?: () => number
-  }) {
-    this.#limits = options.limits
-    this.#maxWait = options.maxWait ?? 10_000
-    this.#now = options.now ?? steadyNow
-    const longest = Math.max(...options.limits.map((limit) => milliseconds[limit.window]))
-    const forget = options.database.prepare<[number]>('delete from calls where at <= ?')
-    const insert = options.database.prepare<[number]>('insert into calls (at) values (?)')
-    this.#remember = options.database.transaction((at: number) => {
-      forget.run(at - longest)
-      insert.run(at)
-    })
-    this.#calls = options.database
-      .prepare<[number], number>('select at from calls where at > ? order by at')
-      .pluck()
-      .all(this.#now() - longest)
-      // A clock that was set back must not make calls of the future block for ever.
-      .map((at) => Math.min(at, this.#now()))
+  constructor({ limits, store, maxWaitMs = 10_000, clock = systemClock }: QuotaOptions) {
+    this.#windows = new CallWindows(limits)
+    this.#maxWaitMs = maxWaitMs
+    this.#clock = clock
+    this.#store = store
+    this.#windows.restore(store.load(this.#outdated()), clock.now())
   }
 
-  /** Resolves when a call may be made, which is then counted. */
-  async take(priority: Priority): Promise<void> {
-    if (this.#waiters.length > 0 || this.#nextSlot() > this.#now()) return this.#wait(priority)
-    this.#count()
+  /** Resolves when one call may be made; the call is counted then. */
+  take(priority: Priority): Promise<void> {
+    const grant = () => this.#count(priority)
+    return this.#wait({ priority, calls: 1, maxWaitMs: this.#waitOf(priority), grant })
   }
 
-  /** The registrar said that it had too many calls, whatever we counted: no call for so long. */
-  pause(pauseMilliseconds: number) {
-    this.#blockedUntil = Math.max(this.#blockedUntil, this.#now() + pauseMilliseconds)
-  }
-
-  /** What is left of each window, and when its next call is free again. */
-  left(): { window: Limit['window']; limit: number; left: number; nextFreeAt: Date | undefined }[] {
-    const now = this.#now()
-    return this.#limits.map(({ calls, window }) => {
-      const inside = this.#calls.filter((at) => at > now - milliseconds[window])
-      const oldest = inside[0]
-      return {
-        window,
-        limit: calls,
-        left: Math.max(0, calls - inside.length),
-        nextFreeAt: oldest === undefined ? undefined : new Date(oldest + milliseconds[window]),
-      }
+  /**
+   * Resolves when so many slots are free at once, and holds them until they are used or released. A window smaller than
+   * that gives all it has.
+   */
+  async reserve(
+    calls: number,
+    { priority = 'write', maxWaitMs = this.#waitOf(priority) }: ReserveOptions = {},
+  ): Promise<Reservation> {
+    const slots = Math.min(calls, this.#windows.most(priority))
+    const grant = () => this.#windows.hold(priority, slots)
+    await this.#wait({ priority, calls: slots, maxWaitMs, grant })
+    const use = () => {
+      this.#windows.hold(priority, -1)
+      this.#count(priority)
+    }
+    return new Reservation(slots, {
+      // A held slot waits only while the registrar wants no calls at all.
+      use: () =>
+        this.#wait({ priority: 'follow-up', calls: 0, maxWaitMs: followUpWaitMs, grant: use }),
+      followUp: () => this.take('follow-up'),
+      release: (unused) => {
+        this.#windows.hold(priority, -unused)
+        this.#serve()
+      },
     })
   }
 
-  /** How many calls wait for a slot. */
+  /** The registrar reported too many calls, whatever we counted: no call for so long. */
+  pause(milliseconds: number) {
+    this.#blockedUntil = Math.max(this.#blockedUntil, this.#clock.now() + milliseconds)
+  }
+
+  state(): WindowState[] {
+    return this.#windows.state(this.#clock.now())
+  }
+
+  /** Whether less than half of the readers' share of the shortest window is left. */
+  get readsAreScarce(): boolean {
+    return this.#windows.readsAreScarce(this.#clock.now())
+  }
+
+  /** Whether every counted call is stored; false while the disk is full or failing. */
+  get isStored(): boolean {
+    return this.#store.isComplete(this.#outdated())
+  }
+
+  /** Calls and reservations that wait for slots. */
   get waiting(): number {
     return this.#waiters.length
   }
 
-  #wait(priority: Priority): Promise<void> {
+  #waitOf(priority: Priority): number {
+    if (priority === 'queued' || priority === 'background') return Number.POSITIVE_INFINITY
+    return priority === 'follow-up' ? followUpWaitMs : this.#maxWaitMs
+  }
+
+  #wait(
+    request: Pick<Waiter, 'priority' | 'calls' | 'grant'> & { maxWaitMs: number },
+  ): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const go = (error?: Error) => (error ? reject(error) : resolve())
-    this.#waiters.push({ priority, since: this.#now(), go })
-    this.#schedule()
+    const waiter = {
+      priority: request.priority,
+      calls: request.calls,
+      deadline: this.#clock.now() + request.maxWaitMs,
+      grant: () => {
+        request.grant()
+        resolve()
+      },
+      refuse: reject,
+    }
+    const isBehind = (each: Waiter) => rank(each) > rank(waiter)
+    const place = this.#waiters.findIndex(isBehind)
+    this.#waiters.splice(place < 0 ? this.#waiters.length : place, 0, waiter)
+    this.#serve()
     return promise
   }
 
-  #schedule() {
-    clearTimeout(this.#timer)
-    for (let next = this.#first(); next; next = this.#first()) {
-      const slot = this.#nextSlot()
-      if (slot > this.#now()) {
-        this.#timer = setTimeout(() => this.#schedule(), slot - this.#now())
-        return
+  // Grants in order until a waiter finds no room; refuses all those that cannot be granted in time.
+  #serve() {
+    const now = this.#clock.now()
+    const ahead = new Map<Priority, number>()
+    const waiting: Waiter[] = []
+    let wakeAt = Number.POSITIVE_INFINITY
+    for (const waiter of this.#waiters) {
+      const request = { ...waiter, ahead }
+      const freeAt = Math.max(this.#blockedUntil, this.#windows.earliest(request, now))
+      if (waiting.length === 0 && freeAt <= now) {
+        waiter.grant()
+        continue
       }
-      this.#drop(next)
-      this.#count()
-      next.go()
+      // Held slots may be given back unused, so a waiter is refused early only where even that would not help.
+      const best = Math.max(this.#blockedUntil, this.#windows.earliest(request, now, true))
+      if (waiter.deadline <= now || best > waiter.deadline) {
+        waiter.refuse(registrarBusy(Math.max(1, Math.ceil((freeAt - now) / 1000))))
+        continue
+      }
+      if (waiting.length === 0) wakeAt = freeAt
+      wakeAt = Math.min(wakeAt, waiter.deadline)
+      waiting.push(waiter)
+      ahead.set(waiter.priority, (ahead.get(waiter.priority) ?? 0) + waiter.calls)
+    }
+    this.#waiters = waiting
+    this.#timer?.cancel()
+    if (waiting.length > 0 && wakeAt < Number.POSITIVE_INFINITY) {
+      this.#timer = this.#clock.setTimer(() => this.#serve(), Math.max(1, wakeAt - now))
     }
   }
 
-  // Whoever waits longer than is allowed until the next slot is told so at once, not after the wait.
-  #first(): Waiter | undefined {
-    const now = this.#now()
-    const slot = this.#nextSlot()
-    for (const waiter of this.#waiters.filter(
-      (each) => Math.max(slot, now) > each.since + this.#maxWait,
-    )) {
-      this.#drop(waiter)
-      waiter.go(registrarBusy(Math.max(1, Math.ceil((slot - now) / 1000))))
-    }
-    return this.#waiters.find((each) => each.priority === 'write') ?? this.#waiters[0]
+  #count(priority: Priority) {
+    const at = this.#clock.now()
+    this.#windows.count(priority, at)
+    this.#store.add({ at, priority }, this.#outdated())
   }
 
-  #count() {
-    const at = this.#now()
-    this.#calls.push(at)
-    this.#remember(at)
-  }
-
-  #drop(waiter: Waiter) {
-    this.#waiters = this.#waiters.filter((each) => each !== waiter)
-  }
-
-  // The first moment at which every window has room.
-  #nextSlot(): number {
-    const now = this.#now()
-    const longest = Math.max(...this.#limits.map((limit) => milliseconds[limit.window]))
-    while (this.#calls[0] !== undefined && this.#calls[0] <= now - longest) this.#calls.shift()
-    const free = this.#limits.map(({ calls, window }) => {
-      const blocking = this.#calls[this.#calls.length - calls]
-      return blocking === undefined ? 0 : blocking + milliseconds[window]
-    })
-    return Math.max(this.#blockedUntil, ...free)
+  #outdated(): number {
+    return this.#clock.now() - this.#windows.keepMs
   }
 }
+
+// A call whose slot is held waits for nobody.
+const rank = ({ calls, priority }: Waiter) => (calls === 0 ? -1 : priorities.indexOf(priority))

@@ -21,6 +21,7 @@ const migrations = [
    create index changes_of_domain on changes (domain, id desc);
    create table calls (at integer not null) strict;
    create index calls_at on calls (at);`,
+  "alter table calls add column priority text not null default 'write'",
 ]
 
 export const databaseName = 'domain-service.sqlite'

@@ -1,7 +1,8 @@
 import { type Histogram, HttpError, type Logger } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
 import type { Zone } from '../dns/record.ts'
-import type { CallQuota, Priority } from '../ledger/call-quota.ts'
+import type { CallQuota, Priority, ReserveOptions } from '../ledger/call-quota.ts'
+import type { Reservation } from '../ledger/reservation.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 import {
   type DomainInfo,
@@ -27,7 +28,7 @@ interface Options {
   account: Account
   /** Milliseconds for one call; all tries of a read together may take twice that before the last one starts. */
   timeout: number
-  budget: CallQuota
+  quota: CallQuota
   breaker: CircuitBreaker
   log: Logger
   /** Told the seconds of each call. */
@@ -40,8 +41,11 @@ interface Call<Value> {
   expected: { result: string; domain: string }
   /** Turns the answer into our words; what it cannot is a bad answer, and counts as the registrar's failure. */
   read: (response: Element, result: Element) => Value
-  priority?: Priority
+  slot?: CallSlot
 }
+
+/** Where a call gets its slot: a reservation of its round, or the queue of all calls. */
+export type CallSlot = Priority | Reservation
 
 const tries = 3
 
@@ -98,14 +102,23 @@ export class RegistrarClient {
     }
   }
 
-  /** The zone as it is now. `write` when a write waits for it: then it is ahead of other reads. */
-  zone(domain: Domain, priority: Priority): Promise<Zone> {
+  /**
+   * Holds the slots of a write round: read, write, read-back. Pass it to `zone` and `replaceZone`, and release it in the
+   * end. Calls beyond the reserved ones go before everything else.
+   * @throws 503 `registrar_busy` where the slots do not come free in time; nothing is sent then.
+   */
+  reserve(calls: number, options?: ReserveOptions): Promise<Reservation> {
+    return this.#options.quota.reserve(calls, options)
+  }
+
+  /** The zone as it is now. */
+  zone(domain: Domain, slot: CallSlot): Promise<Zone> {
     return this.#read({
       command: 'namecheap.domains.dns.getHosts',
       params: { SLD: domain.sld, TLD: domain.tld },
       expected: { result: 'DomainDNSGetHostsResult', domain: domain.name },
       read: (_response, result) => readZone(result, domain.name),
-      priority,
+      slot,
     })
   }
 
@@ -113,23 +126,23 @@ export class RegistrarClient {
    * Replaces the whole zone, once.
    * @throws {CallFailed} whose kind says whether it may have been done all the same.
    */
-  replaceZone(domain: Domain, zone: Zone): Promise<void> {
+  replaceZone(domain: Domain, zone: Zone, slot: CallSlot = 'write'): Promise<void> {
     return this.#attempt({
       command: 'namecheap.domains.dns.setHosts',
       params: { SLD: domain.sld, TLD: domain.tld, ...hostParams(zone) },
       expected: { result: 'DomainDNSSetHostsResult', domain: domain.name },
       read: (_response, result) => demandSuccess(result, domain.name),
-      priority: 'write',
+      slot,
     })
   }
 
   /** What is known of the registrar's health without asking it. */
   state() {
-    const { breaker, budget } = this.#options
+    const { breaker, quota } = this.#options
     return {
       breaker: breaker.state,
-      budget: budget.left(),
-      waiting: budget.waiting,
+      windows: quota.state(),
+      waiting: quota.waiting,
       lastSuccess: this.#lastSuccess,
       lastFailure: this.#lastFailure,
     }
@@ -159,10 +172,11 @@ export class RegistrarClient {
   }
 
   async #attempt<Value>(call: Call<Value>): Promise<Value> {
-    const { breaker, budget, calls } = this.#options
+    const { breaker, quota, calls } = this.#options
+    const { slot = 'read' } = call
     breaker.admit()
     try {
-      await budget.take(call.priority ?? 'read')
+      await (typeof slot === 'string' ? quota.take(slot) : slot.use())
     } catch (error) {
       breaker.skipped()
       throw error
@@ -186,11 +200,11 @@ export class RegistrarClient {
   }
 
   #note(failure: CallFailed, command: string) {
-    const { breaker, budget, log } = this.#options
+    const { breaker, quota, log } = this.#options
     if (failure.kind === 'auth') log.error({ command, number: failure.number }, this.#remedy())
     if (failure.kind === 'unknown') breaker.failed()
     else breaker.succeeded() // It answered, if only to refuse.
-    if (failure.kind === 'busy') budget.pause(1_000)
+    if (failure.kind === 'busy') quota.pause(1_000)
     if (failure.kind !== 'refused') this.#lastFailure = { at: new Date(), code: failure.error.code }
   }
 

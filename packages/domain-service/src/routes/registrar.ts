@@ -53,12 +53,12 @@ export function registerRegistrarRoutes(app: App, registrar: RegistrarClient) {
       },
     },
     async () => {
-      const { breaker, budget, lastSuccess, lastFailure } = registrar.state()
+      const { breaker, windows, lastSuccess, lastFailure } = registrar.state()
       return {
         breaker,
-        budget: budget.map(({ nextFreeAt, ...rest }) => ({
+        budget: windows.map(({ nextFreeAt, ...rest }) => ({
           ...rest,
-          next_free_at: nextFreeAt?.toISOString() ?? null,
+          next_free_at: nextFreeAt === undefined ? null : new Date(nextFreeAt).toISOString(),
         })),
         last_success_at: lastSuccess?.toISOString() ?? null,
         last_failure: lastFailure

@@ -1,0 +1,135 @@
+import { CallLog } from './call-log.ts'
+import { type CallLimit, type CallWindow, windowMs } from './call-rate.ts'
+import type { StoredCall } from './call-store.ts'
+
+/**
+ * Who goes first, best first. `follow-up`: a later call of a write round under way. `write`: a write round with a
+ * client waiting. `read`: a request of a reader. `queued`: an asynchronous write round. `background`: reading ahead.
+ */
+export const priorities = ['follow-up', 'write', 'read', 'queued', 'background'] as const
+export type Priority = (typeof priorities)[number]
+
+export interface WindowState {
+  window: CallWindow
+  limit: number
+  /** Calls neither made nor reserved. */
+  left: number
+  /** When the oldest counted call leaves the window; milliseconds since 1970. */
+  nextFreeAt: number | undefined
+}
+
+/** A part of every window that some priorities must not exceed together. */
+interface Share {
+  priorities: Priority[]
+  of: (calls: number) => number
+  log: CallLog
+}
+
+// Writes may use whole windows, readers half of each: so readers never stop writers.
+const readShare = (calls: number) => Math.max(1, Math.floor(calls / 2))
+// Reading ahead leaves calls to readers, asynchronous rounds leave calls to rounds with a client waiting.
+const backgroundShare = (calls: number) => Math.max(1, Math.floor(readShare(calls) * 0.7))
+const queuedShare = (calls: number) => Math.max(1, Math.floor((calls * 2) / 3))
+
+/** The registrar's sliding windows: the calls made and reserved in each, and when there is room for more. */
+export class CallWindows {
+  readonly keepMs: number
+  readonly #limits: CallLimit[]
+  readonly #all: CallLog
+  readonly #shares: Share[]
+
+  constructor(limits: CallLimit[]) {
+    this.#limits = limits
+    this.keepMs = Math.max(...limits.map(({ window }) => windowMs[window]))
+    this.#all = new CallLog(this.keepMs)
+    const share = (members: Priority[], of: Share['of']) => ({
+      priorities: members,
+      of,
+      log: new CallLog(this.keepMs),
+    })
+    this.#shares = [
+      share(['read', 'background'], readShare),
+      share(['background'], backgroundShare),
+      share(['queued'], queuedShare),
+    ]
+  }
+
+  /** Counts calls of earlier processes, oldest first. A clock that was set back must not block for ever. */
+  restore(calls: StoredCall[], now: number) {
+    for (const { at, priority } of calls) this.count(priority, Math.min(at, now))
+  }
+
+  count(priority: string, at: number) {
+    for (const log of this.#logsOf(priority)) log.add(at)
+  }
+
+  /** Holds so many slots more; releases held slots if negative. */
+  hold(priority: Priority, slots: number) {
+    for (const log of this.#logsOf(priority)) log.held += slots
+  }
+
+  /** The most slots that can be held at once. */
+  most(priority: Priority): number {
+    return Math.min(...this.#bounds(priority).map(({ limit }) => limit.calls))
+  }
+
+  /** The earliest time at which every window has room for the calls; `ahead` further calls are made before them. */
+  earliest(
+    { priority, calls, ahead }: { priority: Priority; calls: number; ahead: Map<Priority, number> },
+    now: number,
+    heldAreFree = false,
+  ): number {
+    const sum = (members: readonly Priority[]) =>
+      members.reduce((total, member) => total + (ahead.get(member) ?? 0), 0)
+    return Math.max(
+      now,
+      ...this.#bounds(priority).map(({ log, limit, members }) =>
+        log.earliest(Math.min(calls + sum(members), limit.calls), limit, now, heldAreFree),
+      ),
+    )
+  }
+
+  state(now: number): WindowState[] {
+    return this.#limits.map(({ calls, window }) => {
+      const since = now - windowMs[window]
+      const oldest = this.#all.oldestAfter(since)
+      return {
+        window,
+        limit: calls,
+        left: Math.max(0, calls - this.#all.countAfter(since) - this.#all.held),
+        nextFreeAt: oldest === undefined ? undefined : oldest + windowMs[window],
+      }
+    })
+  }
+
+  /** Whether less than half of the readers' share of the shortest window is left. */
+  readsAreScarce(now: number): boolean {
+    const bounds = this.#bounds('read').filter(({ log }) => log !== this.#all)
+    const [shortest] = bounds.sort((a, b) => windowMs[a.limit.window] - windowMs[b.limit.window])
+    if (!shortest) return false
+    const { log, limit } = shortest
+    return limit.calls - log.countAfter(now - windowMs[limit.window]) < limit.calls / 2
+  }
+
+  #logsOf(priority: string): CallLog[] {
+    const shares = this.#shares.filter((share) =>
+      share.priorities.some((each) => each === priority),
+    )
+    return [this.#all, ...shares.map(({ log }) => log)]
+  }
+
+  #bounds(priority: Priority) {
+    return [
+      ...this.#limits.map((limit) => ({ log: this.#all, limit, members: priorities })),
+      ...this.#shares
+        .filter((share) => share.priorities.includes(priority))
+        .flatMap(({ log, of, priorities: members }) =>
+          this.#limits.map((limit) => ({
+            log,
+            limit: { ...limit, calls: of(limit.calls) },
+            members,
+          })),
+        ),
+    ]
+  }
+}

@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { ResponseCache } from '../../src/registrar/response-cache.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: 1_000_000_000_000 })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const fresh = { fresh: false, mayBeStale: () => true }
+
+test('equal loads at once are one load, and the value is kept for its time', async () => {
+  const cache = new ResponseCache<number>({ ttl: 1_000 })
+  let loads = 0
+  const load = async () => ++loads
+
+  const all = await Promise.all(Array.from({ length: 50 }, () => cache.read('a', load, fresh)))
+  vi.advanceTimersByTime(999)
+  const young = await cache.read('a', load, fresh)
+  const asked = await cache.read('a', load, { ...fresh, fresh: true })
+  vi.advanceTimersByTime(1_000)
+  const old = await cache.read('a', load, fresh)
+
+  expect(new Set(all.map(({ value }) => value))).toEqual(new Set([1]))
+  expect(young).toEqual({ value: 1, age: 999, stale: false })
+  expect(asked.value).toBe(2)
+  expect(old.value).toBe(3)
+})
+
+test('while loading fails an old value serves, for five minutes', async () => {
+  const cache = new ResponseCache<number>({ ttl: 1_000 })
+  cache.put('a', 1)
+  const fail = () => Promise.reject(new Error('down'))
+
+  vi.advanceTimersByTime(300_000)
+  expect(await cache.read('a', fail, fresh)).toEqual({ value: 1, age: 300_000, stale: true })
+  await expect(cache.read('a', fail, { ...fresh, fresh: true })).rejects.toThrow('down')
+  await expect(cache.read('a', fail, { ...fresh, mayBeStale: () => false })).rejects.toThrow('down')
+  vi.advanceTimersByTime(1)
+  await expect(cache.read('a', fail, fresh)).rejects.toThrow('down')
+})
+
+test('a load that began before a write neither overwrites it nor is joined after it', async () => {
+  const cache = new ResponseCache<string>({ ttl: 1_000 })
+  const slow = Promise.withResolvers<string>()
+  const before = cache.read('a', () => slow.promise, fresh)
+
+  cache.drop('a')
+  const after = cache.read('a', async () => 'new', fresh)
+  slow.resolve('old')
+
+  expect((await before).value).toBe('old')
+  expect((await after).value).toBe('new')
+  expect((await cache.read('a', async () => 'newer', fresh)).value).toBe('new')
+})
+
+test('a cache has bounds', async () => {
+  const cache = new ResponseCache<number>({ ttl: 1_000, maxEntries: 2 })
+  for (const key of ['a', 'b', 'c']) cache.put(key, 0)
+
+  expect((await cache.read('a', async () => 1, fresh)).value).toBe(1)
+  expect((await cache.read('c', async () => 1, fresh)).value).toBe(0)
+})

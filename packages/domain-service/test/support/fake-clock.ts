@@ -1,0 +1,46 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import type { Clock } from '../../src/clock.ts'
+
+interface Pending {
+  at: number
+  callback: () => void
+}
+
+/** A clock that stands still until a test moves it. Service and sandbox can share one: see `start`. */
+export class FakeClock implements Clock {
+  #now: number
+  #pending: Pending[] = []
+
+  constructor(now = 1_800_000_000_000) {
+    this.#now = now
+  }
+
+  readonly now = () => this.#now
+
+  readonly setTimer = (callback: () => void, milliseconds: number) => {
+    const pending = { at: this.#now + milliseconds, callback }
+    this.#pending.push(pending)
+    return {
+      cancel: () => {
+        this.#pending = this.#pending.filter((each) => each !== pending)
+      },
+    }
+  }
+
+  /** Fires what is due in its order, each at its own time, and lets its consequences in this process happen. */
+  async advance(milliseconds: number) {
+    const end = this.#now + milliseconds
+    for (let next = this.#due(end); next; next = this.#due(end)) {
+      this.#now = Math.max(this.#now, next.at)
+      this.#pending = this.#pending.filter((each) => each !== next)
+      next.callback()
+      await turn()
+    }
+    this.#now = end
+    await turn()
+  }
+
+  #due(end: number): Pending | undefined {
+    return this.#pending.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0]
+  }
+}
