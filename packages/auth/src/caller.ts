@@ -5,6 +5,7 @@ const callers = new WeakMap<FastifyRequest, Caller>()
 
 export function rememberCaller(request: FastifyRequest, caller: Caller): void {
   callers.set(request, caller)
+  request.principal = { user: caller.username } // For the access log.
 }
 
 /**

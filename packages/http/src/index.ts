@@ -18,7 +18,9 @@ import {
   limitConnections,
 } from './limits/connections.ts'
 import { shedLoad } from './limits/load-shedding.ts'
-import { LazyLog, type Logger, RequestLog } from './logging/logger.ts'
+import { AccessLog, AccessLogController, registerLogMetrics } from './logging/access-log.ts'
+import { LazyLogger } from './logging/lazy-logger.ts'
+import type { Logger } from './logging/logger.ts'
 import { serveMetrics } from './metrics.ts'
 import { type About, serveOpenapi } from './openapi/routes.ts'
 import { answerError, HttpError, malformedBody } from './problem-details.ts'
@@ -81,10 +83,10 @@ export async function createApp(
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     schemaController: { compilersFactory: zodCompilers },
     loggerInstance: options.log as FastifyBaseLogger,
-    logController: new RequestLog(options.log),
+    logController: new AccessLogController(new AccessLog(options.log)),
     // It has every method of a logger, whose overloads cannot be written down.
     childLoggerFactory: (log, bindings, settings) =>
-      new LazyLog(() => log.child(bindings, settings)) as unknown as FastifyBaseLogger,
+      new LazyLogger(() => log.child(bindings, settings)) as unknown as FastifyBaseLogger,
     trustProxy: options.trustProxy,
     bodyLimit: options.bodyLimit ?? 1_048_576,
     http: {
@@ -119,6 +121,7 @@ export async function createApp(
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
     done()
   })
+  registerLogMetrics(options.metrics.registry, options.log)
   shedLoad(app, limits, options.metrics.registry)
   limitConnections(app, limits)
   rejectAmbiguousFraming(app)

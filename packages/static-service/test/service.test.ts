@@ -80,3 +80,15 @@ test('the static routes are described, without a token', async () => {
   expect(get.summary).toBe('The content of a file')
   expect(get.security).toEqual([])
 })
+
+test('the access log names the user of an authenticated request, and nobody for a public one', async () => {
+  await using service = await start()
+  const find = (path: string) => service.lines().find((line) => line.path === path)
+
+  await service.call('GET', '/api/files/', { user: 'viewer' })
+  await service.call('GET', '/api/versions/current', { user: 'viewer' })
+
+  await expect.poll(() => find('/api/files/')).toMatchObject({ user: 'viewer', level: 'info' })
+  await expect.poll(() => find('/api/versions/current')).toBeDefined()
+  expect(find('/api/versions/current')).not.toHaveProperty('user')
+})

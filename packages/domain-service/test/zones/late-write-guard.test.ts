@@ -29,7 +29,7 @@ test('a write that was given up, and is carried out over a later one, is undone 
 
   expect(statuses).toEqual([201, 201])
   const told = expect.objectContaining({
-    level: 50,
+    level: 'error',
     msg: 'later changes undone by a late write: restored',
   })
   await expect.poll(service.lines, { timeout: 10_000 }).toContainEqual(told)

@@ -197,7 +197,7 @@ describe('a write whose answer is', () => {
     expect(body.detail).toContain('could not be read back')
     expect(service.lines()).toContainEqual(
       expect.objectContaining({
-        level: 50,
+        level: 'error',
         msg: 'write not confirmed',
         meant: [expect.objectContaining({ by: 'admin' })],
       }),
@@ -370,7 +370,7 @@ test('refused credentials are the operator’s matter: a 502, degraded health, a
   expect(well.body.status).toBe('ok')
   expect(service.lines()).toContainEqual(
     expect.objectContaining({
-      level: 50,
+      level: 'error',
       msg: expect.stringContaining('whitelist the address 127.0.0.1'),
     }),
   )

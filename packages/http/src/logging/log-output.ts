@@ -1,25 +1,145 @@
-import { type DestinationStream, pino } from 'pino'
+import { fstatSync, write, writeSync } from 'node:fs'
+
+/** Where log lines go; each line ends in a newline. */
+export interface LogOutput {
+  /** Queues a line; it is written when this event-loop iteration ends. */
+  write(line: string): void
+  /** Queues a line that may wait 100 ms for others. SIGKILL and power cuts lose the lines that wait. */
+  writeBatched(line: string): void
+  /** Lines that could not be written: the disk was full, the reader slow or gone. */
+  readonly droppedLines: number
+}
 
 /**
- * Standard output for a log. The lines of one turn of the event loop leave in one write as it ends: a write for each costs
- * several times as much. What is left is written when the process ends. Waits for a reader that is slow, and the service
- * with it, as `console` and pino do.
+ * Writes lines to a file descriptor and never fails: a line that cannot be written is dropped and counted. The event loop
+ * waits for no disk and no reader: files are written by libuv's thread pool; pipes and sockets are non-blocking, and up to
+ * 4 MiB wait for a slow reader. What still waits is written when the process exits.
  */
-export function logOutput(): DestinationStream & { flushSync: () => void } {
-  const output = pino.destination({ sync: true })
-  let lines = ''
-  const flushSync = () => {
-    const gathered = lines
-    lines = ''
-    if (gathered) output.write(gathered)
+export class BatchedOutput implements LogOutput {
+  readonly #fd: number
+  readonly #isFile: boolean
+  #droppedLines = 0
+  #queue = ''
+  /** What an incomplete write left. */
+  #rest: Buffer | undefined
+  #isMidLine = false
+  #isWriting = false
+  #isFlushDue = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(fd: number) {
+    this.#fd = fd
+    this.#isFile = fstatSync(fd).isFile()
+    process.on('exit', () => this.#flushOnExit())
   }
-  process.on('exit', flushSync)
-  return {
-    write(line) {
-      if (!lines) setImmediate(flushSync)
-      lines += line
-    },
-    // After a fatal line pino asks for it.
-    flushSync,
+
+  get droppedLines(): number {
+    return this.#droppedLines
+  }
+
+  write(line: string) {
+    this.#enqueue(line)
+    if (this.#isFlushDue) return
+    this.#isFlushDue = true
+    setImmediate(() => {
+      this.#isFlushDue = false
+      this.#flush()
+    })
+  }
+
+  writeBatched(line: string) {
+    this.#enqueue(line)
+    if (this.#queue.length < batchChars) this.#flushIn(batchMs)
+    else this.#flush()
+  }
+
+  #enqueue(line: string) {
+    if (this.#queue.length < maxQueuedChars) this.#queue += line
+    else this.#droppedLines += 1
+  }
+
+  #flushIn(ms: number) {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      this.#flush()
+    }, ms).unref()
+  }
+
+  // One write at a time, which keeps the order.
+  #flush() {
+    if (this.#isWriting || (this.#timer && this.#rest)) return
+    const bytes = this.#takeBatch()
+    if (!bytes) return
+    if (!this.#isFile) {
+      if (this.#writeNow(bytes) === 'busy') this.#flushIn(retryMs)
+      return
+    }
+    this.#isWriting = true
+    write(this.#fd, bytes, (error, written) => {
+      this.#isWriting = false
+      this.#settle(bytes, error ?? written)
+      if (this.#rest || this.#queue.length >= batchChars) this.#flush()
+      else if (this.#queue) this.#flushIn(batchMs)
+    })
+  }
+
+  #takeBatch(): Buffer | undefined {
+    if (this.#rest) return this.#rest
+    if (!this.#queue) return undefined
+    // A failed write may have left half a line, which must not swallow the next one.
+    const bytes = Buffer.from(this.#isMidLine ? `\n${this.#queue}` : this.#queue)
+    this.#queue = ''
+    return bytes
+  }
+
+  #writeNow(bytes: Buffer): 'busy' | 'done' {
+    for (let left: Buffer | undefined = bytes; left; left = this.#rest) {
+      try {
+        this.#settle(left, writeSync(this.#fd, left))
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') {
+          this.#rest = left
+          return 'busy'
+        }
+        this.#settle(left, error)
+      }
+    }
+    return 'done'
+  }
+
+  #settle(bytes: Buffer, outcome: unknown) {
+    this.#rest = undefined
+    if (typeof outcome !== 'number') {
+      for (const byte of bytes) if (byte === newline) this.#droppedLines += 1
+      return
+    }
+    if (outcome > 0) this.#isMidLine = bytes[outcome - 1] !== newline
+    // An incomplete write is not an error: the next one says why, if there is one.
+    if (outcome < bytes.length) this.#rest = bytes.subarray(outcome)
+  }
+
+  // A file write that is still running in the thread pool ends before the process does.
+  #flushOnExit() {
+    const deadline = performance.now() + exitMs
+    for (let bytes = this.#takeBatch(); bytes; bytes = this.#takeBatch()) {
+      if (this.#writeNow(bytes) === 'done') continue
+      if (performance.now() > deadline) return
+      Atomics.wait(sleepCell, 0, 0, retryMs)
+    }
   }
 }
+
+/** Standard output. */
+export function standardOutput(): LogOutput {
+  // Loading the stream makes a pipe or socket non-blocking.
+  void process.stdout
+  return new BatchedOutput(1)
+}
+
+const newline = 0x0a
+const batchMs = 100
+const batchChars = 65_536
+const maxQueuedChars = 4_194_304
+const retryMs = 10
+const exitMs = 1000
+const sleepCell = new Int32Array(new SharedArrayBuffer(4))

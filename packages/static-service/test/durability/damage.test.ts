@@ -114,7 +114,7 @@ describe('a compressed form', () => {
       expect([harmed.status, harmed.headers['content-encoding']]).toEqual([200, undefined])
       expect(harmed.bytes.equals(content)).toBe(true)
       expect(service.lines()).toContainEqual(
-        expect.objectContaining({ level: 50, msg: 'compressed form damaged', form: 'br' }),
+        expect.objectContaining({ level: 'error', msg: 'compressed form damaged', form: 'br' }),
       )
       await expect.poll(coding, { timeout: 20_000 }).toBe('br')
       const mended = await get()

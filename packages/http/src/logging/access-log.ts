@@ -1,0 +1,110 @@
+import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import type { Registry } from 'prom-client'
+import { registerCounter } from '../metrics.ts'
+import { type Logger, timestamp } from './logger.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who was authenticated, for the access log. */
+    principal?: { user: string; token?: string | undefined }
+  }
+}
+
+/** One request as the access log has it. */
+export interface AccessEntry {
+  requestId: string
+  method: string
+  /** The request target; its query is not logged. */
+  url: string
+  status: number
+  /** Milliseconds from the request's headers to the last byte of the response. */
+  ms: number
+  client: string
+  principal?: FastifyRequest['principal']
+}
+
+/** Writes one line at level info for each completed request. */
+export class AccessLog {
+  readonly #log: Logger
+  readonly #name: string
+
+  constructor(log: Logger) {
+    this.#log = log
+    this.#name = JSON.stringify(log.bindings().name ?? '')
+  }
+
+  /** False while LOG_LEVEL is above info: then nobody needs to make entries. */
+  get isEnabled(): boolean {
+    return this.#log.isLevelEnabled('info')
+  }
+
+  /** Concatenated here instead of by pino, whose line takes a sixth of the time of a small response. */
+  completed({ requestId, method, url, status, ms, client, principal }: AccessEntry) {
+    const user = principal ? `,"user":${JSON.stringify(principal.user)}` : ''
+    const token = principal?.token ? `,"token_name":${JSON.stringify(principal.token)}` : ''
+    this.#log.output.writeBatched(
+      `{"level":"info","time":"${timestamp()}","name":${this.#name},"request_id":${JSON.stringify(requestId)}` +
+        `,"method":"${method}","path":${JSON.stringify(pathOf(url))},"status":${status}` +
+        `,"ms":${Math.round(ms * 10) / 10},"client":${JSON.stringify(client)}${user}${token}` +
+        ',"msg":"request completed"}\n',
+    )
+  }
+}
+
+/** Registers the count of log lines that could not be written. */
+export function registerLogMetrics(registry: Registry, { output }: Logger) {
+  registerCounter(
+    registry,
+    { name: 'log_lines_dropped_total', help: 'Log lines lost: disk full, or reader slow or gone' },
+    () => output.droppedLines,
+  )
+}
+
+/** Makes the framework log each request by the access log and nothing else. Health checks are not logged. */
+export class AccessLogController extends LogController {
+  readonly #accessLog: AccessLog
+
+  constructor(accessLog: AccessLog) {
+    super({ requestIdLogLabel: 'request_id' })
+    this.#accessLog = accessLog
+  }
+
+  override incomingRequest() {}
+
+  override routeNotFound() {}
+
+  // The error handler logs what needs attention.
+  override defaultErrorLog() {}
+
+  override requestCompleted(
+    error: Error | null | undefined,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ) {
+    if (request.routeOptions.url === '/health') return
+    const entry = entryOf(request, reply)
+    if (!error) {
+      if (this.#accessLog.isEnabled) this.#accessLog.completed(entry)
+      return
+    }
+    const { requestId, method, url, status, client, principal } = entry
+    const fields = { request_id: requestId, method, path: pathOf(url), status, client }
+    const user = principal && { user: principal.user, token_name: principal.token }
+    request.server.log.warn({ ...fields, ...user, err: error }, 'request aborted')
+  }
+}
+
+const entryOf = (request: FastifyRequest, reply: FastifyReply): AccessEntry => ({
+  requestId: request.id,
+  method: request.method,
+  url: request.url,
+  status: reply.statusCode,
+  ms: reply.elapsedTime,
+  client: request.ip,
+  principal: request.principal,
+})
+
+function pathOf(url: string): string {
+  const end = url.indexOf('?')
+  return end < 0 ? url : url.slice(0, end)
+}
