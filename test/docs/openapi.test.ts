@@ -27,7 +27,7 @@ async function describe(name: Name) {
   return { text: await answer.text() }
 }
 
-test.each(services)('the description of the %s has no fault that a linter finds', async (name) => {
+test.each(services)('the OpenAPI document of the %s passes the linter', async (name) => {
   const { text } = await describe(name)
 
   const faults = await lint(text)
@@ -35,14 +35,14 @@ test.each(services)('the description of the %s has no fault that a linter finds'
   expect(faults).toEqual([])
 })
 
-test.each(services)('each operation of the %s is told whole', async (name) => {
+test.each(services)('each operation of the %s is documented completely', async (name) => {
   const { text } = await describe(name)
 
   const untold = operationsOf(text).flatMap(({ id, operation }) => {
     const media = [operation.requestBody, ...Object.values(operation.responses)].flatMap((each) =>
       Object.entries(each?.content ?? {}),
     )
-    const bare = media.filter(([type, told]) => type !== '*/*' && !told.example && !told.examples)
+    const bare = media.filter(([type, body]) => type !== '*/*' && !body.example && !body.examples)
     const dumb = Object.entries(operation.responses).filter(([, each]) => !each.description)
     const isTagged = operation.tags?.length === 1 && Boolean(operation.summary)
     return bare.length + dumb.length === 0 && isTagged ? [] : [id]
@@ -51,7 +51,7 @@ test.each(services)('each operation of the %s is told whole', async (name) => {
   expect(untold).toEqual([])
 })
 
-test.each(services)('every failure that the %s has a name for is told', async (name) => {
+test.each(services)('every named error of the %s is documented', async (name) => {
   const { text } = await describe(name)
   const source = readFileSync(join(root, 'packages', name, 'src/errors.ts'), 'utf8')
 
@@ -61,7 +61,7 @@ test.each(services)('every failure that the %s has a name for is told', async (n
   for (const code of named) expect(text).toContain(`"code":"${code}"`)
 })
 
-test('a client generated from the descriptions compiles under the strictness of the project', async () => {
+test('a client generated from the OpenAPI documents compiles with strict options', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'client-'))
   try {
     mkdirSync(join(folder, 'generated'))
@@ -76,16 +76,16 @@ test('a client generated from the descriptions compiles under the strictness of 
 }, 60_000)
 
 test.each(services)(
-  'the %s does with that client all that it describes, as it describes it',
+  'with that client every operation of the %s responds as documented',
   async (name) => {
-    // Not known to the compiler here: it needs what the test before generates.
+    // Untyped import: the file needs what the previous test generates.
     const { runScenario }: Scenario = await import(`../e2e/generated-client/${name}.ts`)
     const { watch, answers } = watchAnswers()
 
     await runScenario(urlOf(name), everything.password, watch)
 
     answers.push(await readMetrics(name))
-    await expectAsDescribed(name, answers)
+    await expectDocumented(name, answers)
   },
   60_000,
 )
@@ -114,7 +114,7 @@ async function compile(folder: string) {
   expect(stdout).toBe('')
 }
 
-// The figures are for Prometheus, which has a token of its own.
+// /metrics is for Prometheus and has its own token.
 async function readMetrics(name: Name): Promise<Answered> {
   const answer = await fetch(`${urlOf(name)}/metrics`, {
     headers: { authorization: `Bearer ${metricsToken}` },
@@ -124,12 +124,12 @@ async function readMetrics(name: Name): Promise<Answered> {
   return { method: 'get', path: '/metrics', status, type, text: await answer.text() }
 }
 
-// Puts what was answered in the place of the examples, and lints again: the linter judges examples by their schemas.
-async function expectAsDescribed(name: Name, answers: Answered[]) {
+// Replaces the examples by actual responses and lints again: the linter validates examples against their schemas.
+async function expectDocumented(name: Name, answers: Answered[]) {
   const { text } = await describe(name)
   const description = JSON.parse(text)
   const unanswered = new Set(operationsOf(text).map(({ id }) => id))
-  const fields = new Map<string, Set<string>>() // Answered, by the example that shows them.
+  const fields = new Map<string, Set<string>>() // Response fields by example.
   const shown = new Map<Media, unknown>()
   for (const answer of answers) {
     const { method, path, status, type, text: body } = answer
@@ -138,18 +138,18 @@ async function expectAsDescribed(name: Name, answers: Answered[]) {
     expect(response, `${method} ${path} answers ${status}`).toBeDefined()
     if (status < 300) unanswered.delete(`${method} ${path}`)
     if (!type?.includes('json')) continue
-    const told = response?.content?.[type.replace(/;.*/, '')]
-    expect(told, `${method} ${path} answers ${status} with ${type}`).toBeDefined()
-    if (!told) continue
+    const media = response?.content?.[type.replace(/;.*/, '')]
+    expect(media, `${method} ${path} answers ${status} with ${type}`).toBeDefined()
+    if (!media) continue
     const given = JSON.parse(body)
-    if (told.example) shown.set(told, told.example)
-    const example = shown.get(told)
+    if (media.example) shown.set(media, media.example)
+    const example = shown.get(media)
     if (example) {
       const known = JSON.stringify(example)
       fields.set(known, new Set([...(fields.get(known) ?? []), ...keysOf(given)]))
     }
-    told.examples = { ...told.examples, [`answered${answers.indexOf(answer)}`]: { value: given } }
-    delete told.example
+    media.examples = { ...media.examples, [`answered${answers.indexOf(answer)}`]: { value: given } }
+    delete media.example
   }
   for (const [example, answered] of fields) {
     expect([...answered]).toEqual(expect.arrayContaining(keysOf(JSON.parse(example))))
@@ -158,7 +158,7 @@ async function expectAsDescribed(name: Name, answers: Answered[]) {
   expect(await lint(JSON.stringify(description))).toEqual([])
 }
 
-// Which fields there are, wherever they are; an element stands for its list.
+// Every field name with its position; one element represents its list.
 function keysOf(value: unknown, at = ''): string[] {
   if (Array.isArray(value)) return [...new Set(value.flatMap((each) => keysOf(each, `${at}[]`)))]
   if (typeof value !== 'object' || value === null) return []

@@ -56,7 +56,7 @@ beforeAll(async () => {
 }, 60_000)
 
 test.each(rules.map((rule) => [rule.alert ?? rule.record ?? '', rule.expr]))(
-  'the rule %s asks only for what the services tell',
+  'the rule %s uses only existing metrics',
   (_name, expr) => {
     const recorded = new Set(rules.map(({ record }) => record))
 
@@ -71,12 +71,12 @@ test.each(
   dashboard.panels.flatMap(({ title, targets = [] }) =>
     targets.map(({ expr }) => [title, expr] as const),
   ),
-)('the panel %s asks only for what the services tell: %s', (_title, expr) => {
+)('the panel %s uses only existing metrics: %s', (_title, expr) => {
   expect(namesIn(expr)).not.toEqual([])
   expect(namesIn(expr).filter((name) => !exposed.has(name))).toEqual([])
 })
 
-test('every alert says what is wrong and what to do', () => {
+test('every alert has a summary, a description and an entry in the guide', () => {
   const alerts = rules.filter(({ alert }) => alert)
 
   expect(alerts.length).toBeGreaterThan(10)
@@ -85,7 +85,7 @@ test('every alert says what is wrong and what to do', () => {
   expect(alerts.filter(({ alert }) => !guide.includes(`\`${alert}\``))).toEqual([])
 })
 
-test('the dashboard has a number for each panel and its source as a variable', () => {
+test('the dashboard has unique panel ids and its data source as a variable', () => {
   const ids = dashboard.panels.map(({ id }) => id)
 
   expect(new Set(ids).size).toBe(ids.length)
@@ -96,7 +96,7 @@ test('the dashboard has a number for each panel and its source as a variable', (
   expect(drawn.filter(({ datasource, targets }) => !datasource || !targets)).toEqual([])
 })
 
-test('the scrape example names the jobs that the rules ask for, and sends the token from a file', () => {
+test('the scrape example has the jobs that the rules use, and reads the token from a file', () => {
   expect(scraping.scrape_configs.map(({ job_name }) => job_name)).toEqual([
     'domain-service',
     'static-service',
@@ -104,7 +104,7 @@ test('the scrape example names the jobs that the rules ask for, and sends the to
   expect(scraping.rule_files).toEqual(['prometheus-rules.yml'])
 })
 
-/** The names of metrics in an expression of PromQL: what is neither text, label, function nor keyword. */
+/** Metric names in a PromQL expression. */
 function namesIn(expr: string): string[] {
   const bare = expr
     .replace(/"(?:[^"\\]|\\.)*"/g, '')
@@ -114,7 +114,7 @@ function namesIn(expr: string): string[] {
   return names.map(([name]) => name).filter((name) => !['and', 'or', 'unless'].includes(name))
 }
 
-/** Starts a service and gives the names of all that it tells, those of a histogram's parts with them. */
+/** Starts a service; resolves with the names of its metrics, including histogram series. */
 async function scrape(name: 'domain-service' | 'static-service'): Promise<string[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'operations-'))
   const env = {

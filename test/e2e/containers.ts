@@ -6,10 +6,10 @@ import { seeDomains, seeFiles, useDomains, useFiles } from './support/scenario.t
 import { findCompose, kill, Stack, sizeOf } from './support/stack.ts'
 import { step, until } from './support/step.ts'
 
-// The images and the compose files as people run them, on a real engine, through the published ports only.
+// The images and compose files on a real engine, through the published ports only.
 
 const base = 'node:26-bookworm-slim'
-const mostAdded = 120e6
+const maxAddedBytes = 120e6
 const mebibyte = 1024 * 1024
 
 const compose = findCompose()
@@ -39,32 +39,32 @@ async function tryOnSandbox(command: string[]) {
   const overlays = ['docker-compose.yml', 'docker-compose.secrets.yml']
   await using stack = new Stack(command, { files: overlays, env, secrets })
   await step('the images are built', () => stack.compose('build').then(() => undefined))
-  await step('everything comes up in order', () => bringUp(stack))
-  await step('an image adds little to its base', () => tellSizes(stack))
-  await step('the containers can do no more than they need', () => checkFences(stack))
+  await step('all services become healthy', () => bringUp(stack))
+  await step('images add little to their base', () => reportSizes(stack))
+  await step('the containers are restricted', () => checkRestrictions(stack))
   await step('secrets come from files', () => checkSecrets(stack))
   await step('records: read, added, replaced, restored', () => useDomains(domains))
   await step('files: uploaded, listed, found, deleted', () => useFiles(files))
   const before = [await seeDomains(domains), await seeFiles(files)]
-  await step('a backup is made while it runs, and restored', () => backUp(stack))
+  await step('a backup is made while running, and restored', () => backUp(stack))
 
-  await step('all end in order within ten seconds', () => stop(stack))
-  await step('they come up again', () => bringUp(stack))
+  await step('all exit gracefully within ten seconds', () => stop(stack))
+  await step('they start again', () => bringUp(stack))
   await logIn()
   await step('nothing was lost', async () =>
     assert.deepEqual([await seeDomains(domains), await seeFiles(files)], before),
   )
 
-  await step('all are killed, and come up again', async () => {
+  await step('all are killed, and start again', async () => {
     for (const container of (await stack.containers()).values()) await kill(container)
     await bringUp(stack)
   })
-  await step('nothing was lost then either', async () =>
+  await step('nothing was lost after the kill', async () =>
     assert.deepEqual([await seeDomains(domains), await seeFiles(files)], before),
   )
 
-  await step('a file larger than the memory of its container is stored', () => uploadLarge(stack))
-  await step('containers are replaced, and find their volumes', async () => {
+  await step('a file larger than the container memory is stored', () => uploadLarge(stack))
+  await step('new containers use the existing volumes', async () => {
     await stack.compose('up', '--detach', '--force-recreate')
     await bringUp(stack)
     await files.call('/api/files/large.bin', { method: 'DELETE', status: 204 })
@@ -72,7 +72,7 @@ async function tryOnSandbox(command: string[]) {
   })
 }
 
-// The registrar is one that nobody answers for: what matters is that the services start without the sandbox.
+// Nothing listens at this registrar address: the services must start without the sandbox.
 async function tryOnRegistrar(command: string[]) {
   const overlays = [
     'docker-compose.yml',
@@ -89,7 +89,7 @@ async function tryOnRegistrar(command: string[]) {
     env: { ...env, ...account },
     secrets: { ...secrets, REGISTRAR_API_KEY_FILE: 'the key of somebody' },
   })
-  await step('with a registrar of your own there is no sandbox', async () => {
+  await step('with REGISTRAR_URL set there is no sandbox', async () => {
     await bringUp(stack)
     const containers = await stack.containers()
     assert.deepEqual([...containers.keys()], ['domain-service', 'static-service'])
@@ -98,12 +98,12 @@ async function tryOnRegistrar(command: string[]) {
       assert.ok(!Config.Env.some((variable) => variable.includes('the key of somebody')))
     }
   })
-  await step('and that registrar is asked', async () => {
+  await step('calls go to REGISTRAR_URL', async () => {
     await logIn()
     const answer = await domains.json('/api/domains', { status: 502 })
     assert.equal(answer.code, 'registrar_unreachable')
   })
-  await step('all end in order within ten seconds', () => stop(stack))
+  await step('all exit gracefully within ten seconds', () => stop(stack))
 }
 
 async function bringUp(stack: Stack) {
@@ -119,18 +119,18 @@ async function logIn() {
   for (const client of [domains, files]) await client.logIn('boss', secrets.ADMIN_PASSWORD_FILE)
 }
 
-async function tellSizes(stack: Stack): Promise<string> {
+async function reportSizes(stack: Stack): Promise<string> {
   const own = await sizeOf(base)
-  const told: string[] = []
+  const lines: string[] = []
   for (const [service, container] of await stack.containers()) {
     const added = (await sizeOf(container.Image)) - own
-    assert.ok(added <= mostAdded, `${service} adds ${added} bytes to its base`)
-    told.push(`${service} ${Math.round(added / 1e6)} MB`)
+    assert.ok(added <= maxAddedBytes, `${service} adds ${added} bytes to its base`)
+    lines.push(`${service} ${Math.round(added / 1e6)} MB`)
   }
-  return told.join(', ')
+  return lines.join(', ')
 }
 
-async function checkFences(stack: Stack) {
+async function checkRestrictions(stack: Stack) {
   const published = { 'domain-service': ['3001/tcp'], 'static-service': ['3002/tcp'] }
   const containers = await stack.containers()
   assert.equal(containers.size, 3)
@@ -174,18 +174,18 @@ async function checkSecrets(stack: Stack) {
   }
 }
 
-// Through compose's own commands, as docs/operations.md tells.
+// With the commands of docs/operations.md.
 async function backUp(stack: Stack): Promise<string> {
-  const told: string[] = []
+  const lines: string[] = []
   for (const service of ['domain-service', 'static-service']) {
     const command = ['node', `packages/${service}/src/maintenance/data-command.ts`]
     const run = (...args: string[]) => stack.compose('exec', '-T', ...args)
-    told.push(await run(service, ...command, 'backup', '/data/backups/monday', '--verify'))
+    lines.push(await run(service, ...command, 'backup', '/data/backups/monday', '--verify'))
     const restored = ['-e', 'DATA_DIR=/data/restored', service, ...command]
     await run(...restored, 'restore', '/data/backups/monday', '--verify')
     await run(service, 'rm', '-r', '/data/backups', '/data/restored')
   }
-  return told.map((line) => line.trim()).join(' ')
+  return lines.map((line) => line.trim()).join(' ')
 }
 
 async function stop(stack: Stack): Promise<string> {

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { startEverything } from '../support/everything.ts'
 
-// `npm run test:browser`: reads and tries the page /docs of each service in a real browser, as a person would.
+// `npm run test:browser`: drives the /docs page of each service in Chromium.
 
 const chromiumFile = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const pictures = process.env.PICTURES ?? mkdtempSync(join(tmpdir(), 'docs-pictures-'))
@@ -108,7 +108,7 @@ async function operationsTold(url: string): Promise<string[]> {
   )
 }
 
-/** Opens an operation, fills it in, presses Execute, and tells what was answered. */
+/** Opens an operation, fills in its form, presses Execute, and returns the response. */
 async function execute(
   page: Page,
   operationId: string,

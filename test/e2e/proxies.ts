@@ -22,7 +22,7 @@ import {
   upload,
 } from './support/wire.ts'
 
-// The services behind real proxies that run by the examples of docs/proxy, over TLS.
+// The services behind real proxies, configured by the examples of docs/proxy, over TLS.
 
 const mebibyte = 1024 * 1024
 const large = createHash('shake256', { outputLength: 48 * mebibyte })
@@ -42,7 +42,7 @@ async function tryBehind(kind: Kind) {
   const { domains, files, dataDir } = services
   const places = { domainPort: domains.port, staticPort: files.port, dataDir }
   await using front = await standBefore(kind, places)
-  // As if each file had been deleted between the service's answer and the proxy's opening of it.
+  // As if each file had been deleted between the service's response and the proxy's open().
   await using blind = await standBefore(kind, { ...places, dataDir: join(dataDir, 'nothing') })
   const zones = through(front, 'domains.example.com')
   const store = through(front, 'files.example.com')
@@ -55,22 +55,24 @@ async function tryBehind(kind: Kind) {
   })
   const token = await logIn(store, password)
 
-  await step(`${kind}: an upload streams to the disk`, () => streamUpload(store, token, dataDir))
-  await step(`${kind}: what is too large is told in our words`, () => sendTooMuch(store, token))
-  await step(`${kind}: conditions on a zone pass`, () => changeZone(zones))
-  await step(`${kind}: files are as the service gives them`, () =>
+  await step(`${kind}: an upload streams to disk`, () => streamUpload(store, token, dataDir))
+  await step(`${kind}: a too large upload gets the service's own error`, () =>
+    sendTooMuch(store, token),
+  )
+  await step(`${kind}: conditional zone requests pass`, () => changeZone(zones))
+  await step(`${kind}: files are identical to the service's responses`, () =>
     compareFiles({ direct: direct(files.port), proxied: store, token }),
   )
-  await step(`${kind}: also where it finds none of them`, () =>
+  await step(`${kind}: also if the proxy finds none of them`, () =>
     compareFiles({ direct: direct(files.port), proxied: blinded, token }),
   )
-  await step(`${kind}: the proxy sends large files, and only what it is told`, () =>
+  await step(`${kind}: the proxy sends large files, and nothing else`, () =>
     checkOffload(services, store),
   )
-  await step(`${kind}: a file that is deleted while it is sent is sent to its end`, () =>
+  await step(`${kind}: a file deleted during its download is sent completely`, () =>
     deleteWhileSent(services, store, token),
   )
-  await step(`${kind}: nobody can pass for another client`, () => spoof(services, store))
+  await step(`${kind}: a client cannot forge its address`, () => spoof(services, store))
   await step(`${kind}: both services by prefix`, async () => {
     await usePrefix(
       through(front, 'example.com', '/domains'),
@@ -79,7 +81,7 @@ async function tryBehind(kind: Kind) {
   })
 }
 
-// Runs the lines of docs/proxy.md: the example's nginx works as www-data.
+// Runs the commands of docs/proxy.md: nginx of the example runs as www-data.
 function letGroupRead(dataDir: string) {
   if (process.getuid?.() !== 0) return
   const page = readFileSync(join(import.meta.dirname, '../../docs/proxy.md'), 'utf8')
@@ -89,7 +91,7 @@ function letGroupRead(dataDir: string) {
   chmodSync(join(dataDir, '..'), 0o711)
 }
 
-// Half is sent, and is on the disk before the rest is.
+// The first half is on disk before the second half is sent.
 async function streamUpload(side: Side, token: { authorization: string }, dataDir: string) {
   const { head, tail } = frameFile('large.bin')
   const length = head.length + large.length + tail.length
@@ -152,7 +154,7 @@ async function checkOffload({ files }: Services, side: Side) {
   assert.equal(handed.body.length, 0)
   const whole = await ask(side, '/static/large.bin', { headers: { 'x-request-id': 'handed' } })
   assert.ok(whole.body.equals(large))
-  // The proxy found it, and did not have to ask again.
+  // The proxy found the file and did not ask the service again.
   const lines = files.lines().filter((line) => line.includes('"request_id":"handed"'))
   assert.equal(lines.length, 1)
   assert.equal(headerOf(whole, 'x-accel-redirect'), '')

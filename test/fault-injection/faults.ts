@@ -4,9 +4,9 @@ export const anyOf = (count: number) => Math.floor(Math.random() * count)
 export const pick = <Item>(items: readonly Item[]): Item => items[anyOf(items.length)] as Item // None is empty.
 
 let offset = 0
-/** A registrar's ways of failing, each with other numbers whenever it is asked for. */
+/** Ways in which a registrar fails, with new random parameters for each use. */
 export const faults: (() => FaultInput)[] = [
-  // Later than the service waits: carried out when it is not expected any more.
+  // Longer than the service's timeout: a late write.
   () => ({ kind: 'slow', ms: 600 + anyOf(1_500) }),
   () => ({ kind: 'slow', ms: anyOf(300), when: pick(['before', 'after']) }),
   () => ({ kind: 'cut', at: offset++ % 1_400, framing: pick(['length', 'close']) }),

@@ -7,7 +7,7 @@ import {
 } from '../../packages/domain-service/test/support/start.ts'
 import { anyOf, faults, pick } from './faults.ts'
 
-// FAULT_WRITES=5000 is the long form; `npm run faults` says what happened.
+// FAULT_WRITES=5000 is the long form; `npm run faults` prints the outcomes.
 const writes = Number(process.env.FAULT_WRITES ?? 150)
 const writers = 8
 const domains = ['example.com', 'example.net', 'example.co.uk']
@@ -20,18 +20,18 @@ const untouched = [
 
 type Promised = 'done' | 'not done' | 'open'
 
-/** What the answers promise of one record that one writer has added, and perhaps removed. */
+/** What the responses promise about one record that one writer added and possibly removed. */
 interface Fate {
   domain: string
   name: string
   added: Promised
   removed?: Promised
-  /** The request ids of the changes that were answered as done, and of those answered as failed. */
+  /** Request ids of changes reported as done, and of those reported as failed. */
   done: string[]
   failed: string[]
 }
 
-test(`of ${writes} writes before a registrar that fails in every way, each is as it was answered`, async () => {
+test(`of ${writes} writes through a registrar that fails in every way, each outcome is the reported one`, async () => {
   await using service = await start({
     domains: domains.map((name) => ({ name, emailType: 'MX', hosts: untouched })),
     env: { REGISTRAR_TIMEOUT_MS: '400', CACHE_TTL_MS: '50' },
@@ -50,7 +50,7 @@ test(`of ${writes} writes before a registrar that fails in every way, each is as
   ])
   service.sandbox.clearFaults()
 
-  // What the registrar still carries out late is done by then, and undone where it must be.
+  // Late writes have happened by now, and have been undone where necessary.
   await expect.poll(() => findBroken(service, fates), { timeout: 15_000 }).toEqual([])
   for (const name of domains) {
     const live = service.sandbox.zone(name)
@@ -86,7 +86,7 @@ async function writeOnce(service: Service, { fates, count, writer }: Campaign) {
     fate.removed = 'open'
     const answer = await remove(service, fate, id)
     fate.removed = note(answer, { fate, id, count })
-    return comeBackLater(answer)
+    return waitForBreaker(answer)
   }
   const added: Fate = {
     domain: pick(domains),
@@ -101,11 +101,11 @@ async function writeOnce(service: Service, { fates, count, writer }: Campaign) {
     headers: { 'x-request-id': id },
   })
   added.added = note(answer, { fate: added, id, count })
-  await comeBackLater(answer)
+  await waitForBreaker(answer)
 }
 
-// While the registrar is not asked, since it failed too often: sooner than we say, but not at once.
-async function comeBackLater({ body }: Answer) {
+// The circuit breaker is open: retry before Retry-After, but not at once.
+async function waitForBreaker({ body }: Answer) {
   if (body.code === 'registrar_unavailable') await sleep(50)
 }
 
@@ -122,7 +122,7 @@ function note(
   { fate, id, count }: { fate: Fate; id: string; count: Counts },
 ): Promised {
   count.add(`answer ${status} ${body.code ?? ''}`.trim())
-  // Turned away before the registrar was asked: that tries nothing.
+  // Rejected before any registrar call: tests nothing.
   if (body.code !== 'registrar_unavailable') count.add('writes')
   if (status < 300) fate.done.push(id)
   if (status < 300) return 'done'
@@ -151,7 +151,7 @@ async function readOnce(service: Service, count: Counts) {
   expect(names).toEqual(expect.arrayContaining(['@', '@', 'kept']))
 }
 
-/** The records that are there and should not be, or should be and are not. */
+/** Records that are present but should not be, and the reverse. */
 function findBroken(service: Service, fates: Fate[]): string[] {
   const live = new Set(
     domains.flatMap((domain) =>
@@ -162,10 +162,10 @@ function findBroken(service: Service, fates: Fate[]): string[] {
     if (added === 'open' || removed === 'open') return []
     const isWanted = added === 'done' && removed !== 'done'
     const isThere = live.delete(`${name} in ${domain}`)
-    const said = `added: ${added}, removed: ${removed}`
+    const promised = `added: ${added}, removed: ${removed}`
     return isThere === isWanted
       ? []
-      : `${name} in ${domain} is ${isThere ? 'there' : 'not there'}, ${said}`
+      : `${name} in ${domain} is ${isThere ? 'there' : 'not there'}, ${promised}`
   })
 }
 

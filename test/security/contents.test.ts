@@ -9,7 +9,7 @@ import { answersIn, exchange, names, shareTarget } from './start.ts'
 
 const script = '<script>alert(1)</script>'
 
-/** A GET with these headers; the whole answer as it came, without what differs from one to the next. */
+/** The raw response to a GET with these headers, without parts that differ each time. */
 async function get(port: number, target: string, headers: string[] = []): Promise<string> {
   const lines = ['Host: a', 'x-request-id: same', 'Connection: close', ...headers]
   const text = await exchange(port, `GET ${target} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`)
@@ -19,7 +19,7 @@ async function get(port: number, target: string, headers: string[] = []): Promis
 describe.each(names)('%s', (name) => {
   const target = shareTarget(name)
 
-  test('answers do not depend on headers that a cache does not key', async () => {
+  test('responses do not depend on headers outside the cache key', async () => {
     const headers = [
       'X-Forwarded-Host: evil.example',
       'X-Forwarded-Proto: evil',
@@ -49,7 +49,7 @@ describe.each(names)('%s', (name) => {
     }
   })
 
-  test('what a caller writes is not a line of the log', async () => {
+  test('client input cannot forge a log line', async () => {
     const forged = '{"level":60,"msg":"forged"}'
     const body = JSON.stringify({ username: `\n${forged}\r\n`, password: `x\n${forged}` })
     const bytes = [
@@ -75,7 +75,7 @@ describe.each(names)('%s', (name) => {
     ).toEqual([])
   })
 
-  test('no answer is a page of what a caller wrote', async () => {
+  test('no response renders client input as a page', async () => {
     const token = await target().tokenOf('admin')
     const paths = ['/', '/api/', '/api/domains/', '/api/files/', '/static/', '/docs/'].flatMap(
       (path) => [
@@ -97,7 +97,7 @@ describe.each(names)('%s', (name) => {
   })
 })
 
-test('what is uploaded acts nowhere: not as a page, an image, a name or a text', async () => {
+test('uploaded content never executes: not as page, image, name or text', async () => {
   await using service = await startStatic()
   const pages = [
     'a.html',
@@ -118,7 +118,7 @@ test('what is uploaded acts nowhere: not as a page, an image, a name or a text',
 
   const active = await Promise.all(pages.map((path) => service.call('GET', `/static/${path}`)))
   const passive = await Promise.all(others.map((path) => service.call('GET', `/static/${path}`)))
-  const told = await Promise.all(
+  const described = await Promise.all(
     [
       '/api/files/',
       '/api/files/tree',
@@ -138,18 +138,18 @@ test('what is uploaded acts nowhere: not as a page, an image, a name or a text',
   ).toEqual([])
   expect(passive.filter(({ headers }) => isPage(headers['content-type']))).toEqual([])
   expect(
-    told.filter(
+    described.filter(
       ({ headers }) => !/^application\/(?:problem\+)?json/.test(String(headers['content-type'])),
     ),
   ).toEqual([])
   expect(
-    [...active, ...passive, ...told].filter(
+    [...active, ...passive, ...described].filter(
       ({ headers }) => headers['x-content-type-options'] !== 'nosniff',
     ),
   ).toEqual([])
 })
 
-describe('forms that are made to be expensive', () => {
+describe('expensive multipart forms', () => {
   const part = (headers: string, content: string) =>
     `--${boundary}\r\n${headers}\r\n\r\n${content}\r\n`
   const field = 'content-disposition: form-data; name="x"'
@@ -223,7 +223,7 @@ describe('forms that are made to be expensive', () => {
   )
 })
 
-test('logins that are refused do not keep others from being served', async () => {
+test('rejected logins do not block other requests', async () => {
   await using service = await startStatic()
   await service.put('a.txt', 'hello')
   const flood = Array.from({ length: 200 }, (_, at) =>

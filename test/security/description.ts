@@ -2,7 +2,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import { z } from 'zod'
 
-/** A JSON Schema, as far as requests are made of it. */
+/** The parts of JSON Schema that the generator uses. */
 export interface Schema {
   $ref?: string
   type?: string | string[]
@@ -37,14 +37,14 @@ const Description = z.object({ paths: z.record(z.string(), z.record(z.string(), 
 
 export type Operation = z.infer<typeof Operation> & { method: string; path: string }
 
-/** An answer as it came, its header names in lower case. */
+/** A received response; header names in lower case. */
 export interface Answer {
   status: number
   headers: Record<string, string | string[] | undefined>
   text: string
 }
 
-/** What a service says of itself at /openapi.json, and what is wrong with an answer by that. */
+/** The OpenAPI document of a service; validates responses against it. */
 export async function readDescription(port: number) {
   const answer = await fetch(`http://127.0.0.1:${port}/openapi.json`)
   const document = z.looseObject({}).parse(await answer.json())
@@ -63,8 +63,8 @@ export async function readDescription(port: number) {
     return known
   }
 
-  /** What an answer is that its operation does not declare; nothing if all is as declared. */
-  const judge = (operation: Operation, answer: Answer): string[] => {
+  /** How a response deviates from its operation; undefined if it conforms. */
+  const validate = (operation: Operation, answer: Answer): string[] => {
     const { path, method, responses } = operation
     const key = responses[answer.status] ? String(answer.status) : 'default'
     const declared = responses[key]
@@ -80,7 +80,7 @@ export async function readDescription(port: number) {
     const isValid = validatorAt(`openapi#/${place.map(escapeName).join('/')}`)
     return isValid(JSON.parse(answer.text)) ? [] : [ajv.errorsText(isValid.errors)]
   }
-  return { operations, judge, document }
+  return { operations, validate, document }
 }
 
 // A JSON Pointer in a URI fragment.

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { start as startStatic } from '../../packages/static-service/test/support/start.ts'
 import { answersIn, exchange, names, readAll, shareTarget } from './start.ts'
 
-// What a proxy in front and the service could read in two ways. Each case is followed by a request that closes the
-// connection: if it is answered, the bytes before it were taken for exactly as many requests as were answered before.
+// Framing that a proxy and the service could parse differently (request smuggling). A closing request follows each case:
+// if it is answered, the bytes before it were parsed as exactly as many requests as there were responses.
 const last = 'GET /health HTTP/1.1\r\nhost: a\r\nx-request-id: last\r\nconnection: close\r\n\r\n'
 const hidden = 'GET /health HTTP/1.1\r\nhost: a\r\nx-request-id: hidden\r\n\r\n'
 
@@ -105,7 +105,7 @@ const taken: [string, string, number[]][] = [
     [100, 400],
   ],
   [
-    'a length that is said to be for the next hop',
+    'a Content-Length listed in Connection',
     post('connection: content-length\r\ncontent-length: 2', '{}'),
     [400],
   ],
@@ -119,7 +119,7 @@ const taken: [string, string, number[]][] = [
 describe.each(names)('%s', (name) => {
   const target = shareTarget(name)
 
-  test.each(refused)('refuses %s, and hears no more on that connection', async (_name, bytes) => {
+  test.each(refused)('rejects %s and closes the connection', async (_name, bytes) => {
     const answers = answersIn(await exchange(target().port, `${bytes}${last}`))
 
     expect(answers).toMatchObject([
@@ -128,7 +128,7 @@ describe.each(names)('%s', (name) => {
     expect(answers[0]?.id).not.toBe('last')
   })
 
-  test.each(taken)('takes %s for what it is', async (_name, bytes, statuses) => {
+  test.each(taken)('parses %s correctly', async (_name, bytes, statuses) => {
     const answers = answersIn(await exchange(target().port, `${bytes}${last}`))
 
     expect(answers.map(({ status }) => status)).toEqual([...statuses, 200])
@@ -136,7 +136,7 @@ describe.each(names)('%s', (name) => {
     expect(answers.at(-1)?.id).toBe('last')
   })
 
-  test('an upgrade is not made, and the connection ends with its answer', async () => {
+  test('an upgrade is ignored, and the connection closes with the response', async () => {
     const upgrade = get('host: a\r\nconnection: upgrade\r\nupgrade: websocket')
 
     const answers = answersIn(await exchange(target().port, `${upgrade}${last}`))
@@ -144,13 +144,13 @@ describe.each(names)('%s', (name) => {
     expect(answers).toMatchObject([{ status: 200 }])
   })
 
-  test('an answer that is due is given before the connection ends for what came after', async () => {
+  test('a pending response is sent before later garbage closes the connection', async () => {
     const answers = answersIn(await exchange(target().port, `${hidden}garbage\r\n\r\n${last}`))
 
     expect(answers).toMatchObject([{ status: 200, id: 'hidden' }])
   })
 
-  test('a token beside another one is no token', async () => {
+  test('two Authorization headers are rejected', async () => {
     const token = await target().tokenOf('admin')
     const ask = (headers: string) =>
       exchange(
@@ -169,7 +169,7 @@ describe.each(names)('%s', (name) => {
     expect(texts.flatMap(answersIn).map(({ status }) => status)).toEqual([200, 401, 401, 401])
   })
 
-  test('3,000 headers are read to the last, 9,000 are too many', async () => {
+  test('3,000 headers are all read, 9,000 are too many', async () => {
     const ask = (count: number) =>
       exchange(
         target().port,
@@ -185,7 +185,7 @@ describe.each(names)('%s', (name) => {
   })
 })
 
-test('nothing is ever written into a file that is being sent', async () => {
+test('an error response is never written into a file being sent', async () => {
   await using service = await startStatic()
   await service.put('big.bin', Buffer.alloc(8_000_000, 'A'))
   const socket = net.connect(service.port, '127.0.0.1')
@@ -199,7 +199,7 @@ test('nothing is ever written into a file that is being sent', async () => {
   expect(text.slice(text.indexOf('\r\n\r\n') + 4)).toBe('A'.repeat(8_000_000))
 })
 
-test('a body that breaks off after its answer is not answered again', async () => {
+test('a body aborted after its response gets no second response', async () => {
   await using service = await startStatic()
   const socket = net.connect(service.port, '127.0.0.1')
   socket.write('POST /nothing HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx')

@@ -6,27 +6,27 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { faults, pick } from '../fault-injection/faults.ts'
+import { tableRows } from '../support/tables.ts'
 import { type Answer, readDescription } from './description.ts'
 import { leaksIn } from './leaks.ts'
 import { type Made, requestTo } from './requests.ts'
 import { type Name, startTarget, type Target } from './start.ts'
 import { liveRecord } from './values.ts'
 
-// As many requests to each service as FUZZ_CASES says, made from its own description; fewer where a registrar that fails
-// makes them slow.
+// FUZZ_CASES requests to each service, generated from its OpenAPI document; fewer if a failing registrar slows them.
 const cases = (usual: number) => Number(process.env.FUZZ_CASES ?? usual)
 const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 afterAll(() => agent.destroy())
 
-const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
+const errors = readFileSync(join(import.meta.dirname, '../../docs/errors.md'), 'utf8')
 const codes = new Set(
-  [...readme.matchAll(/`([a-z_]+)`(?=[^\n|]*\| [0-9, ]+ \|)/g)].map(([, code]) => code),
+  tableRows(errors).flatMap(([cell = '']) => cell.replaceAll('`', '').split(', ')),
 )
 
 const Problem = z.object({ status: z.number(), code: z.string(), request_id: z.string() })
 
-/** What is wrong with an answer, whatever was asked. */
-function complaints(made: Made, answer: Answer, judge: Judge): string[] {
+/** Faults of a response that no request excuses. */
+function findFaults(made: Made, answer: Answer, validate: Validate): string[] {
   const { status, headers } = answer
   const needed = {
     201: [],
@@ -36,21 +36,21 @@ function complaints(made: Made, answer: Answer, judge: Judge): string[] {
     503: ['retry-after'],
   }[status]
   const missing = (needed ?? []).filter((name) => headers[name] === undefined)
-  const said = [
+  const faults = [
     ...missing.map((name) => `${status} without ${name}`),
     ...leaksIn(JSON.stringify(answer)),
   ]
-  if (headers['x-request-id'] !== 'fuzz') said.push('it is not told which request it answers')
-  if (made.method === 'HEAD') return answer.text === '' ? said : [...said, 'a HEAD has a body']
-  if (status < 400) return [...said, ...judge(made.operation, answer)]
+  if (headers['x-request-id'] !== 'fuzz') faults.push('x-request-id is missing')
+  if (made.method === 'HEAD') return answer.text === '' ? faults : [...faults, 'a HEAD has a body']
+  if (status < 400) return [...faults, ...validate(made.operation, answer)]
   const problem = Problem.safeParse(JSON.parse(answer.text)).data
   if (problem?.status !== status || problem.request_id !== 'fuzz')
-    said.push('it is no problem of this request')
-  if (!codes.has(problem?.code ?? '')) said.push(`the code ${problem?.code} is in no table`)
-  return [...said, ...judge(made.operation, answer)]
+    faults.push('not a problem of this request')
+  if (!codes.has(problem?.code ?? '')) faults.push(`the code ${problem?.code} is undocumented`)
+  return [...faults, ...validate(made.operation, answer)]
 }
 
-type Judge = Awaited<ReturnType<typeof readDescription>>['judge']
+type Validate = Awaited<ReturnType<typeof readDescription>>['validate']
 
 async function send(target: Target, made: Made, token: string): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
@@ -74,14 +74,14 @@ async function send(target: Target, made: Made, token: string): Promise<Answer> 
   return promise
 }
 
-// What the registrar does wrong is told with these, and logged for a person where a zone is in doubt.
+// Registrar failures; logged if the state of a zone is uncertain.
 const failures = [502, 503, 504]
 const doubts = /^(?:write not confirmed|later changes undone|the registrar refused our credentials)/
 
 interface Setting {
   name: Name
   env?: Record<string, string>
-  /** What share of the requests finds a registrar that fails. */
+  /** Share of requests during which the registrar fails. */
   failing?: number
 }
 
@@ -98,10 +98,10 @@ const settings: [string, Setting][] = [
   ],
 ]
 
-describe.each(settings)('whatever %s is asked', (_title, { name, env, failing = 0 }) => {
-  test('its answer is one that it declares, and never a fault of its own', async () => {
+describe.each(settings)('generated requests to %s', (_title, { name, env, failing = 0 }) => {
+  test('every response is documented, and none is a 500', async () => {
     await using target = await startTarget(name, env)
-    const { operations, judge, document } = await readDescription(target.port)
+    const { operations, validate, document } = await readDescription(target.port)
     const tokens: Partial<Record<Made['user'], string>> = {
       admin: await target.tokenOf('admin'),
       editor: await target.tokenOf('editor'),
@@ -128,12 +128,12 @@ describe.each(settings)('whatever %s is asked', (_title, { name, env, failing = 
         met.set(key, (met.get(key) ?? 0) + 1)
         if (failing === 0 || !failures.includes(answer.status))
           expect(answer.status, `${path} ${made.body}: ${answer.text}`).toBeLessThan(500)
-        expect(complaints(made, answer, judge), answer.text.slice(0, 500)).toEqual([])
+        expect(findFaults(made, answer, validate), answer.text.slice(0, 500)).toEqual([])
       }),
       { numRuns: cases(failing > 0 ? 500 : 1500), endOnFailure: true },
     )
 
-    // Most operations did what they are for, or nothing was tried.
+    // Guards against vacuous runs: most operations succeeded.
     const done = operations.filter(({ operationId }) =>
       [...met.keys()].some((key) => key.startsWith(`${operationId} 2`)),
     )

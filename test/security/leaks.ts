@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os'
 import { apiKey } from '../../packages/domain-service/test/support/start.ts'
 import { password } from '../../packages/static-service/test/support/start.ts'
 
-// What no answer and no line of a log may hold. Bugs are logged with their stacks; where there are none, there is none.
+// What no response and no log line may contain. Stacks belong to logged bugs only.
 const secrets: [string, RegExp | string][] = [
   ['a password', password],
   ['the key of the registrar', apiKey],
@@ -16,7 +16,7 @@ const secrets: [string, RegExp | string][] = [
   ['SQL', /SQLITE_|\b(?:select|insert into|delete from|update) \w+ (?:from|where|set|values)\b/i],
 ]
 
-/** What a text gives away. */
+/** Secrets found in a text. */
 export const leaksIn = (text: string): string[] =>
   secrets.flatMap(([what, secret]) =>
     (typeof secret === 'string' ? text.includes(secret) : secret.test(text)) ? [what] : [],

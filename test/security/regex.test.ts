@@ -5,9 +5,9 @@ import { checkSync } from 'recheck'
 import { describe, expect, test } from 'vitest'
 import { parseAst } from 'vitest/node'
 
-// Every regular expression of the sources must take time that grows as its input does: one request must not stop all.
+// Every regular expression must run in linear time: one request must not block the event loop.
 
-/** Those that grow faster, and what bounds their input. */
+/** Superlinear ones, and what bounds their input. */
 const bounded = new Map([
   [String.raw`/\/+$/`, 'a setting, read once'],
   [String.raw`/\s*\n\s*/g`, "our own words about the operator's file"],
@@ -37,16 +37,16 @@ const literals = files.flatMap((file) =>
 )
 
 describe('the regular expressions', () => {
-  test('are found at all', () => {
+  test('are found', () => {
     expect(files.length).toBeGreaterThan(80)
     expect(literals.length).toBeGreaterThan(100)
   })
 
   test.each(
     literals.map(([file, { pattern, flags }]) => [file, `/${pattern}/${flags}`, pattern, flags]),
-  )('%s: %s grows with its input', (_file, whole, pattern, flags) => {
+  )('%s: %s runs in linear time', (_file, whole, pattern, flags) => {
     if (bounded.has(whole)) return
-    // The detector does not know `v`; such a one may be a set of characters, and no more.
+    // The detector does not support the `v` flag: only a single character class may use it.
     if (flags.includes('v')) return expect(pattern).toMatch(/^\[.*\]$/)
 
     const { status } = checkSync(pattern, flags, { timeout: 20_000, randomSeed: 1 })
@@ -54,18 +54,18 @@ describe('the regular expressions', () => {
     expect(status).toBe('safe')
   })
 
-  test('that are excused are there, and not safe', () => {
+  test('that are excused exist', () => {
     const all = literals.map(([, { pattern, flags }]) => `/${pattern}/${flags}`)
 
     expect([...bounded.keys()].filter((whole) => !all.includes(whole))).toEqual([])
   })
 
-  test('are written as such, not put together from texts', () => {
+  test('are literals, not built from strings', () => {
     const made = files.filter((file) =>
       /\bnew RegExp\(|[^.\w]RegExp\(/.test(readFileSync(join(root, file), 'utf8')),
     )
 
-    // Names of parameters, and the three forms of an HTTP date: no repetition in either is without bound.
+    // Parameter names and the three HTTP-date forms: every repetition is bounded.
     expect(made).toEqual([
       'packages/registrar-sandbox/src/commands/parameters.ts',
       'packages/static-service/src/rfc9110/conditional-requests.ts',

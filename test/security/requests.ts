@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import type { Operation, Schema } from './description.ts'
 import { hostile, records, telling } from './values.ts'
 
-/** A request made up from a description. */
+/** A request generated from an OpenAPI document. */
 export interface Made {
   operation: Operation
   method: string
@@ -19,7 +19,7 @@ const junk: fc.Arbitrary<unknown> = fc.oneof(
   fc.anything({ maxDepth: 3, withNullPrototype: false }).map(asJson),
 )
 
-/** A request to an operation: mostly nearly right, so that it comes far. */
+/** A mostly valid request, so that it passes the first checks. */
 export function requestTo(operation: Operation, root: object): fc.Arbitrary<Made> {
   const { parameters, requestBody } = operation
   const ofPlace = (place: 'path' | 'query') =>
@@ -88,7 +88,7 @@ const conditions = fc.dictionary(
   ),
 )
 
-/** A value that fits a schema, and now and then one that does not. */
+/** A value that matches a schema, sometimes one that does not. */
 function someValue(name: string, schema: Schema, root: object): fc.Arbitrary<unknown> {
   return fc.oneof(
     { weight: 10, arbitrary: fitting(name, schema, root) },

@@ -7,7 +7,7 @@ import { answersIn, exchange, names, readAll, shareTarget, startTarget } from '.
 const quick = { HEADERS_TIMEOUT_MS: '300', STALL_TIMEOUT_MS: '300' }
 const health = 'GET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'
 
-/** Sends a beginning, then a byte at a time until the other side ends it; what it said meanwhile. */
+/** Sends a prefix, then single bytes until the peer closes; resolves with what was received. */
 async function trickle(port: number, beginning: string, drip = 'x'): Promise<string> {
   const socket = net.connect(port, '127.0.0.1')
   socket.write(beginning)
@@ -30,7 +30,7 @@ describe.each(names)('%s', (name) => {
     ['whose body trickles', `${post('/api/auth/login', 'application/json')}\r\n{`],
     ['whose body trickles in chunks', chunked('/api/auth/login')],
   ])(
-    'a connection %s is told so and ended, while others are served',
+    'a connection %s gets an error and is closed, while others are served',
     async (_name, beginning, drip = 'x') => {
       const slow = Array.from({ length: 5 }, () => trickle(target().port, beginning, drip))
       const served = answersIn(await exchange(target().port, health))
@@ -53,7 +53,7 @@ describe.each(names)('%s', (name) => {
     expect(answersIn(text).map((answer) => answer.status)).toEqual([status])
   })
 
-  test('a connection between two requests is not hurried', async () => {
+  test('an idle connection between requests is not closed early', async () => {
     const socket = net.connect(target().port, '127.0.0.1')
     onTestFinished(() => void socket.destroy())
     socket.write('GET /health HTTP/1.1\r\nhost: a\r\n\r\n')
@@ -82,7 +82,7 @@ describe('uploads', () => {
     return { socket, write }
   }
 
-  test('one that trickles is ended, and leaves nothing behind', async () => {
+  test('a trickling upload is aborted and leaves nothing behind', async () => {
     await using service = await startStatic({ env: quick })
     const { socket, write } = await begin(service.port, await service.tokenOf('editor'))
     const timer = setInterval(() => socket.writable && write('x'), 20)
@@ -94,7 +94,7 @@ describe('uploads', () => {
     await expect.poll(() => service.filesOnDisk()).toEqual([])
   })
 
-  test('one that goes on may take longer than any stall', async () => {
+  test('an upload that makes progress may take longer than the stall timeout', async () => {
     await using service = await startStatic({ env: { STALL_TIMEOUT_MS: '1000' } })
     const { socket, write } = await begin(service.port, await service.tokenOf('editor'))
     const end = () => {
@@ -114,7 +114,7 @@ describe('uploads', () => {
   })
 })
 
-test('who asks for a large file and does not read it is let go, and the file with them', async () => {
+test('a client that does not read its large file is disconnected, and the file is released', async () => {
   await using service = await startStatic({ env: quick })
   await service.put('big.bin', Buffer.alloc(20_000_000))
   const socket = net.connect(service.port, '127.0.0.1').pause()
@@ -132,7 +132,7 @@ test('who asks for a large file and does not read it is let go, and the file wit
   socket.destroy()
 })
 
-test('connections have a bound: past it they are closed, and below it served again', async () => {
+test('connections beyond the maximum are closed; below it they are served again', async () => {
   await using target = await startTarget('domain-service', { MAX_CONNECTIONS: '20' })
   const idle = await Promise.all(
     Array.from({ length: 20 }, async () => {

@@ -7,11 +7,11 @@ import { logIn, start as startStatic } from '../../packages/static-service/test/
 export const names = ['domain-service', 'static-service'] as const
 export type Name = (typeof names)[number]
 
-/** One of the two services, real, on a port of its own. */
+/** One of the two services on its own port. */
 export interface Target extends AsyncDisposable {
   name: Name
   port: number
-  /** A token of `admin`, `editor` or `viewer`. */
+  /** Token of `admin`, `editor` or `viewer`. */
   tokenOf: (user: string) => Promise<string>
   lines: () => Record<string, unknown>[]
   /** The registrar behind the domain service. */
@@ -29,7 +29,7 @@ export async function startTarget(name: Name, env: Record<string, string> = {}):
   return { ...service, name, port, tokenOf: (user) => logIn(port, user) }
 }
 
-/** One service for all tests of a block. */
+/** One service for all tests of a `describe` block. */
 export function shareTarget(name: Name, env: Record<string, string> = {}): () => Target {
   let target: Target | undefined
   beforeAll(async () => {
@@ -44,14 +44,14 @@ export function shareTarget(name: Name, env: Record<string, string> = {}): () =>
   }
 }
 
-/** Sends bytes as they are and reads until the service closes the connection. */
+/** Sends raw bytes and reads until the service closes the connection. */
 export async function exchange(port: number, bytes: string | Buffer): Promise<string> {
   const socket = net.connect(port, '127.0.0.1')
   socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
   return readAll(socket)
 }
 
-/** All that still comes on a connection, whether it is closed in order or reset. */
+/** Everything received until the connection is closed or reset. */
 export async function readAll(socket: net.Socket): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>()
   const chunks: Buffer[] = []
@@ -61,7 +61,7 @@ export async function readAll(socket: net.Socket): Promise<string> {
   return promise
 }
 
-/** The answers in what came: of each its status, its code if it is a problem, and whose request it is for. */
+/** The responses in the received bytes: status, problem code, request id. */
 export function answersIn(text: string) {
   const starts = [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)]
   return starts.map((start, at) => {

@@ -16,7 +16,7 @@ const { scripts } = z
 const run = async (command: string) =>
   (await promisify(execFile)('sh', ['-c', command], { cwd: root, maxBuffer: 1e8 })).stdout
 
-test('only Node itself may run a script when it is installed, and nothing is taken on its first days', () => {
+test('only Node runs an install script, and new releases wait some days', () => {
   const [, allowed = ''] = /^allowBuilds:\n((?: .*\n)+)/m.exec(workspace) ?? []
   const [, minutes] = /^minimumReleaseAge: (\d+)$/m.exec(workspace) ?? []
 
@@ -25,14 +25,14 @@ test('only Node itself may run a script when it is installed, and nothing is tak
   expect(workspace).not.toMatch(/dangerously|minimumReleaseAgeExclude|onlyBuiltDependencies/)
 })
 
-test('every package comes from the registry, and is known by its digest', () => {
+test('every package comes from the registry with a digest', () => {
   const resolutions = lockfile.match(/^ {4}resolution: .*$/gm) ?? []
 
   expect(resolutions.length).toBeGreaterThan(100)
   expect(resolutions.filter((each) => !/\{integrity: sha512-[\w+/=]+\}$/.test(each))).toEqual([])
 })
 
-// Each lets us use and pass on; MPL-2.0 asks for changes of its own files only, of a tool that is not passed on.
+// Permissive licenses; MPL-2.0 applies to changes of its own files only, in a tool that is not distributed.
 const allowed = [
   '0BSD',
   'Apache-2.0',
@@ -64,7 +64,7 @@ test.each([
   expect(found.filter(([licence]) => !known.includes(licence))).toEqual([])
 })
 
-test('npm run sbom lists what a service is made of', async () => {
+test('npm run sbom lists the dependencies of a service', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'sbom-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
 

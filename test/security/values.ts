@@ -1,4 +1,4 @@
-/** Texts that have broken other services. */
+/** Strings that have broken other services. */
 export const hostile = [
   ...[
     '',
@@ -49,10 +49,10 @@ export const hostile = [
   ],
 ]
 
-/** Stands in a path for the id of a record that is there. */
+/** Placeholder in a path for the id of an existing record. */
 export const liveRecord = 'live-record'
 
-/** Records that are right, so that some writes are. */
+/** Valid records, so that some writes succeed. */
 export const records = [
   { name: 'www', type: 'A', address: '192.0.2.1' },
   { name: 'www', type: 'A', address: '192.0.2.2', ttl: 60 },
@@ -61,7 +61,7 @@ export const records = [
   { name: '@', type: 'CAA', address: '0 issue ca.example' },
 ]
 
-/** Values that mean something to the services, by the names of parameters. */
+/** Meaningful values by parameter name. */
 export const telling: Record<string, string[]> = {
   domain: [
     ...Array(8).fill('example.com'),

@@ -7,11 +7,11 @@ export interface Call {
   headers?: Record<string, string>
   json?: unknown
   form?: FormData
-  /** The status that is expected; 200 unless said otherwise. */
+  /** Expected status; default 200. */
   status?: number
 }
 
-/** A service, and the token of who speaks to it. */
+/** A client of one service, with its token. */
 export class Client {
   readonly #base: string
   #token: string | undefined
@@ -31,7 +31,7 @@ export class Client {
     this.#token = String(token)
   }
 
-  /** @throws when the answer has another status than the one expected. */
+  /** @throws if the response has another status than expected. */
   async call(path: string, call: Call = {}): Promise<Response> {
     const { method, json, form, headers, status = 200 } = call
     const body = json === undefined ? form : JSON.stringify(json)
@@ -52,14 +52,14 @@ export class Client {
     return answer
   }
 
-  /** The answer's JSON, an object. */
+  /** The response's JSON object. */
   async json(path: string, call: Call = {}): Promise<Record<string, unknown>> {
     const parsed: unknown = await (await this.call(path, call)).json()
     assert.ok(parsed && typeof parsed === 'object')
     return { ...parsed }
   }
 
-  /** Uploads that many bytes, which never are in memory whole. */
+  /** Uploads `size` zero bytes in bounded memory. */
   async uploadZeros(path: string, size: number) {
     const boundary = 'boundary-of-trials'
     const head = Buffer.from(

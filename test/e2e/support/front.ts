@@ -1,8 +1,8 @@
 import { kinds, standBefore } from './fronts.ts'
 
-// Puts a proxy before a static service, for the tables of its tests (STATIC_FRONT names this file): FRONT says which,
-// and every file is left to it that can be. With FRONT_IS_BLIND it finds none of them, as if each had been deleted
-// between the service's answer and its opening of the file.
+// Puts a proxy in front of the static service under test (STATIC_FRONT names this file). FRONT chooses the proxy, which
+// sends every file that it may. With FRONT_IS_BLIND it finds none of them, as if each had been deleted between the
+// service's response and the proxy's open().
 
 const kind = kinds.find((each) => each === process.env.FRONT)
 if (!kind) throw new Error(`FRONT must be one of ${kinds}`)

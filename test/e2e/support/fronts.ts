@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from './free-port.ts'
 
-/** The proxies that docs/proxy has an example for. */
+/** Proxies with an example in docs/proxy. */
 export const kinds = ['nginx', 'caddy'] as const
 export type Kind = (typeof kinds)[number]
 
@@ -15,14 +15,14 @@ interface Behind {
   staticPort: number
   /** DATA_DIR of the static service. */
   dataDir: string
-  /** Whether TLS is left out, for who speaks through raw sockets: then every name is that of the static service. */
+  /** Without TLS, for tests on raw sockets: every host name is the static service. */
   isPlain?: boolean
 }
 
-/** A proxy that runs by the example of docs/proxy, with nothing but addresses, paths and the certificate changed. */
+/** A proxy running the example of docs/proxy with only addresses, paths and the certificate replaced. */
 export interface Front extends AsyncDisposable {
   port: number
-  /** The certificate of the one who vouches for the proxy, in PEM. */
+  /** CA certificate of the proxy, in PEM. */
   authority: string
 }
 
@@ -30,13 +30,13 @@ export async function standBefore(kind: Kind, behind: Behind): Promise<Front> {
   const folder = mkdtempSync(join(tmpdir(), `${kind}-`))
   const ports = { plain: await freePort(), tls: await freePort() }
   const child = { nginx: runNginx, caddy: runCaddy }[kind]({ ...behind, folder, ports })
-  let said = ''
+  let stderr = ''
   child.stderr?.on('data', (chunk) => {
-    said += chunk
+    stderr += chunk
   })
   const port = behind.isPlain ? ports.plain : ports.tls
   const ended = once(child, 'exit').then(() => {
-    throw new Error(`${kind} ended:\n${said}`)
+    throw new Error(`${kind} ended:\n${stderr}`)
   })
   await Promise.race([untilListening(port), ended])
   ended.catch(() => undefined)
@@ -60,7 +60,7 @@ interface Place extends Behind {
 const example = (name: string) =>
   readFileSync(join(import.meta.dirname, '../../../docs/proxy', name), 'utf8')
 
-// Fails when the example does not have what is to be changed, so that the two cannot part.
+// Throws if the example lacks the text to replace, so that example and test cannot diverge.
 function change(text: string, changes: [from: string | RegExp, to: string][]): string {
   return changes.reduce((before, [from, to]) => {
     const after = before.replaceAll(from, to)
@@ -159,13 +159,13 @@ function runCaddy({
   return spawn('caddy', args, { stdio: ['ignore', 'ignore', 'pipe'], env })
 }
 
-// Without root there is one user only. Tables put each service's folder where www-data does not come.
+// Without root there is only one user. Table tests use directories that www-data cannot enter.
 const userOf = (isPlain = false) => {
   if (process.getuid?.() !== 0) return ''
   return isPlain ? 'user root;' : 'user www-data www-data;'
 }
 
-// Without TLS, and the static service's is every name.
+// Without TLS every host name is the static service.
 const plainNames: [RegExp, string][] = [[/^files\.example\.com \{/gm, 'http:// {']]
 
 async function readAuthority(kind: Kind, folder: string, isPlain = false): Promise<string> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { ask, headerOf, type Side, type Told, upload } from './wire.ts'
 
-// What a proxy says for itself, and what differs from one connection to the next.
+// Headers of the proxy itself, and headers that differ between connections.
 const hopByHop = new Set([
   'connection',
   'date',
@@ -17,7 +17,7 @@ interface Sides {
   token: { authorization: string }
 }
 
-/** Asks the service itself and through the proxy for the same, in many ways, and finds no difference. */
+/** Sends the same requests to the service and through the proxy; asserts equal responses. */
 export async function compareFiles({ direct, proxied, token }: Sides): Promise<string> {
   const text = 'The quick brown fox jumps over the lazy dog.\n'
   const contents = {

@@ -5,7 +5,7 @@ const zone = '/api/domains/alder-and-finch.com/dns'
 const page = '<h1>Hi</h1>'
 const text = 'Hello, files\n'.repeat(200)
 
-/** Goes once through all that people do with records. Gives what must be there afterwards. */
+/** Reads, adds, replaces and restores records; asserts each response. */
 export async function useDomains(client: Client) {
   const list = await client.json('/api/domains?page_size=3')
   assert.equal(itemsOf(list.domains).length, 3)
@@ -30,14 +30,14 @@ export async function useDomains(client: Client) {
   assert.ok(itemsOf(restored.hosts).some(({ id }) => id === added.id))
 }
 
-/** What there is to see of records, without times. */
+/** The visible state of the domain service, without times. */
 export async function seeDomains(client: Client) {
   const { hosts } = await client.json(`${zone}/hosts`, { headers: { 'cache-control': 'no-cache' } })
   const { history } = await client.json(`${zone}/history`)
   return { hosts, history }
 }
 
-/** Goes once through all that people do with files. */
+/** Uploads, lists, finds and deletes files; asserts each response. */
 export async function useFiles(client: Client) {
   const first = await client.call(
     '/api/files/upload',
@@ -67,9 +67,9 @@ export async function useFiles(client: Client) {
   await client.call('/api/versions/', { json: version, status: 201 })
 }
 
-/** What there is to see of files, for who has no token where none is needed. */
+/** The visible state of the static service; public routes are read without a token. */
 export async function seeFiles(client: Client) {
-  // A compressed form, which has a tag of its own, may be there or not yet.
+  // A compressed form has its own ETag and may not exist yet.
   const plain = { 'accept-encoding': 'identity' }
   const whole = await client.call('/static/notes/hello.txt', { headers: plain })
   const etag = whole.headers.get('etag') ?? ''

@@ -10,11 +10,11 @@ const root = join(import.meta.dirname, '../../..')
 
 interface Program extends AsyncDisposable {
   port: number
-  /** The log so far, a line each. */
+  /** Log lines so far. */
   lines: () => string[]
 }
 
-/** The services as processes of their own, the domain service on a sandbox, with an admin `boss`. */
+/** Both services as processes, the domain service on a sandbox, with an admin `boss`. */
 export interface Services extends AsyncDisposable {
   domains: Program
   files: Program

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 
 const root = join(import.meta.dirname, '../../..')
 
-/** What `docker inspect` tells of a container (Docker Engine API, ContainerInspect), as far as it is looked at here. */
+/** The fields of `docker inspect` used here (Docker Engine API, ContainerInspect). */
 export interface Container {
   Id: string
   Image: string
@@ -30,7 +30,7 @@ export interface Container {
   NetworkSettings: { Ports: Record<string, { HostPort: string }[] | null> }
 }
 
-/** How compose is called here: of the engine (2), or by itself (1); nothing where no engine answers. */
+/** The compose command: plugin (v2) or standalone (v1); undefined without an engine. */
 export function findCompose(): string[] | undefined {
   const works = (command: string, ...args: string[]) => spawnSync(command, args).status === 0
   if (!works('docker', 'info')) return undefined
@@ -38,16 +38,16 @@ export function findCompose(): string[] | undefined {
   return works('docker-compose', 'version') ? ['docker-compose'] : undefined
 }
 
-/** What the services are set to, by an env file and by files of secrets. */
+/** Settings of the services: env file and secret files. */
 export interface StackSettings {
   /** The compose files, by name. */
   files: string[]
   env: Record<string, string>
-  /** The content of the files that variables name, by variable. */
+  /** Content of each secret file, by the variable that names it. */
   secrets: Record<string, string>
 }
 
-/** The services in containers, under a project name that nobody else has; removed with all that is theirs. */
+/** The services in containers under a unique project name; disposal removes everything. */
 export class Stack implements AsyncDisposable {
   readonly project = `trial-${randomBytes(4).toString('hex')}`
   readonly #folder = mkdtempSync(join(tmpdir(), 'containers-'))
@@ -71,12 +71,12 @@ export class Stack implements AsyncDisposable {
     ]
   }
 
-  /** Runs a command of compose, and gives what it printed. */
+  /** Runs a compose command; resolves with its output. */
   compose(...args: string[]): Promise<string> {
     return run(this.#command, [...this.#args, ...args])
   }
 
-  /** The containers that there are, running or not, by service. */
+  /** Containers by service, running or not. */
   async containers(): Promise<Map<string, Container>> {
     const found = new Map<string, Container>()
     for (const service of ['registrar-sandbox', 'domain-service', 'static-service']) {
@@ -87,14 +87,14 @@ export class Stack implements AsyncDisposable {
       const labels = filters.flatMap((label) => ['--filter', `label=${label}`])
       const id = await run('docker', ['ps', '--all', '--quiet', ...labels])
       if (!id.trim()) continue
-      const told: Container[] = JSON.parse(await run('docker', ['inspect', id.trim()]))
-      const [container] = told
+      const inspected: Container[] = JSON.parse(await run('docker', ['inspect', id.trim()]))
+      const [container] = inspected
       if (container) found.set(service, container)
     }
     return found
   }
 
-  /** What a script of Node prints inside a service's container. */
+  /** Output of a Node script run inside a container. */
   async evaluate({ Id }: Container, script: string): Promise<string> {
     return (await run('docker', ['exec', Id, 'node', '-p', script])).trim()
   }
@@ -105,14 +105,14 @@ export class Stack implements AsyncDisposable {
   }
 }
 
-/** Bytes of an image. */
+/** Image size in bytes. */
 export const sizeOf = async (image: string) =>
   Number(await run('docker', ['image', 'inspect', '--format', '{{.Size}}', image]))
 
-/** Ends a container at once, as a power cut would. */
+/** Kills a container with SIGKILL. */
 export const kill = ({ Id }: Container) => run('docker', ['kill', Id])
 
-// Nothing of this shell's environment reaches the services, since it would go before the env file.
+// Shell variables would override the env file, so only these are passed.
 async function run(command: string, args: string[]): Promise<string> {
   const passed = Object.entries(process.env).filter(([name]) =>
     /^(?:PATH|HOME|DOCKER_.*|COMPOSE_DOCKER_CLI_BUILD|https?_proxy|no_proxy)$/i.test(name),

@@ -1,10 +1,10 @@
-/** Does one thing, and tells that it was done, in what time, and what it gave to say. */
+/** Runs one step and prints its name, result and duration. */
 export async function step<Result>(what: string, act: () => Promise<Result>): Promise<Result> {
   const began = Date.now()
   try {
     const result = await act()
-    const told = typeof result === 'string' ? `: ${result}` : ''
-    process.stdout.write(`ok   ${what}${told} (${((Date.now() - began) / 1000).toFixed(1)} s)\n`)
+    const suffix = typeof result === 'string' ? `: ${result}` : ''
+    process.stdout.write(`ok   ${what}${suffix} (${((Date.now() - began) / 1000).toFixed(1)} s)\n`)
     return result
   } catch (error) {
     process.stdout.write(`FAIL ${what}\n`)
@@ -12,7 +12,7 @@ export async function step<Result>(what: string, act: () => Promise<Result>): Pr
   }
 }
 
-/** Asks until there is an answer that is not undefined. */
+/** Polls until the result is not undefined. */
 export async function until<Result>(
   what: string,
   ask: () => Promise<Result | undefined>,
@@ -22,7 +22,7 @@ export async function until<Result>(
   for (;;) {
     const result = await ask()
     if (result !== undefined) return result
-    if (Date.now() > deadline) throw new Error(`in ${seconds} s it did not come to this: ${what}`)
+    if (Date.now() > deadline) throw new Error(`not within ${seconds} s: ${what}`)
     await new Promise((wake) => setTimeout(wake, 200))
   }
 }

@@ -8,21 +8,21 @@ export interface Asked {
   method?: string
   headers?: Record<string, string>
   body?: string | Buffer
-  /** The address that the request comes from. */
+  /** Local address of the connection. */
   from?: string
 }
 
 export interface Told {
   status: number
-  /** As they came, lower-cased names, sorted: what is sent twice is there twice. */
+  /** As received, names in lower case, sorted; repeated fields stay repeated. */
   headers: [name: string, value: string][]
   body: Buffer
 }
 
-/** Somebody to be asked: a service itself, or one of the names of a proxy before it. */
+/** Where to send requests: a service, or a host name of the proxy in front of it. */
 export interface Side {
   options: RequestOptions
-  /** Before each path. */
+  /** Prepended to each path. */
   prefix: string
 }
 
@@ -33,7 +33,7 @@ export const through = ({ port, authority }: Front, name: string, prefix = ''): 
   prefix,
 })
 
-/** Begins a request; its body is to be written, and its answer read, by who asks. */
+/** Starts a request; the caller writes the body and reads the response. */
 export function begin(
   { options, prefix }: Side,
   path: string,
@@ -66,7 +66,7 @@ export async function ask(side: Side, path: string, asked: Asked = {}): Promise<
 export const headerOf = ({ headers }: Told, name: string) =>
   headers.find(([each]) => each === name)?.[1] ?? ''
 
-/** Logs `boss` in, and gives the field to send from then on. */
+/** Logs in as `boss`; returns the authorization header. */
 export async function logIn(side: Side, password: string): Promise<{ authorization: string }> {
   const { body } = await ask(side, '/api/auth/login', {
     method: 'POST',
@@ -79,7 +79,7 @@ export async function logIn(side: Side, password: string): Promise<{ authorizati
 const boundary = 'boundary-of-trials'
 export const formType = { 'content-type': `multipart/form-data; boundary=${boundary}` }
 
-/** The bytes of a form before and after those of its one file. */
+/** The bytes of a multipart form before and after its file. */
 export const frameFile = (path: string) => ({
   head: Buffer.from(
     `--${boundary}\r\ncontent-disposition: form-data; name="path"\r\n\r\n${path}\r\n` +
