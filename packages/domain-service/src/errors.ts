@@ -1,16 +1,25 @@
-import { HttpError } from '@domains-and-files/http'
-import type { HostRecord } from './dns/record.ts'
+import { type Fault, HttpError } from '@domains-and-files/http'
+
+/** A record as an error message names it. */
+interface NamedRecord {
+  id: string
+  name: string
+  type: string
+  address: string
+}
 
 // Every failure that a caller of this service can meet, by name. The codes are the contract; the words may change.
 
 export const domainNotFound = (domain: string) =>
   new HttpError(404, 'domain_not_found', `There is no domain ${domain} in this account`)
 
-export const recordNotFound = (id: string) =>
+/** `errors` point at the ids of a batch that are not in the zone. */
+export const recordNotFound = (id: string, errors?: Fault[]) =>
   new HttpError(
     404,
     'record_not_found',
-    `There is no record ${id} in this zone: read it again for the present ids`,
+    `There is no record ${id} in this zone: read the zone again for its present ids`,
+    errors ? { errors } : {},
   )
 
 export const changeNotFound = (id: number) =>
@@ -30,17 +39,31 @@ export const dnsNotManaged = (domain: string) =>
     `${domain} uses other nameservers than the registrar's: its records are kept there`,
   )
 
-export const recordExists = (record: HostRecord) =>
+export const recordExists = (record: NamedRecord) =>
   new HttpError(
     409,
     'record_exists',
     `${record.name} ${record.type} ${record.address} is there already, as record ${record.id}`,
   )
 
+export const recordConflict = (
+  record: Omit<NamedRecord, 'id'>,
+  live: NamedRecord,
+  reason: string,
+) =>
+  new HttpError(
+    409,
+    'record_conflict',
+    `${record.name} ${record.type} cannot be beside record ${live.id} (${live.name} ${live.type} ${live.address}): ${reason}`,
+  )
+
+export const revertConflict = (detail: string) =>
+  new HttpError(409, 'revert_conflict', `Later changes touch the same records: ${detail}`)
+
 export const emailTypeConflict = (detail: string) =>
   new HttpError(409, 'email_type_conflict', detail)
 
-export const unsupportedRecords = (records: HostRecord[]) =>
+export const unsupportedRecords = (records: NamedRecord[]) =>
   new HttpError(
     409,
     'unsupported_records',

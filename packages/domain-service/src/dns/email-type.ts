@@ -2,51 +2,60 @@ import type { Row } from './record.ts'
 
 export const emailTypes = ['NONE', 'MX', 'MXE', 'FWD', 'OX', 'GMAIL'] as const
 
+/** `conflict`: the client must choose (409). `fault`: the email type contradicts the records (400). */
+export type EmailTypeResolution = { emailType: string } | { conflict: string } | { fault: string }
+
 /**
- * The email type that a changed zone must be sent with. The registrar replaces it with each write like the records,
- * and stores MX rows only beside a type that wants them. What was read is kept, except: a caller may ask for
- * another; a first MX (MXE) in a zone of type NONE makes it MX (MXE); removing the last one makes it NONE. A first MX
- * in a FWD zone would end its e-mail forwarding, so it must be asked for; OX and GMAIL are never left implicitly.
+ * The email type to send with a changed zone. The registrar replaces it with every write, and stores MX rows only
+ * beside a type that allows them. The present type is kept, except: the client may request another; a first MX (MXE)
+ * in a NONE zone makes it MX (MXE); removing the last one makes it NONE. A first MX in a FWD zone would end e-mail
+ * forwarding, so it must be requested; OX and GMAIL are never left implicitly. An unknown type (undefined) is never
+ * guessed.
  */
 export function resolveEmailType(change: {
-  asked: string | undefined
+  requested: string | undefined
   before: { emailType: string | undefined; rows: Row[] }
   rows: Row[]
-}): { emailType: string } | { conflict: string } | { fault: string } {
-  const { asked, before, rows } = change
-  const wants = wantedBy(rows)
-  if (wants === 'both')
-    return { fault: 'MX and MXE records cannot stand in one zone: keep one kind' }
-  // Said back as it was read it is right, but not for a first MX (MXE): the registrar would drop that without a word.
-  const isFirst = wants !== undefined && wantedBy(before.rows) !== wants
-  if (asked !== undefined && asked === before.emailType && !isFirst) return { emailType: asked }
-  if (asked !== undefined) return judgeAsked(asked, wants)
+}): EmailTypeResolution {
+  const { requested, before, rows } = change
+  const required = requiredBy(rows)
+  if (required === 'both')
+    return { fault: 'MX and MXE records cannot be in one zone: keep one kind' }
+  const isFirst = required !== undefined && requiredBy(before.rows) !== required
+  // The present type is accepted as it is, but not with a first MX (MXE): the registrar would drop that silently.
+  if (requested !== undefined && requested === before.emailType && !isFirst)
+    return { emailType: requested }
+  if (requested !== undefined) return checkRequested(requested, required)
 
-  const current = before.emailType || (wants ?? 'NONE')
-  const mails = current === 'MX' || current === 'MXE'
-  if (current === 'NONE' || (mails && (wants || wantedBy(before.rows))))
-    return { emailType: wants ?? 'NONE' }
-  if (mails || !wants) return { emailType: current }
-  // MX rows of the provider's own belong to OX and GMAIL zones.
-  if (wants === 'MX' && (current === 'OX' || current === 'GMAIL')) return { emailType: current }
+  const current = before.emailType
+  if (current === undefined) {
+    return {
+      conflict: `The registrar does not tell the zone's email type, and a write would replace it: send "email_type" (one of ${emailTypes.join(', ')})`,
+    }
+  }
+  const isMail = current === 'MX' || current === 'MXE'
+  if (current === 'NONE' || (isMail && (required || requiredBy(before.rows))))
+    return { emailType: required ?? 'NONE' }
+  if (isMail || !required) return { emailType: current }
+  // OX and GMAIL zones contain MX rows of their provider.
+  if (required === 'MX' && (current === 'OX' || current === 'GMAIL')) return { emailType: current }
   if (!isFirst) return { emailType: current }
   return {
-    conflict: `The zone's email type is ${current}, and a first ${wants} record would end that: send "email_type": "${wants}" if you mean it`,
+    conflict: `The zone's email type is ${current}, and a first ${required} record would end that: send "email_type": "${required}" if you mean it`,
   }
 }
 
-function judgeAsked(asked: string, wants: 'MX' | 'MXE' | undefined) {
-  if (wants === 'MXE' && asked !== 'MXE')
-    return { fault: `must be MXE while the zone has an MXE record` }
-  if (wants === 'MX' && !['MX', 'OX', 'GMAIL'].includes(asked)) {
-    return { fault: `must be MX (or OX or GMAIL) while the zone has MX records` }
-  }
-  if (asked === 'MX' && wants !== 'MX') return { fault: 'needs an MX record in the zone' }
-  if (asked === 'MXE' && wants !== 'MXE') return { fault: 'needs an MXE record in the zone' }
-  return { emailType: asked }
+function checkRequested(requested: string, required: 'MX' | 'MXE' | undefined) {
+  if (required === 'MXE' && requested !== 'MXE')
+    return { fault: 'must be MXE while the zone has an MXE record' }
+  if (required === 'MX' && !['MX', 'OX', 'GMAIL'].includes(requested))
+    return { fault: 'must be MX (or OX or GMAIL) while the zone has MX records' }
+  if (requested === 'MX' && required !== 'MX') return { fault: 'needs an MX record in the zone' }
+  if (requested === 'MXE' && required !== 'MXE') return { fault: 'needs an MXE record in the zone' }
+  return { emailType: requested }
 }
 
-function wantedBy(rows: Row[]): 'MX' | 'MXE' | 'both' | undefined {
+function requiredBy(rows: Row[]): 'MX' | 'MXE' | 'both' | undefined {
   const mx = rows.some((row) => row.type === 'MX')
   const mxe = rows.some((row) => row.type === 'MXE')
   if (mx && mxe) return 'both'

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { caaParts } from './caa.ts'
 
 export const recordTypes = [
   'A',
@@ -17,21 +18,21 @@ export const recordTypes = [
   'FRAME',
 ] as const
 
-/** What the registrar takes back. Rows of other types (SRV made in its panel) can be read but never written. */
+/** Whether setHosts accepts the type. Rows of other types (SRV made in the panel) can be read, not written. */
 export const isWritable = (type: string) => recordTypes.some((known) => known === type)
 
-/** One row of a zone exactly as the registrar gave it: what is not changed goes back as it came. */
+/** One row of a zone as the registrar returned it. Unchanged rows are sent back byte for byte. */
 export interface Row {
   name: string
   type: string
   address: string
   mxPref: string
   ttl: string
-  /** Has the dynamic-DNS flag, which no write can keep. */
+  /** Has the dynamic-DNS flag, which setHosts clears. */
   dynamic: boolean
 }
 
-/** A record as callers see it: `@` for the apex, targets without their trailing dot, MX preferences on MX only. */
+/** A record in the API's form: `@` for the apex, targets without their trailing dot, MX preferences on MX only. */
 export interface HostRecord {
   id: string
   name: string
@@ -41,7 +42,7 @@ export interface HostRecord {
   mx_pref?: number
 }
 
-/** A zone as it was read. `emailType` is undefined where the registrar did not say. */
+/** A zone as it was read, never mutated. `emailType` is undefined where the registrar's answer has none: unknown. */
 export interface Zone {
   readonly domain: string
   readonly usesRegistrarDns: boolean
@@ -52,7 +53,7 @@ export interface Zone {
 export const defaultTtl = 1800
 export const defaultMxPref = 10
 
-/** A row as callers see it. */
+/** A row in the API's form. */
 export function toRecord(row: Row, domain: string): HostRecord {
   const type = row.type.toUpperCase()
   const record = {
@@ -65,27 +66,27 @@ export function toRecord(row: Row, domain: string): HostRecord {
   return { id: idOf(record), ...record }
 }
 
-/** The records of a zone in the one order in which they are always told: name (`@` first), type, address. */
+/** The records of a zone by name (`@` first), type, address. Cached by zone object. */
 export function toRecords(zone: Zone): HostRecord[] {
-  const known = told.get(zone)
+  const known = sortedRecords.get(zone)
   if (known) return known
   const records = zone.rows.map((row) => toRecord(row, zone.domain)).sort(compareRecords)
-  told.set(zone, records)
+  sortedRecords.set(zone, records)
   return records
 }
 
-// A zone is never changed, only replaced: what was told of a cached one is told again.
-const told = new WeakMap<Zone, HostRecord[]>()
+// Caches by object: zones and rows are never mutated, and a row belongs to one domain.
+const sortedRecords = new WeakMap<Zone, HostRecord[]>()
 const etags = new WeakMap<Zone, string>()
 
 /**
- * A row's identity, modulo what the registrar is known to change: the case of names and targets, a target's trailing
- * dot, the form of an IPv6 address, the quotes of a CAA value. Two rows of one key cannot stand in one zone.
+ * A row's identity, modulo the registrar's known normalisations: the case of names and targets, a target's trailing
+ * dot, the form of an IPv6 address, the quotes of a CAA value. The registrar keeps only one row of each key.
  */
 export const keyOf = (row: Row, domain: string) =>
   [nameOf(row, domain), row.type.toUpperCase(), canonicalAddress(row)].join(' ')
 
-/** A row's key with all that a caller can set: rows of equal content are the same row. */
+/** A row's key, TTL and MX preference: all that a client can set. */
 export function contentOf(row: Row, domain: string): string {
   const known = contents.get(row)
   if (known !== undefined) return known
@@ -95,10 +96,9 @@ export function contentOf(row: Row, domain: string): string {
   return content
 }
 
-// A row is never changed and stands in one zone only.
 const contents = new WeakMap<Row, string>()
 
-/** The strong ETag of a zone: covers every record and the email type. */
+/** The strong ETag of a zone, over all records and the email type. */
 export function etagOf(zone: Zone): string {
   const known = etags.get(zone)
   if (known) return known
@@ -109,7 +109,7 @@ export function etagOf(zone: Zone): string {
   return etag
 }
 
-/** Takes from `rows` what stands in `others` too, each row once (multisets). */
+/** Multiset difference by content: `rows` without one row for each equal row of `others`. */
 export function subtract(rows: Row[], others: Row[], domain: string): Row[] {
   const counts = new Map<string, number>()
   for (const row of others) {
@@ -124,7 +124,7 @@ export function subtract(rows: Row[], others: Row[], domain: string): Row[] {
   })
 }
 
-/** The rows that the registrar puts into an empty zone by itself. */
+/** Whether a row is one of those with which the registrar fills an empty zone. */
 export const isParking = (row: Row, domain: string) =>
   (row.type === 'CNAME' &&
     row.name === 'www' &&
@@ -135,10 +135,8 @@ export const isParking = (row: Row, domain: string) =>
       row.address.toLowerCase(),
     ))
 
+/** Whether the address is a host name, which the registrar stores with a trailing dot. */
 export const hasTarget = (type: string) => ['CNAME', 'ALIAS', 'NS', 'MX'].includes(type)
-
-export const caaParts =
-  /^\s*([0-9]{1,3})\s+([a-zA-Z0-9]+)\s+(?:"([^"]*)"|([^"\s](?:[^"]*[^"\s])?))\s*$/
 
 function canonicalAddress(row: Row): string {
   const type = row.type.toUpperCase()
@@ -146,19 +144,19 @@ function canonicalAddress(row: Row): string {
   if (type === 'AAAA' && isIPv6(row.address) && !row.address.includes('%')) {
     return ipaddr.IPv6.parse(row.address).toRFC5952String()
   }
-  const caa = type === 'CAA' ? caaParts.exec(row.address) : null
-  return caa ? `${Number(caa[1])} ${caa[2]?.toLowerCase()} "${caa[3] ?? caa[4]}"` : row.address
+  const caa = type === 'CAA' ? caaParts(row.address) : undefined
+  return caa ? `${caa.flags} ${caa.tag} "${caa.value}"` : row.address
 }
 
-/** The name of a row as callers see it. The registrar names an MXE row after the domain itself. */
+/** The name of a row in the API's form. The registrar names an MXE row after the domain itself. */
 export function nameOf(row: Row, domain: string): string {
   const name = row.name.toLowerCase()
   return name === '' || (row.type.toUpperCase() === 'MXE' && name === domain) ? '@' : name
 }
 
 function idOf(record: Omit<HostRecord, 'id' | 'ttl'>): string {
-  const facts = [record.name, record.type, record.address, record.mx_pref ?? null]
-  return hash('sha256', JSON.stringify(facts), 'hex').slice(0, 12)
+  const identity = [record.name, record.type, record.address, record.mx_pref ?? null]
+  return hash('sha256', JSON.stringify(identity), 'hex').slice(0, 12)
 }
 
 function compareRecords(a: HostRecord, b: HostRecord): number {

@@ -1,7 +1,6 @@
 import { type App, Pagination, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
 import { etagOf, toRecords } from '../dns/record.ts'
-import { restore } from '../dns/zone-edits.ts'
 import { changeNotFound, domainNotFound } from '../errors.ts'
 import type { ChangeHistory, HistoryEntry, Snapshot } from '../ledger/change-history.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
@@ -137,7 +136,7 @@ export function registerHistoryRoutes(app: App, journal: ChangeHistory, zones: Z
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const past = find(domain.name, request.params.id)[request.query.to]
-      const written = await zones.write(domain, writeOf(request, restore(past)))
+      const written = await zones.write(domain, writeOf(request, { kind: 'restore', ...past }))
       reply.header('etag', etagOf(written.zone))
       return reply.send(describeWrite(written, request.query.dry_run))
     },

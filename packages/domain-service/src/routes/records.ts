@@ -1,9 +1,9 @@
 import { type App, isCurrent, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
+import { validateInput } from '../dns/edit-records.ts'
 import { emailTypes } from '../dns/email-type.ts'
 import { etagOf, recordTypes, toRecords } from '../dns/record.ts'
 import type { RecordInput } from '../dns/record-validation.ts'
-import { addRecord, removeRecord, replaceWith, validateInput } from '../dns/zone-edits.ts'
 import { recordExists, recordNotFound } from '../errors.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import {
@@ -142,7 +142,10 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const { hosts, email_type } = request.body
-      const written = await zones.write(domain, writeOf(request, replaceWith(hosts, email_type)))
+      const written = await zones.write(
+        domain,
+        writeOf(request, { kind: 'replace', records: hosts, emailType: email_type }),
+      )
       reply.header('etag', etagOf(written.zone))
       return reply.send(describeWrite(written, request.query.dry_run))
     },
@@ -183,7 +186,10 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
       const { email_type, ...fields } = request.body
       const added: RecordInput = { ...fields, type: typeOf(request.params.record) }
       validateInput(added, domain.name)
-      const written = await zones.write(domain, writeOf(request, addRecord(added, email_type)))
+      const written = await zones.write(
+        domain,
+        writeOf(request, { kind: 'add', record: added, emailType: email_type }),
+      )
       const [record] = written.added
       if (!record) throw new Error('an added record is not among the added ones')
       return reply
@@ -244,7 +250,7 @@ export function registerRecordRoutes(app: App, zones: ZoneWriter) {
       const domain = domainOf(request, request.params.domain)
       const written = await zones.write(
         domain,
-        writeOf(request, removeRecord(request.params.record)),
+        writeOf(request, { kind: 'remove', id: request.params.record }),
       )
       reply.header('etag', etagOf(written.zone))
       return reply.send(describeWrite(written, request.query.dry_run))

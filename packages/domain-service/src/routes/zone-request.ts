@@ -3,7 +3,7 @@ import { validationFailed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
-import type { ZoneEdit } from '../dns/zone-edits.ts'
+import type { ZoneEdit } from '../dns/zone-edit.ts'
 import { domainNotFound } from '../errors.ts'
 import type { ZoneWrite } from '../zones/write-batch.ts'
 import { domain as example } from './openapi-examples.ts'
@@ -37,12 +37,12 @@ export function domainOf(request: FastifyRequest, name: string): Domain {
   return domain
 }
 
-/** What a caller asked of a write beside the change itself. */
+/** What a caller asked of a write beside the edit itself. */
 export const writeOf = (
   request: FastifyRequest & { query: { dry_run: boolean; force: boolean } },
-  change: ZoneEdit,
+  edit: ZoneEdit,
 ): ZoneWrite => ({
-  change,
+  edit,
   ifMatch: request.headers['if-match'],
   dryRun: request.query.dry_run,
   force: request.query.force,

@@ -1,4 +1,5 @@
 import { includesTag, readIfMatch } from '@domains-and-files/http'
+import { applyEdit } from '../dns/apply-edit.ts'
 import {
   etagOf,
   type HostRecord,
@@ -8,12 +9,12 @@ import {
   toRecord,
   type Zone,
 } from '../dns/record.ts'
-import type { ZoneEdit } from '../dns/zone-edits.ts'
+import type { ZoneEdit } from '../dns/zone-edit.ts'
 import { dnsNotManaged, preconditionFailed, unsupportedRecords } from '../errors.ts'
 import type { WriteOutcome } from './verified-write.ts'
 
 export interface ZoneWrite {
-  change: ZoneEdit
+  edit: ZoneEdit
   ifMatch: string | undefined
   dryRun: boolean
   /** Goes on where records would be lost that the registrar cannot be sent. */
@@ -24,7 +25,7 @@ export interface ZoneWrite {
 
 /** What is asked for when only the zone as it should be is wanted. */
 export const nothing: ZoneWrite = {
-  change: (zone) => zone,
+  edit: { kind: 'ensure', present: [], absent: [] },
   ifMatch: undefined,
   dryRun: false,
   force: false,
@@ -73,7 +74,7 @@ export function evaluateWrite(waiting: QueuedWrite, before: Zone): EvaluatedWrit
 }
 
 function work(request: ZoneWrite, before: Zone): { after: Zone; written: WriteResult } {
-  const wanted = request.change(before)
+  const wanted = applyEdit(before, request.edit)
   const { domain } = before
   const isSame =
     wanted.emailType === before.emailType &&

@@ -138,11 +138,7 @@ test('the same record again is refused, and nothing is written', async () => {
 
 test.each([
   ['SRV', { name: 'a', address: 'x' }, ['/path/type']],
-  [
-    'A',
-    { name: 'a b', address: '1.2.3', ttl: 1, mx_pref: 1 },
-    ['/name', '/address', '/ttl', '/mx_pref'],
-  ],
+  ['A', { name: 'a b', address: '1.2.3', ttl: 1, mx_pref: 70_000 }, ['/name', '/address', '/ttl']],
   ['A', { address: 5 }, ['/name', '/address']],
   ['A', { name: 'a', address: '192.0.2.1', color: 'red' }, ['/color']],
   ['A', { name: 'www.example.com', address: '192.0.2.1' }, ['/name']],
@@ -159,15 +155,16 @@ test.each([
   expect(service.commands()).toEqual([])
 })
 
-test('a CNAME beside another record is refused', async () => {
+test('a CNAME beside a live record is a conflict that names the live record', async () => {
   await using service = await start()
 
   const { status, body } = await service.call('POST', `${hosts}/CNAME`, {
     body: { name: 'www', address: 'a.example.net' },
   })
 
-  expect(status).toBe(400)
-  expect(body.errors).toEqual([{ path: '/name', message: expect.stringContaining('CNAME') }])
+  const live = await service.call('GET', hosts)
+  expect([status, body.code]).toEqual([409, 'record_conflict'])
+  expect(body.detail).toContain(`record ${live.body.hosts?.[0]?.id} (www A 192.0.2.1)`)
   expect(service.live()).toEqual(['www A 192.0.2.1 1800 10'])
 })
 

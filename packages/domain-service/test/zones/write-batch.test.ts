@@ -64,7 +64,7 @@ test('of many who write at once each gets their own answer', async () => {
   const codes = answers.map(({ status, body }) => `${status} ${body.code ?? ''}`.trim())
   expect(codes.slice(0, 2).sort()).toEqual(['201', '412 precondition_failed'])
   expect(codes.slice(2, 4).sort()).toEqual(['201', '409 record_exists'])
-  expect(codes.slice(4)).toEqual(['400 validation_failed', '404 record_not_found'])
+  expect(codes.slice(4)).toEqual(['409 record_conflict', '404 record_not_found'])
   expect(service.live()).toHaveLength(3)
 })
 

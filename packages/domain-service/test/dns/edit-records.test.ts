@@ -1,0 +1,55 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { applyEdit } from '../../src/dns/apply-edit.ts'
+import { toRecord, type Zone } from '../../src/dns/record.ts'
+import type { RecordInput } from '../../src/dns/record-validation.ts'
+import { failureOf, oddRows, row, www, zone } from '../support/zones.ts'
+
+const add = (record: RecordInput, live: Zone, emailType?: string) =>
+  applyEdit(live, { kind: 'add', record, emailType })
+
+const remove = (id: string, live: Zone) => applyEdit(live, { kind: 'remove', id })
+
+test('a record beside odd rows is added, and blamed for nothing that they are', () => {
+  fc.assert(
+    fc.property(oddRows, (rows) => {
+      const live = zone(
+        rows.filter((each) => !['MX', 'MXE', 'CNAME'].includes(each.type)),
+        'NONE',
+      )
+
+      const planned = add({ name: 'new-one', type: 'TXT', address: 'x' }, live)
+
+      expect(planned.rows.slice(0, -1)).toEqual(live.rows)
+      expect(planned.rows.at(-1)).toMatchObject({ name: 'new-one', type: 'TXT', address: 'x' })
+    }),
+    { numRuns: 500, interruptAfterTimeLimit: 10_000 },
+  )
+})
+
+test('a record that is there is not added again, in whatever spelling', () => {
+  const live = zone([row('a', 'CNAME', 'b.example.net.', { ttl: '60' })])
+
+  const failure = failureOf(() => add({ name: 'A', type: 'cname', address: 'B.example.net' }, live))
+
+  expect(failure).toMatchObject({ status: 409, code: 'record_exists' })
+})
+
+test('the 151st record is refused', () => {
+  const live = zone(Array.from({ length: 150 }, (_, n) => row(`h${n}`, 'A', '192.0.2.1')))
+
+  expect(failureOf(() => add({ name: 'x', type: 'A', address: '192.0.2.1' }, live))).toMatchObject({
+    status: 422,
+    code: 'too_many_records',
+  })
+})
+
+test('a record is removed by its id', () => {
+  const live = zone([www, row('a', 'A', '192.0.2.2')])
+
+  expect(remove(toRecord(www, live.domain).id, live).rows).toEqual([live.rows[1]])
+  expect(failureOf(() => remove('000000000000', live))).toMatchObject({
+    status: 404,
+    code: 'record_not_found',
+  })
+})

@@ -1,0 +1,143 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { applyEdit } from '../../src/dns/apply-edit.ts'
+import { subtract, toRecords, type Zone } from '../../src/dns/record.ts'
+import type { RecordInput } from '../../src/dns/record-validation.ts'
+import { anyEmailType, failureOf, oddRows, row, www, zone } from '../support/zones.ts'
+
+const replace = (records: RecordInput[], live: Zone, emailType?: string) =>
+  applyEdit(live, { kind: 'replace', records, emailType })
+
+test('an untouched row goes back as it came, whatever a caller makes of its spelling', () => {
+  const rows = [
+    row('Mail', 'CNAME', 'Host.Example.net', { ttl: '1799' }),
+    row('v6', 'AAAA', '2001:0db8:0:0::1'),
+    row('example.com', 'MXE', '192.0.2.7'),
+    row('@', 'CAA', '0 issue ca.example.net'),
+  ]
+
+  const planned = replace(
+    [
+      { name: 'mail', type: 'cname', address: 'host.example.net.', ttl: 1799 },
+      { name: 'v6', type: 'AAAA', address: '2001:db8::1' },
+      { name: '@', type: 'MXE', address: '192.0.2.7' },
+      { name: '@', type: 'CAA', address: '0 issue "ca.example.net"' },
+    ],
+    zone(rows, 'MXE'),
+  )
+
+  expect(planned.rows).toEqual(rows)
+})
+
+test('a changed TTL makes a new row', () => {
+  const planned = replace([{ name: 'www', type: 'A', address: '192.0.2.1', ttl: 300 }], zone([www]))
+
+  expect(planned.rows).toEqual([{ ...www, ttl: '300' }])
+})
+
+test('what GET returned is taken back and changes nothing, also where today’s rules would refuse it', () => {
+  fc.assert(
+    fc.property(oddRows, anyEmailType, fc.boolean(), (rows, emailType, shuffled) => {
+      const live = zone(rows, emailType)
+      const records = toRecords(live)
+
+      const planned = replace(shuffled ? records.toReversed() : records, live)
+
+      expect(planned.emailType).toBe(emailType)
+      expect(planned.rows.length).toBe(rows.length)
+      expect(subtract(planned.rows, rows, live.domain)).toEqual([])
+      // The very rows, not likenesses of them.
+      expect(planned.rows.every((each) => rows.includes(each))).toBe(true)
+    }),
+    { numRuns: 2000, interruptAfterTimeLimit: 10_000 },
+  )
+})
+
+test.each([
+  ['twice the same', [www, www], ['/hosts/0/name', '/hosts/1/name']],
+  [
+    'twice the same but for spelling and TTL',
+    [row('a', 'CNAME', 'b.example.net'), row('A', 'CNAME', 'B.example.net.', { ttl: '60' })],
+    ['/hosts/0/name', '/hosts/1/name'],
+  ],
+  [
+    'CNAME beside TXT',
+    [row('a', 'CNAME', 'b.example.net'), row('a', 'TXT', 'x')],
+    ['/hosts/0/name', '/hosts/1/name'],
+  ],
+  [
+    'two CNAMEs at a name',
+    [row('a', 'CNAME', 'b.example.net'), row('a', 'CNAME', 'c.example.net')],
+    ['/hosts/0/name', '/hosts/1/name'],
+  ],
+  [
+    'ALIAS beside A',
+    [row('@', 'ALIAS', 'b.example.net'), row('@', 'A', '192.0.2.1'), row('@', 'TXT', 'x')],
+    ['/hosts/0/name', '/hosts/1/name'],
+  ],
+  [
+    'ALIAS beside AAAA',
+    [row('@', 'ALIAS', 'b.example.net'), row('@', 'AAAA', '::1')],
+    ['/hosts/0/name', '/hosts/1/name'],
+  ],
+  [
+    'two redirects at a name',
+    [row('a', 'URL', 'http://b.example'), row('a', 'FRAME', 'http://c.example')],
+    ['/hosts/0/name', '/hosts/1/name'],
+  ],
+  [
+    'two MXE',
+    [row('@', 'MXE', '192.0.2.1'), row('@', 'MXE', '192.0.2.2')],
+    ['/hosts/0/type', '/hosts/1/type'],
+  ],
+  [
+    'MX beside MXE',
+    [row('@', 'MX', 'mx.example.net'), row('@', 'MXE', '192.0.2.2')],
+    ['/email_type'],
+  ],
+  [
+    '151 records',
+    Array.from({ length: 151 }, (_, n) => row(`h${n}`, 'A', '192.0.2.1')),
+    ['/hosts'],
+  ],
+])('a list with %s is refused', (_name, rows, paths) => {
+  const drafts = rows.map(({ name, type, address, ttl }) => ({
+    name,
+    type,
+    address,
+    ttl: Number(ttl),
+  }))
+
+  const failure = failureOf(() => replace(drafts, zone([])))
+
+  expect(failure.code).toBe('validation_failed')
+  expect(failure.errors?.map(({ path }) => path)).toEqual(paths)
+})
+
+test('only the new one of a clash is blamed', () => {
+  const live = zone([row('a', 'CNAME', 'b.example.net.')])
+
+  const failure = failureOf(() =>
+    replace(
+      [
+        { name: 'a', type: 'CNAME', address: 'b.example.net' },
+        { name: 'a', type: 'TXT', address: 'x' },
+      ],
+      live,
+    ),
+  )
+
+  expect(failure.errors).toEqual([
+    { path: '/hosts/1/name', message: 'a CNAME must be alone at its name: see /hosts/0' },
+  ])
+})
+
+test('150 records are taken', () => {
+  const drafts = Array.from({ length: 150 }, (_, n) => ({
+    name: `h${n}`,
+    type: 'A',
+    address: '192.0.2.1',
+  }))
+
+  expect(replace(drafts, zone([])).rows).toHaveLength(150)
+})
