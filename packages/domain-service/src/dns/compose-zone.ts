@@ -21,8 +21,12 @@ export function composeZone(
   const next = { ...zone, rows }
   const conflicts = findConflicts(candidates, zone.domain)
   const faults = [...candidates.flatMap((candidate) => candidate.faults), ...conflicts.faults]
-  const isSame = isEqual(next, zone)
-  if (isSame && (requested.emailType ?? zone.emailType) === zone.emailType) return next
+  if (
+    faults.length === 0 &&
+    isEqual(next, zone) &&
+    (requested.emailType ?? zone.emailType) === zone.emailType
+  )
+    return next
 
   const resolved = resolveEmailType({ requested: requested.emailType, before: zone, rows })
   if ('fault' in resolved) faults.push({ path: '/email_type', message: resolved.fault })

@@ -54,6 +54,7 @@ function applyPatches(zone: Zone, edit: Patches): Zone {
     if (removed.has(id)) return []
     const change = updates.get(id)
     if (!change) return untouched(row)
+    updates.delete(id) // Of equal rows, which the registrar itself would collapse, one is changed.
     const base = pointer(change.index)
     return patchCandidate(row, change.patch, { zone, pointer: (field) => `${base}/${field}` })
   })

@@ -141,3 +141,64 @@ test('150 records are taken', () => {
 
   expect(replace(drafts, zone([])).rows).toHaveLength(150)
 })
+
+test('a record without ttl and mx_pref keeps those of the live record', () => {
+  const mx = row('@', 'MX', 'mx.example.net.', { ttl: '300', mxPref: '50' })
+
+  const after = replace(
+    [
+      { name: '@', type: 'MX', address: 'MX.example.net' },
+      { name: '@', type: 'MX', address: 'mx2.example.net' },
+    ],
+    zone([mx], 'MX'),
+  )
+
+  expect(after.rows).toEqual([mx, row('@', 'MX', 'mx2.example.net.')])
+})
+
+test('a new TTL keeps the MX preference, and a new preference the TTL', () => {
+  const mx = row('@', 'MX', 'mx.example.net.', { ttl: '300', mxPref: '50' })
+  const record = { name: '@', type: 'MX', address: 'mx.example.net' }
+
+  expect(replace([{ ...record, ttl: 60 }], zone([mx], 'MX')).rows).toEqual([{ ...mx, ttl: '60' }])
+  expect(replace([{ ...record, mx_pref: 0 }], zone([mx], 'MX')).rows).toEqual([
+    { ...mx, mxPref: '0' },
+  ])
+})
+
+test('what GET returned without ttl and mx_pref is accepted and changes nothing', () => {
+  fc.assert(
+    fc.property(oddRows, anyEmailType, (rows, emailType) => {
+      const live = zone(rows, emailType)
+      const records = toRecords(live).map(({ name, type, address }) => ({ name, type, address }))
+
+      const after = replace(records, live)
+
+      expect(after.emailType).toBe(emailType)
+      expect(after.rows.length).toBe(rows.length)
+      expect(subtract(after.rows, rows, live.domain)).toEqual([])
+    }),
+    { numRuns: 1000, interruptAfterTimeLimit: 5_000 },
+  )
+})
+
+test('an mx_pref beside a type other than MX is ignored', () => {
+  const records = [{ name: 'www', type: 'A', address: '192.0.2.1', mx_pref: 70_000 }]
+
+  expect(replace(records, zone([www])).rows).toEqual([www])
+})
+
+test('the records of a zone file are blamed by their lines', () => {
+  const failure = failureOf(() =>
+    applyEdit(zone([]), {
+      kind: 'replace',
+      records: [
+        { name: 'a', type: 'A', address: '192.0.2.1' },
+        { name: 'b', type: 'A', address: 'x' },
+      ],
+      lines: [3, 17],
+    }),
+  )
+
+  expect(failure.errors).toEqual([{ path: '/line/17', message: expect.stringContaining('IPv4') }])
+})
