@@ -1,6 +1,6 @@
 import { type App, isCurrent, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
-import { validateInput } from '../dns/edit-records.ts'
+import { validateInput } from '../dns/edits/edit-records.ts'
 import { emailTypes } from '../dns/email-type.ts'
 import { etagOf, recordTypes, toRecords } from '../dns/record.ts'
 import type { RecordInput } from '../dns/record-validation.ts'

@@ -1,5 +1,6 @@
 import { includesTag, readIfMatch } from '@domains-and-files/http'
-import { applyEdit } from '../dns/apply-edit.ts'
+import { applyEdit } from '../dns/edits/apply-edit.ts'
+import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import {
   etagOf,
   type HostRecord,
@@ -9,7 +10,6 @@ import {
   toRecord,
   type Zone,
 } from '../dns/record.ts'
-import type { ZoneEdit } from '../dns/zone-edit.ts'
 import { dnsNotManaged, preconditionFailed, unsupportedRecords } from '../errors.ts'
 import type { WriteOutcome } from './verified-write.ts'
 

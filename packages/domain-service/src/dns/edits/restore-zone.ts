@@ -1,8 +1,8 @@
-import { emailTypeConflict, revertConflict, tooManyRecords } from '../errors.ts'
+import { emailTypeConflict, revertConflict, tooManyRecords } from '../../errors.ts'
+import { resolveEmailType } from '../email-type.ts'
+import { keyOf, type Row, subtract, toRecord, type Zone } from '../record.ts'
 import { untouched } from './candidate.ts'
 import { maxRecords } from './compose-zone.ts'
-import { resolveEmailType } from './email-type.ts'
-import { keyOf, type Row, subtract, toRecord, type Zone } from './record.ts'
 import { findConflicts } from './record-conflicts.ts'
 import type { RestoreEdit, RevertEdit } from './zone-edit.ts'
 

@@ -1,10 +1,10 @@
 import { validationFailed } from '@domains-and-files/http'
-import { recordNotFound } from '../errors.ts'
+import { recordNotFound } from '../../errors.ts'
+import { toRecord, type Zone } from '../record.ts'
+import { type RecordInput, toRow } from '../record-validation.ts'
 import { newCandidate, untouched } from './candidate.ts'
 import { composeZone } from './compose-zone.ts'
 import { patchCandidate } from './patch-record.ts'
-import { toRecord, type Zone } from './record.ts'
-import { type RecordInput, toRow } from './record-validation.ts'
 import type { BatchEdit, UpdateEdit } from './zone-edit.ts'
 
 /** The zone with one record more. */

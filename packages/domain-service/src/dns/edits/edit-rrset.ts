@@ -1,10 +1,10 @@
 import { validationFailed } from '@domains-and-files/http'
+import { nameOf, type Row, toRecord, type Zone } from '../record.ts'
+import type { RecordInput } from '../record-validation.ts'
+import { ownerOf } from '../rrset.ts'
 import { type Candidate, newCandidate, untouched } from './candidate.ts'
 import { composeZone } from './compose-zone.ts'
 import { matchLive } from './match-live.ts'
-import { nameOf, type Row, toRecord, type Zone } from './record.ts'
-import type { RecordInput } from './record-validation.ts'
-import { ownerOf } from './rrset.ts'
 import type { SetRrsetEdit } from './zone-edit.ts'
 
 /**

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { applyEdit } from '../../src/dns/apply-edit.ts'
-import { subtract, toRecords, type Zone } from '../../src/dns/record.ts'
-import type { RecordInput } from '../../src/dns/record-validation.ts'
-import { anyEmailType, failureOf, oddRows, row, www, zone } from '../support/zones.ts'
+import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
+import { subtract, toRecords, type Zone } from '../../../src/dns/record.ts'
+import type { RecordInput } from '../../../src/dns/record-validation.ts'
+import { anyEmailType, failureOf, oddRows, row, www, zone } from '../../support/zones.ts'
 
 const replace = (records: RecordInput[], live: Zone, emailType?: string) =>
   applyEdit(live, { kind: 'replace', records, emailType })

@@ -1,7 +1,7 @@
+import { contentOf, keyOf, type Zone } from '../record.ts'
+import { type RecordInput, type RecordKey, toRow } from '../record-validation.ts'
 import { newCandidate, untouched } from './candidate.ts'
 import { composeZone } from './compose-zone.ts'
-import { contentOf, keyOf, type Zone } from './record.ts'
-import { type RecordInput, type RecordKey, toRow } from './record-validation.ts'
 import type { EnsureEdit } from './zone-edit.ts'
 
 /** The zone with `present` records added where they are missing and `absent` ones removed where they are found. */

@@ -1,4 +1,3 @@
-import type { Candidate, Pointer } from './candidate.ts'
 import {
   contentOf,
   defaultMxPref,
@@ -8,8 +7,9 @@ import {
   type Row,
   toRecord,
   type Zone,
-} from './record.ts'
-import { type Field, type FieldFault, type RecordPatch, toRow } from './record-validation.ts'
+} from '../record.ts'
+import { type Field, type FieldFault, type RecordPatch, toRow } from '../record-validation.ts'
+import type { Candidate, Pointer } from './candidate.ts'
 
 /** A live row with a patch applied. Values that the patch leaves alone stay byte for byte, and are not validated. */
 export function patchCandidate(

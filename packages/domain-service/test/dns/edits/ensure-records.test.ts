@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { applyEdit } from '../../src/dns/apply-edit.ts'
-import type { Zone } from '../../src/dns/record.ts'
-import type { EnsureEdit } from '../../src/dns/zone-edit.ts'
-import { failureOf, row, www, zone } from '../support/zones.ts'
+import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
+import type { EnsureEdit } from '../../../src/dns/edits/zone-edit.ts'
+import type { Zone } from '../../../src/dns/record.ts'
+import { failureOf, row, www, zone } from '../../support/zones.ts'
 
 const ensure = (edit: Partial<EnsureEdit>, live: Zone) =>
   applyEdit(live, { kind: 'ensure', present: [], absent: [], ...edit })

@@ -1,8 +1,8 @@
 import { type Fault, validationFailed } from '@domains-and-files/http'
-import { emailTypeConflict, tooManyRecords } from '../errors.ts'
+import { emailTypeConflict, tooManyRecords } from '../../errors.ts'
+import { resolveEmailType } from '../email-type.ts'
+import { subtract, type Zone } from '../record.ts'
 import type { Candidate } from './candidate.ts'
-import { resolveEmailType } from './email-type.ts'
-import { subtract, type Zone } from './record.ts'
 import { findConflicts } from './record-conflicts.ts'
 
 export const maxRecords = 150

@@ -1,8 +1,8 @@
 import { validationFailed } from '@domains-and-files/http'
+import type { Zone } from '../record.ts'
 import { type Candidate, newCandidate, type Pointer } from './candidate.ts'
 import { composeZone, maxRecords } from './compose-zone.ts'
 import { matchLive } from './match-live.ts'
-import type { Zone } from './record.ts'
 import type { ReplaceEdit } from './zone-edit.ts'
 
 /** The zone with exactly these records. A row that is there already stays byte for byte as it was read. */

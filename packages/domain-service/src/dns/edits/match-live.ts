@@ -1,5 +1,5 @@
-import { keyOf, type Row, toRecord, type Zone } from './record.ts'
-import { type RecordInput, toRow } from './record-validation.ts'
+import { keyOf, type Row, toRecord, type Zone } from '../record.ts'
+import { type RecordInput, toRow } from '../record-validation.ts'
 
 /**
  * The live row that each record stands for, if any: first those that are written exactly as GET returns them, then

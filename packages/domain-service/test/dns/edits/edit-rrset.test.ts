@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { applyEdit } from '../../src/dns/apply-edit.ts'
-import type { Zone } from '../../src/dns/record.ts'
-import { findRrset, toRrsets } from '../../src/dns/rrset.ts'
-import type { SetRrsetEdit } from '../../src/dns/zone-edit.ts'
-import { failureOf, row, www, zone } from '../support/zones.ts'
+import { applyEdit } from '../../../src/dns/edits/apply-edit.ts'
+import type { SetRrsetEdit } from '../../../src/dns/edits/zone-edit.ts'
+import type { Zone } from '../../../src/dns/record.ts'
+import { findRrset, toRrsets } from '../../../src/dns/rrset.ts'
+import { failureOf, row, www, zone } from '../../support/zones.ts'
 
 const set = (edit: Omit<SetRrsetEdit, 'kind'>, live: Zone) =>
   applyEdit(live, { kind: 'setRrset', ...edit })

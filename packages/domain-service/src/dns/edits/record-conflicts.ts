@@ -1,8 +1,8 @@
 import type { Fault, HttpError } from '@domains-and-files/http'
-import { recordConflict, recordExists } from '../errors.ts'
+import { recordConflict, recordExists } from '../../errors.ts'
+import { keyOf, nameOf, type Row, toRecord } from '../record.ts'
+import type { Field } from '../record-validation.ts'
 import type { Candidate } from './candidate.ts'
-import { keyOf, nameOf, type Row, toRecord } from './record.ts'
-import type { Field } from './record-validation.ts'
 
 /** `faults` are between records of the request; `error` (409) is with a live record that the request does not name. */
 export interface Conflicts {

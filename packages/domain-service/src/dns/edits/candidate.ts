@@ -1,6 +1,6 @@
 import type { Fault } from '@domains-and-files/http'
-import { defaultTtl, keyOf, type Row, type Zone } from './record.ts'
-import { type Field, type RecordInput, toRow } from './record-validation.ts'
+import { defaultTtl, keyOf, type Row, type Zone } from '../record.ts'
+import { type Field, type RecordInput, toRow } from '../record-validation.ts'
 
 /** The JSON pointer of a record's field in the request. */
 export type Pointer = (field: Field) => string

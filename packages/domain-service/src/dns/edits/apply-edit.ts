@@ -1,7 +1,7 @@
+import type { Zone } from '../record.ts'
 import { addRecord, editBatch, removeRecord, updateRecord } from './edit-records.ts'
 import { removeRrset, setRrset } from './edit-rrset.ts'
 import { ensureRecords } from './ensure-records.ts'
-import type { Zone } from './record.ts'
 import { replaceRecords } from './replace-records.ts'
 import { restoreZone, revertChange } from './restore-zone.ts'
 import type { ZoneEdit } from './zone-edit.ts'

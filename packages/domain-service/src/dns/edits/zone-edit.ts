@@ -1,5 +1,5 @@
-import type { Row } from './record.ts'
-import type { RecordInput, RecordKey, RecordPatch } from './record-validation.ts'
+import type { Row } from '../record.ts'
+import type { RecordInput, RecordKey, RecordPatch } from '../record-validation.ts'
 
 /** A change of a zone as JSON data, so that the ledger can store it and another process can apply it. */
 export type ZoneEdit =
