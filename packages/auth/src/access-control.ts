@@ -1,39 +1,22 @@
+import type { Access } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
-import { type Access, isAccess, isRoleEnough } from './authorization.ts'
+import { isAccess, isRoleEnough } from './authorization.ts'
 import { rememberCaller } from './caller.ts'
 import type { AuthErrors } from './errors.ts'
-import type { Tokens } from './tokens/tokens.ts'
+import type { SessionTokens } from './sessions/session-tokens.ts'
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** Who may call this route; a route that does not say stops the boot. */
-    access?: Access
-  }
-  // As the package http has them, which the app around brings.
-  interface FastifySchema {
-    errors?: readonly Error[]
-    responses?: Record<number, Answer>
-  }
-}
-
-interface Answer {
-  description: string
-  headers?: Record<string, { description: string; example: string }>
-  content?: string
-}
-
-/** Lets nobody into a route whom its `access` does not admit, and no route be made that has none. */
-export function enforceAccess(app: FastifyInstance, tokens: Tokens, errors: AuthErrors) {
+/** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
+export function enforceAccess(app: FastifyInstance, tokens: SessionTokens, errors: AuthErrors) {
   app.addHook('onRoute', (route) => {
-    refuseOpenRoute(route)
-    tellRefusals(route, errors)
+    requireAccess(route)
+    documentErrors(route, errors)
   })
   app.addHook('onRequest', (request, _reply, done) => {
     try {
       admit(request)
       done()
     } catch (error) {
-      done(error as Error) // Thrown just below.
+      done(error as Error) // Only errors are thrown below.
     }
   })
 
@@ -48,22 +31,22 @@ export function enforceAccess(app: FastifyInstance, tokens: Tokens, errors: Auth
   }
 }
 
-function refuseOpenRoute({ method, url, config }: RouteOptions) {
+function requireAccess({ method, url, config }: RouteOptions) {
   if (isPreflight(method) || isAccess(config?.access)) return
   throw new Error(
     `The route ${[method].flat().join(', ')} ${url} must set config.access to public, viewer, editor or admin`,
   )
 }
 
-// For the description of the API.
-function tellRefusals({ schema, config }: RouteOptions, errors: AuthErrors) {
+// For the OpenAPI document.
+function documentErrors({ schema, config }: RouteOptions, errors: AuthErrors) {
   const needed = config?.access
   if (!schema || !needed || needed === 'public') return
   schema.errors = [
     ...(schema.errors ?? []),
     errors.tokenMissing(),
     errors.tokenExpired(),
-    ...(needed === 'viewer' ? [] : [errors.forbidden(needed)]), // Everybody is a viewer at least.
+    ...(needed === 'viewer' ? [] : [errors.forbidden(needed)]), // Every role includes viewer.
   ]
 }
 
@@ -72,10 +55,10 @@ function accessOf(request: FastifyRequest): Access {
   if (request.is404) return 'public'
   if (isAccess(config.access)) return config.access
   if (isPreflight(method)) return 'public'
-  throw new Error(`The route ${url} was made before the plugin auth, and without config.access`)
+  throw new Error(`The route ${url} has no config.access: it was made before the plugin auth`)
 }
 
-// A browser asks OPTIONS without credentials before it sends them (Fetch, CORS preflight), so it cannot be guarded.
+// Browsers send a preflight OPTIONS without credentials (Fetch, CORS-preflight fetch), so it cannot be guarded.
 const isPreflight = (method: string | string[] | undefined) =>
   method !== undefined && [method].flat().every((name) => name === 'OPTIONS')
 

@@ -1,58 +1,67 @@
+import { HttpError } from '@domains-and-files/http'
 import type { Role } from './authorization.ts'
-import type { CreateHttpError } from './start-refused.ts'
 
 export type AuthErrors = ReturnType<typeof createAuthErrors>
 
-/** Every failure that a caller can meet here, by name; each 401 says how to ask (RFC 6750, 3). */
-export function createAuthErrors(refuse: CreateHttpError, realm: string) {
-  const challenge = (error?: string, description?: string) => ({
-    'www-authenticate': `Bearer realm="${realm}"${error ? `, error="${error}", error_description="${description}"` : ''}`,
-  })
-  const unauthorized = (detail: string, headers: Record<string, string>) =>
-    refuse(401, 'unauthorized', detail, headers)
+/** The errors of this package. Each 401 and 403 carries a challenge (RFC 6750, 3). */
+export function createAuthErrors(realm: string) {
+  const unauthorized = (code: string, detail: string, error?: string, description = detail) =>
+    new HttpError(401, code, detail, { headers: challenge(realm, error, description) })
+  const forbidden = (detail: string) =>
+    new HttpError(403, 'forbidden', detail, {
+      headers: challenge(realm, 'insufficient_scope', detail),
+    })
 
   return {
     tokenMissing: () =>
-      unauthorized('Send a token: Authorization: Bearer <access_token>', challenge()),
+      unauthorized('unauthorized', 'Send a token: Authorization: Bearer <access_token>'),
     authorizationMalformed: () =>
       unauthorized(
+        'unauthorized',
         'The Authorization header must be: Bearer <access_token>',
-        challenge(
-          'invalid_request',
-          'The Authorization header must be a scheme Bearer and one token',
-        ),
+        'invalid_request',
+        'The Authorization header must be the scheme Bearer and one token',
       ),
     tokenInvalid: () =>
       unauthorized(
+        'unauthorized',
         'The token is not valid here: log in again',
-        challenge('invalid_token', 'The token is not valid here'),
+        'invalid_token',
+        'The token is not valid here',
+      ),
+    tokenOfOtherService: (audience: string) =>
+      unauthorized(
+        'unauthorized',
+        `This token is for the ${audience}: log in here`,
+        'invalid_token',
+        `The token is for the ${audience}`,
       ),
     tokenExpired: () =>
-      refuse(
-        401,
+      unauthorized(
         'token_expired',
         'The token has expired: log in again',
-        challenge('invalid_token', 'The token has expired'),
-      ),
-    forbidden: (needed: Role) =>
-      refuse(
-        403,
-        'forbidden',
-        `This needs the role ${needed}`,
-        challenge('insufficient_scope', `This needs the role ${needed}`),
+        'invalid_token',
+        'The token has expired',
       ),
     credentialsInvalid: () =>
-      refuse(401, 'invalid_credentials', 'The username or the password is wrong', challenge()),
+      unauthorized('invalid_credentials', 'The username or the password is wrong'),
+    forbidden: (needed: Role) => forbidden(`This needs the role ${needed}`),
     tooManyLogins: (seconds: number) =>
-      refuse(
+      new HttpError(
         429,
         'too_many_requests',
-        `Too many wrong logins: try again in ${seconds} seconds`,
-        retryAfter(seconds),
+        `Too many failed logins: try again in ${seconds} seconds`,
+        { headers: retryAfter(seconds) },
       ),
     tooBusy: () =>
-      refuse(503, 'unavailable', 'Too many logins at once: try again in a moment', retryAfter(1)),
+      new HttpError(503, 'unavailable', 'Too many logins at once: try again in a moment', {
+        headers: retryAfter(1),
+      }),
   }
 }
+
+const challenge = (realm: string, error: string | undefined, description: string) => ({
+  'www-authenticate': `Bearer realm="${realm}"${error ? `, error="${error}", error_description="${description}"` : ''}`,
+})
 
 const retryAfter = (seconds: number) => ({ 'retry-after': String(seconds) })

@@ -1,12 +1,26 @@
+import { integerSetting } from '@domains-and-files/http'
 import { z } from 'zod'
-import { longestPassword } from './login/password.ts'
+import { maxPasswordLength } from './login/password.ts'
 import { Username } from './users/users-file.ts'
 
-/** The settings of this package, as zod rules to spread into a service's own schema. */
+/** The settings of this package, as a zod shape to spread into a service's schema. */
 export const authSettings = {
   JWT_SECRET: z.string().optional(),
-  TOKEN_TTL: z.coerce.number().int().min(1).max(604_800).default(3600),
+  TOKEN_TTL: integerSetting(1, 604_800).default(3600),
   USERS_FILE: z.string().optional(),
   ADMIN_USERNAME: Username.optional(),
-  ADMIN_PASSWORD: z.string().min(1).max(longestPassword).optional(),
+  ADMIN_PASSWORD: z.string().min(1).max(maxPasswordLength).optional(),
 }
+
+type AuthSettings = z.output<z.ZodObject<typeof authSettings>> & { DATA_DIR: string }
+
+export type AuthConfig = ReturnType<typeof authConfig>
+
+/** The part `auth` of a service's config. */
+export const authConfig = (settings: AuthSettings) => ({
+  secret: settings.JWT_SECRET,
+  tokenTtl: settings.TOKEN_TTL,
+  usersFile: settings.USERS_FILE ?? `${settings.DATA_DIR}/users.json`,
+  adminUsername: settings.ADMIN_USERNAME,
+  adminPassword: settings.ADMIN_PASSWORD,
+})

@@ -1,5 +1,5 @@
-import { auth, HashQueue, type Users } from '@domains-and-files/auth'
-import { type App, createApp, HttpError, type Logger, type Registry } from '@domains-and-files/http'
+import { type Auth, auth } from '@domains-and-files/auth'
+import { type App, createApp, type Logger, type Registry } from '@domains-and-files/http'
 import type { Database } from 'better-sqlite3'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Config } from './config.ts'
@@ -14,8 +14,7 @@ import type { ZoneWriter } from './zones/zone-writer.ts'
 
 export interface Dependencies {
   config: Config
-  secret: string
-  users: Users
+  auth: Auth
   database: Database
   registrar: RegistrarClient
   journal: ChangeHistory
@@ -26,9 +25,8 @@ export interface Dependencies {
 
 /** The domain service's app, all its routes in place, not yet listening. */
 export function buildApp(parts: Dependencies): Promise<App> {
-  const { config, registrar, journal, zones, users, secret } = parts
-  const hashes = new HashQueue()
-  registerMetrics({ ...parts, hashes })
+  const { config, registrar, journal, zones } = parts
+  registerMetrics({ ...parts, hashes: parts.auth.hashes })
   return createApp(
     {
       about: {
@@ -52,14 +50,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       }),
     },
     async (app) => {
-      await app.register(auth, {
-        secret,
-        audience: 'domain-service',
-        tokenTtl: config.auth.tokenTtl,
-        users,
-        refuse,
-        hashes,
-      })
+      await app.register(auth, parts.auth)
       const caches = registerDomainRoutes(app, registrar, config.cacheTtl)
       registerCacheMetrics(parts.metrics, { ...caches, zones })
       registerRecordRoutes(app, zones)
@@ -68,13 +59,6 @@ export function buildApp(parts: Dependencies): Promise<App> {
     },
   )
 }
-
-const refuse = (
-  status: number,
-  code: string,
-  detail: string,
-  headers: Record<string, string> = {},
-) => new HttpError(status, code, detail, { headers })
 
 function checkDatabase(database: Database) {
   try {

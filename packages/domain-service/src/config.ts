@@ -1,15 +1,14 @@
 import { isIPv4 } from 'node:net'
-import { authSettings } from '@domains-and-files/auth'
-import { readEnv, serverSettings } from '@domains-and-files/http'
+import { authConfig, authSettings } from '@domains-and-files/auth'
+import { readEnv, serverConfig, serverSettings } from '@domains-and-files/http'
 import { z } from 'zod'
 import { parseRate } from './ledger/call-rate.ts'
 
 const positive = z.coerce.number().int().min(1)
 
 export const Settings = z.object({
-  ...serverSettings(3001),
+  ...serverSettings({ port: 3001, dataDir: 'data/domain-service' }),
   ...authSettings,
-  DATA_DIR: z.string().default('data/domain-service'),
   REGISTRAR_URL: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional(),
   REGISTRAR_API_USER: z.string().min(1).optional(),
   REGISTRAR_API_KEY: z.string().min(1).optional(),
@@ -47,7 +46,7 @@ export type Config = ReturnType<typeof readConfig>
 
 /**
  * Every variable of this service, with its rule and default.
- * @throws {BadEnvironment} naming every fault.
+ * @throws {InvalidEnvironment} listing every error.
  */
 export function readConfig(env: Record<string, string | undefined>) {
   const settings = readEnv(Settings.superRefine(demandAccount), env)
@@ -57,25 +56,8 @@ export function readConfig(env: Record<string, string | undefined>) {
     REGISTRAR_CLIENT_IP: clientIp,
   } = settings
   return {
-    production: settings.NODE_ENV === 'production',
-    address: { host: settings.HOST, port: settings.PORT },
-    logLevel: settings.LOG_LEVEL,
-    trustProxy: settings.TRUST_PROXY,
-    corsOrigins: settings.CORS_ORIGIN,
-    metricsToken: settings.METRICS_TOKEN,
-    connections: {
-      maxConnections: settings.MAX_CONNECTIONS,
-      headersTimeout: settings.HEADERS_TIMEOUT_MS,
-      stallTimeout: settings.STALL_TIMEOUT_MS,
-    },
-    dataDir: settings.DATA_DIR,
-    auth: {
-      secret: settings.JWT_SECRET,
-      tokenTtl: settings.TOKEN_TTL,
-      usersFile: settings.USERS_FILE ?? `${settings.DATA_DIR}/users.json`,
-      adminUsername: settings.ADMIN_USERNAME,
-      adminPassword: settings.ADMIN_PASSWORD,
-    },
+    ...serverConfig(settings),
+    auth: authConfig(settings),
     account: settings.REGISTRAR_URL
       ? {
           url: settings.REGISTRAR_URL,

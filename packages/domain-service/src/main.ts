@@ -1,6 +1,10 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 
-// A start is mostly compiling. What was compiled is kept beside the installed packages, where only who installed may write.
+// Compiling dominates the start. The cache lies beside the installed packages, where only the installing user writes.
+// Enabled before the first package is loaded, hence the dynamic imports.
 enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/compiled'))
-await import('./run.ts')
+const { startService } = await import('@domains-and-files/http')
+const { readConfig } = await import('./config.ts')
+const { createService } = await import('./service.ts')
+await startService({ name: 'domain-service', readConfig, createService })

@@ -64,7 +64,7 @@ export function registerMetrics({ config, metrics, registrar, zones, hashes }: M
   registerGauge(
     metrics,
     { name: 'auth_hashes_waiting', help: 'Logins that wait for their password to be hashed' },
-    () => hashes.waiting,
+    () => hashes.pendingCount,
   )
   registerDiskGauges(metrics, config.dataDir)
 }

@@ -1,6 +1,6 @@
-import { ensureFirstAdmin, resolveJwtSecret, Users } from '@domains-and-files/auth'
+import { openAuth } from '@domains-and-files/auth'
 import { type App, createMetrics, type Logger } from '@domains-and-files/http'
-import { createDirectory, lockDataDir } from '@domains-and-files/persistence'
+import { openDataDir } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
@@ -15,26 +15,17 @@ import { ZoneWriter } from './zones/zone-writer.ts'
 
 /**
  * Makes the parts, and the app that closes them in order when it is closed.
- * @throws {FolderRefused} when another process has the data folder, {StartRefused} when nobody may log in.
+ * @throws {DataDirError} when another process uses DATA_DIR, {StartRefusedError} when nobody could log in.
  */
 export async function createService(
   config: Config,
   log: Logger,
   clock: Clock = systemClock,
 ): Promise<App> {
-  const { auth, production, dataDir } = config
-  await createDirectory(dataDir)
-  const unlock = lockDataDir(dataDir)
+  const { dataDir } = config
+  const unlock = await openDataDir(dataDir)
   try {
-    const secret = await resolveJwtSecret({ secret: auth.secret, production, dataDir })
-    await ensureFirstAdmin(auth.usersFile, {
-      username: auth.adminUsername,
-      password: auth.adminPassword,
-      production,
-    })
-    const users = await Users.open(auth.usersFile, (error) =>
-      log.error({ err: error }, 'users file not read: the last good one stays in force'),
-    )
+    const auth = await openAuth(config, { audience: 'domain-service', log })
     const database = openDatabase(dataDir)
     const counter = openCounter(dataDir)
     const metrics = createMetrics()
@@ -52,7 +43,7 @@ export async function createService(
     const journal = new ChangeHistory(database)
     const { cacheTtl, timeout, verify } = config
     const zones = new ZoneWriter({ registrar, journal, cacheTtl, timeout, verify, log })
-    const parts = { config, secret, users, database, registrar, journal, zones, metrics, log }
+    const parts = { config, auth, database, registrar, journal, zones, metrics, log }
     const app = await buildApp(parts)
     app.addHook('onClose', async () => {
       await zones.settle()

@@ -29,7 +29,7 @@ export function trackMethods(app: FastifyInstance): () => void {
         method: methods.filter((method) => !known.has(method)) as HTTPMethods[], // Each is a route's.
         url,
         schema: { hide: true },
-        config: { access: 'public' } as object,
+        config: { access: 'public' },
         onRequest: async (request) => {
           throw methodNotAllowed(request.method, allow)
         },

@@ -49,7 +49,7 @@ export function serveHealth(app: FastifyInstance, version: string, report: () =>
         },
         response: { 200: Health, 503: Health },
       },
-      config: { access: 'public' } as object,
+      config: { access: 'public' },
     },
     async (_request, reply) => {
       const { checks, fields } = report()

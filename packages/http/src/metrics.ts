@@ -132,7 +132,7 @@ export function serveMetrics(app: FastifyInstance, { registry, token, alarming =
           200: z.string().meta({ examples: ['# TYPE process_start_time_seconds gauge\n'] }),
         },
       },
-      config: { access: 'public' } as object, // It has a token of its own.
+      config: { access: 'public' }, // It has a token of its own.
       serializerCompiler: () => String,
     },
     async (request, reply) => {

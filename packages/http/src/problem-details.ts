@@ -2,13 +2,6 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { STATUS_CODES } from './node-http.ts'
 
-declare module 'fastify' {
-  interface FastifyReply {
-    /** The code of the problem that this reply is, for who counts them. */
-    problemCode?: string
-  }
-}
-
 export const Problem = z
   .object({
     type: z.literal('about:blank'),

@@ -2,6 +2,7 @@ import type { FastifyInstance, preHandlerHookHandler } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { type Fault, validationFailed } from './problem-details.ts'
+import { describeIssue, isMissing } from './validation-messages.ts'
 
 type Part = 'params' | 'querystring' | 'body'
 
@@ -35,9 +36,10 @@ export function validateRequests(app: FastifyInstance) {
 }
 
 /** The faults of a zod error as the contract words them: a pointer and what must be. */
-export function toFaults(error: z.ZodError, place = ''): Fault[] {
+function toFaults(error: z.ZodError, place = ''): Fault[] {
   return error.issues.flatMap((issue) => {
     const path = pointerTo(place, issue.path)
+    if (isMissing(issue)) return [{ path, message: 'is missing' }]
     if (issue.code !== 'unrecognized_keys') return [{ path, message: issue.message }]
     return issue.keys.map((key) => ({ path: pointerTo(path, [key]), message: 'is not known here' }))
   })
@@ -52,7 +54,7 @@ function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerH
   })
   return (request, _reply, done) => {
     const faults = parts.flatMap(({ key, place, schema }) => {
-      const result = schema.safeParse(request[key])
+      const result = schema.safeParse(request[key], { error: describeIssue, reportInput: true })
       if (result.success) request[key] = result.data
       return result.success ? [] : toFaults(result.error, place)
     })

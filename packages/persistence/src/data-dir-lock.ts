@@ -1,57 +1,71 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { giveToOwner } from './durable-files.ts'
+import { createDirectory } from './durable-files.ts'
 import { DataDirError } from './errors.ts'
+import { FileLock, LockBusyError } from './file-lock.ts'
 
-// Node cannot lock files; SQLite can, and the system frees its locks with the process, however that ends. The files
-// stay: removing one would let two processes lock two files of one name.
+/** The lock file of the process that uses a data directory. */
+export const lockFile = 'lock'
+const backupLockFile = 'backup.lock'
 
-export const acquireLock = 'lock'
-const backupLock = 'backup.lock'
+/** Files in a data directory that hold no data. */
+export const lockNames = [lockFile, backupLockFile]
 
-/** What lies in a data folder and is nothing of value. */
-export const lockNames = [acquireLock, backupLock]
-
-/** Where a restore builds what it puts in place at its end. */
+/** Where a restore builds its result before it moves the result into place. */
 export const underRestore = (dataDir: string) => join(dataDir, 'restore.partial')
 
 /**
- * Takes a data folder for this process alone, until the function that it returns is called or the process ends,
- * however it ends: much of what a service knows of its folder is known within one process only.
- * @throws {DataDirError} when another process has it, or a restore into it was broken off.
+ * Creates DATA_DIR if it is missing, and locks it.
+ * @returns releases the lock, as the end of the process does.
+ * @throws {DataDirError} when it is in use, holds an aborted restore, or cannot be written.
+ */
+export async function openDataDir(dataDir: string): Promise<() => void> {
+  try {
+    await createDirectory(dataDir)
+    return lockDataDir(dataDir)
+  } catch (error) {
+    throw isNotWritable(error) ? notWritable(dataDir, error) : error
+  }
+}
+
+/**
+ * Locks an existing data directory for this process: services cache its state in memory.
+ * @returns releases the lock, as the end of the process does.
+ * @throws {DataDirError} when another process holds it, or after an aborted restore.
  */
 export function lockDataDir(dataDir: string): () => void {
-  const unlock = hold(dataDir, acquireLock, `Another process is using ${dataDir}: stop it first.`)
+  const unlock = hold(dataDir, lockFile, `Another process is using ${dataDir}: stop it first.`)
   if (!existsSync(underRestore(dataDir))) return unlock
   unlock()
   throw new DataDirError(
-    `A restore into ${dataDir} was broken off: remove all that is in there, and restore again.`,
+    `A restore into ${dataDir} was aborted: delete everything in it, and restore again.`,
   )
 }
 
 /**
- * Announces a backup of this folder, until the function that it returns is called or the process ends.
- * @throws {DataDirError} when another one is being made.
+ * Announces a backup of this directory until the returned function is called or the process ends.
+ * @throws {DataDirError} while another backup runs.
  */
 export const announceBackup = (dataDir: string): (() => void) =>
-  hold(dataDir, backupLock, `Another backup of ${dataDir} is being made: wait until it is done.`)
+  hold(
+    dataDir,
+    backupLockFile,
+    `Another backup of ${dataDir} is running: wait until it has finished.`,
+  )
 
-/** Tells a service whether a backup of its folder is being made at this moment. */
+/** Tells a service whether a backup of its data directory is running. */
 export class BackupWatch implements Disposable {
-  readonly #dataDir: string
-  readonly #db: DatabaseSync
+  readonly #lock: FileLock
 
   constructor(dataDir: string) {
-    this.#dataDir = dataDir
-    this.#db = new DatabaseSync(join(dataDir, backupLock))
+    this.#lock = new FileLock(join(dataDir, backupLockFile))
   }
 
-  /** Takes some 50 µs. When it cannot be told, there is one. */
+  /** Takes some 50 µs. Fails safe: treated as running when unknown. */
   get isRunning(): boolean {
     try {
-      take(this.#db, this.#dataDir, backupLock)
-      this.#db.exec('rollback')
+      this.#lock.acquire()
+      this.#lock.release()
       return false
     } catch {
       return true
@@ -59,29 +73,32 @@ export class BackupWatch implements Disposable {
   }
 
   [Symbol.dispose]() {
-    this.#db.close()
+    this.#lock.close()
   }
 }
 
 function hold(dataDir: string, name: string, refusal: string): () => void {
-  const db = new DatabaseSync(join(dataDir, name), { timeout: 3000 })
+  const lock = new FileLock(join(dataDir, name), { timeoutMs: 3000 })
   try {
-    take(db, dataDir, name)
+    lock.acquire()
   } catch (error) {
-    db.close()
-    throw isBusy(error) ? new DataDirError(refusal) : error
+    lock.close()
+    throw error instanceof LockBusyError ? new DataDirError(refusal) : error
   }
-  return () => {
-    if (db.isOpen) db.close()
-  }
+  return () => lock.close()
 }
 
-function take(db: DatabaseSync, dataDir: string, name: string) {
-  // In memory: else each locking makes and removes a file.
-  db.exec('pragma journal_mode = memory; begin exclusive')
-  giveToOwner(dataDir, join(dataDir, name))
+// https://www.sqlite.org/rescode.html: SQLITE_READONLY, SQLITE_CANTOPEN.
+const notWritableCodes = ['EACCES', 'EPERM', 'EROFS', 'EEXIST', 'ENOTDIR', 'ENOENT', 8, 14]
+
+function isNotWritable(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false
+  const code = 'errcode' in error ? error.errcode : 'code' in error ? error.code : undefined
+  return notWritableCodes.some((known) => known === code)
 }
 
-// https://www.sqlite.org/rescode.html#busy
-const isBusy = (error: unknown) =>
-  error instanceof Error && 'errcode' in error && error.errcode === 5
+const notWritable = (dataDir: string, cause: Error) =>
+  new DataDirError(
+    `Cannot start: DATA_DIR ${dataDir} is not writable (${cause.message}): set DATA_DIR to a directory that this user can write.`,
+    { cause },
+  )

@@ -2,9 +2,9 @@ import { chownSync, statSync } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
-/** Makes what was created, renamed or removed in this folder survive a loss of power. */
-export async function fsyncDirectory(folder: string): Promise<void> {
-  const handle = await open(folder, 'r')
+/** Makes creations, renames and removals in this directory survive a power loss. */
+export async function fsyncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, 'r')
   try {
     await handle.sync()
   } finally {
@@ -12,9 +12,9 @@ export async function fsyncDirectory(folder: string): Promise<void> {
   }
 }
 
-/** Makes a folder with all above it, each entered durably in the one that holds it. */
-export async function createDirectory(folder: string): Promise<void> {
-  const wanted = resolve(folder)
+/** Creates a directory (0700) and its missing parents, each entry fsynced. */
+export async function createDirectory(directory: string): Promise<void> {
+  const wanted = resolve(directory)
   const first = await mkdir(wanted, { recursive: true, mode: 0o700 })
   if (!first) return
   for (let made = wanted; ; made = dirname(made)) {
@@ -23,22 +23,22 @@ export async function createDirectory(folder: string): Promise<void> {
   }
 }
 
-/** Writes a new private file, durably once its folder is flushed. */
+/** Writes a new private file (0600); durable once its directory is fsynced. */
 export async function writeNew(file: string, bytes: Buffer | string): Promise<void> {
   await using handle = await open(file, 'wx', 0o600)
   await handle.writeFile(bytes)
   await handle.sync()
 }
 
-/** Whose a folder is where root works in it for a service that runs as another user; else nothing. */
-export function ownerFor(folder: string): { uid: number; gid: number } | undefined {
+/** The owner of a path, where root works on it for a service that runs as another user; otherwise undefined. */
+export function ownerFor(path: string): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined
-  const { uid, gid } = statSync(folder)
+  const { uid, gid } = statSync(path)
   return uid === 0 ? undefined : { uid, gid }
 }
 
-/** What root made in a service's folder is given to that service, which must be able to use it. */
-export function giveToOwner(folder: string, file: string) {
-  const owner = ownerFor(folder)
+/** Gives a file that root created to the owner of `like` (default: its directory), who must be able to use it. */
+export function giveToOwner(file: string, like = dirname(file)) {
+  const owner = ownerFor(like)
   if (owner) chownSync(file, owner.uid, owner.gid)
 }

@@ -1,7 +1,7 @@
-/** Why a folder cannot be used as it was asked, in plain sentences for the person who asked. */
+/** A data directory or backup cannot be used as requested. The message is for the operator, in full sentences. */
 export class DataDirError extends Error {}
 
-/** A failure that a person can mend, in their words; any other as it is. */
+/** Translates system and SQLite errors that an operator can fix into a `DataDirError`; returns all others unchanged. */
 export function explainFailure(error: unknown): unknown {
   if (!(error instanceof Error)) return error
   const code = 'errcode' in error ? `SQLITE_${error.errcode}` : 'code' in error ? error.code : ''
@@ -9,17 +9,20 @@ export function explainFailure(error: unknown): unknown {
   return words === undefined ? error : new DataDirError(`${words} (${error.message}).`)
 }
 
+const full = 'The disk is full. The partial copy was removed: free space and try again'
+const notAllowed = 'Permission denied: run this as the user that runs the service'
+
 const reasons: Record<string, string> = {
-  ENOSPC: 'The disk is full: nothing was left of what had been copied. Make room and try again',
-  EDQUOT: 'The quota is used up: nothing was left of what had been copied. Make room and try again',
-  // https://www.sqlite.org/rescode.html: SQLITE_FULL, SQLITE_CANTOPEN, SQLITE_CORRUPT, SQLITE_NOTADB.
-  SQLITE_13: 'The disk is full: nothing was left of what had been copied. Make room and try again',
-  SQLITE_14: 'The database cannot be opened: run this as the user that the service runs as',
+  ENOSPC: full,
+  EDQUOT: 'The disk quota is exceeded. The partial copy was removed: free space and try again',
+  // https://www.sqlite.org/rescode.html: SQLITE_FULL, SQLITE_CANTOPEN, SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_READONLY.
+  SQLITE_13: full,
+  SQLITE_14: 'Cannot open the database: run this as the user that runs the service',
   SQLITE_11: 'The database is damaged',
   SQLITE_26: 'The database is damaged',
-  SQLITE_8: 'That is not allowed: run this as the user that the service runs as',
-  EACCES: 'That is not allowed: run this as the user that the service runs as',
-  EPERM: 'That is not allowed: run this as the user that the service runs as',
-  EROFS: 'The disk can only be read',
-  ENOTDIR: 'A file lies where a folder should be',
+  SQLITE_8: notAllowed,
+  EACCES: notAllowed,
+  EPERM: notAllowed,
+  EROFS: 'The file system is read-only',
+  ENOTDIR: 'A file is where a directory is expected',
 }

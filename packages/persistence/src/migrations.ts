@@ -1,6 +1,6 @@
 import { DataDirError } from './errors.ts'
 
-/** What better-sqlite3 offers, as far as it is needed here. */
+/** The part of better-sqlite3 that migrations use. */
 interface Database {
   pragma(source: string, options?: { simple: true }): unknown
   exec(source: string): unknown
@@ -8,8 +8,8 @@ interface Database {
 }
 
 /**
- * Brings a database up to date: each of the migrations (SQL, in their order) that it has not seen, whole or not at all.
- * How many it has seen is its `user_version`. @throws {DataDirError} when it has seen more than there are.
+ * Applies the migrations (SQL, in order) that a database has not seen, each in a transaction of its own. `user_version`
+ * counts those applied. @throws {DataDirError} when a newer version of the service has applied more.
  */
 export function migrate(db: Database, migrations: string[]): void {
   const version = Number(db.pragma('user_version', { simple: true }))
@@ -27,7 +27,7 @@ export function migrate(db: Database, migrations: string[]): void {
 const newer = () =>
   Object.assign(
     new DataDirError(
-      'The database in DATA_DIR is of a newer version of this service: start that version, or restore a backup of this one.',
+      'The database in DATA_DIR is of a newer version of this service: start that version, or restore a backup made by this one.',
     ),
     { code: 'DATABASE_NEWER' },
   )

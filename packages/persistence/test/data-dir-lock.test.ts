@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { announceBackup } from '../src/data-dir-lock.ts'
-import { BackupWatch, DataDirError, lockDataDir } from '../src/index.ts'
+import { BackupWatch, DataDirError, lockDataDir, openDataDir } from '../src/index.ts'
 
 function makeFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'data-lock-'))
@@ -13,7 +13,7 @@ function makeFolder() {
   return folder
 }
 
-test('a folder is for one process, and free again when that process is killed', async () => {
+test('one process at a time locks a directory, and its death releases the lock', async () => {
   const folder = makeFolder()
   const script = `const { lockDataDir } = await import('${import.meta.dirname}/../src/index.ts')
     globalThis.unlock = lockDataDir('${folder}')
@@ -31,7 +31,7 @@ test('a folder is for one process, and free again when that process is killed', 
   lockDataDir(folder)()
 }, 20_000)
 
-test('a lock that was given back can be taken again', () => {
+test('a released lock can be acquired again', () => {
   const folder = makeFolder()
 
   lockDataDir(folder)()
@@ -39,14 +39,14 @@ test('a lock that was given back can be taken again', () => {
   expect(() => lockDataDir(folder)()).not.toThrow()
 })
 
-test('nobody works on a folder into which a restore was broken off', () => {
+test('a directory with an aborted restore cannot be locked', () => {
   const folder = makeFolder()
   mkdirSync(join(folder, 'restore.partial'))
 
-  expect(() => lockDataDir(folder)).toThrow(/A restore into .* was broken off: remove all/)
+  expect(() => lockDataDir(folder)).toThrow(/A restore into .* was aborted: delete everything/)
 })
 
-test('a backup is seen while it is made, not before and not after', () => {
+test('a backup is visible while it runs, not before and not after', () => {
   const folder = makeFolder()
   using watch = new BackupWatch(folder)
   const before = watch.isRunning
@@ -57,7 +57,7 @@ test('a backup is seen while it is made, not before and not after', () => {
   expect([before, meanwhile, watch.isRunning]).toEqual([false, true, false])
 })
 
-test('a service that starts during a backup sees it too', () => {
+test('a service that starts during a backup sees it', () => {
   const folder = makeFolder()
   const conclude = announceBackup(folder)
   onTestFinished(conclude)
@@ -67,10 +67,31 @@ test('a service that starts during a backup sees it too', () => {
   expect(watch.isRunning).toBe(true)
 })
 
-test('one backup of a folder is made at a time', () => {
+test('a second backup of a directory at the same time is refused', () => {
   const folder = makeFolder()
   const conclude = announceBackup(folder)
   onTestFinished(conclude)
 
-  expect(() => announceBackup(folder)).toThrow(/Another backup of .* is being made/)
+  expect(() => announceBackup(folder)).toThrow(/Another backup of .* is running/)
 }, 20_000)
+
+test('a missing data directory is created and locked', async () => {
+  const folder = join(makeFolder(), 'not', 'there', 'yet')
+
+  const release = await openDataDir(folder)
+  onTestFinished(release)
+
+  expect(existsSync(join(folder, 'lock'))).toBe(true)
+})
+
+test('a data directory that cannot be created is refused in one sentence that names it', async () => {
+  const file = join(makeFolder(), 'file')
+  writeFileSync(file, '')
+  const folder = join(file, 'data')
+
+  await expect(openDataDir(folder)).rejects.toThrow(
+    new RegExp(
+      `^Cannot start: DATA_DIR ${folder} is not writable \\(.*\\): set DATA_DIR to .*\\.$`,
+    ),
+  )
+})

@@ -1,5 +1,5 @@
-import { auth, HashQueue, type Users } from '@domains-and-files/auth'
-import { type App, createApp, HttpError, type Logger, type Registry } from '@domains-and-files/http'
+import { type Auth, auth } from '@domains-and-files/auth'
+import { type App, createApp, type Logger, type Registry } from '@domains-and-files/http'
 import packageJson from '../package.json' with { type: 'json' }
 import type { BlobStore } from './blobs/blob-store.ts'
 import type { Compressor } from './blobs/compressor.ts'
@@ -15,8 +15,7 @@ import { registerVersionRoutes } from './routes/versions.ts'
 
 export interface Dependencies {
   config: Config
-  secret: string
-  users: Users
+  auth: Auth
   catalog: Catalog
   store: BlobStore
   compressor: Compressor
@@ -26,9 +25,8 @@ export interface Dependencies {
 
 /** The static service's app, all its routes in place, not yet listening. */
 export function buildApp(parts: Dependencies): Promise<App> {
-  const { config, catalog, store, compressor, users, secret } = parts
-  const hashes = new HashQueue()
-  registerMetrics({ ...parts, hashes })
+  const { config, catalog, store, compressor } = parts
+  registerMetrics({ ...parts, hashes: parts.auth.hashes })
   return createApp(
     {
       about: {
@@ -50,14 +48,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       badUrl: () => invalidPath('it is not valid percent-encoded UTF-8'),
     },
     async (app) => {
-      await app.register(auth, {
-        secret,
-        audience: 'static-service',
-        tokenTtl: config.auth.tokenTtl,
-        users,
-        refuse,
-        hashes,
-      })
+      await app.register(auth, parts.auth)
       await registerUploadRoutes(app, {
         ...config,
         store,
@@ -78,13 +69,6 @@ export function buildApp(parts: Dependencies): Promise<App> {
     },
   )
 }
-
-const refuse = (
-  status: number,
-  code: string,
-  detail: string,
-  headers: Record<string, string> = {},
-) => new HttpError(status, code, detail, { headers })
 
 function report({ catalog, store }: Dependencies) {
   const disk = { status: store.checkDisk() }

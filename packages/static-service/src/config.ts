@@ -1,5 +1,5 @@
-import { authSettings } from '@domains-and-files/auth'
-import { readEnv, serverSettings } from '@domains-and-files/http'
+import { authConfig, authSettings } from '@domains-and-files/auth'
+import { readEnv, serverConfig, serverSettings } from '@domains-and-files/http'
 import { z } from 'zod'
 
 const bytes = z.coerce.number().int().min(0)
@@ -8,9 +8,8 @@ const bytes = z.coerce.number().int().min(0)
 const headerValue = z.string().regex(/^[\x20-\x7e]+$/, 'must be printable ASCII')
 
 export const Settings = z.object({
-  ...serverSettings(3002),
+  ...serverSettings({ port: 3002, dataDir: 'data/static-service' }),
   ...authSettings,
-  DATA_DIR: z.string().default('data/static-service'),
   MAX_UPLOAD_BYTES: bytes.min(1).default(1_073_741_824),
   MAX_BATCH_FILES: z.coerce.number().int().min(1).max(1000).default(100),
   QUOTA_BYTES: bytes.optional(),
@@ -37,31 +36,14 @@ export type Config = ReturnType<typeof readConfig>
 
 /**
  * Every variable of this service, with its rule and default.
- * @throws {BadEnvironment} naming every fault.
+ * @throws {InvalidEnvironment} listing every error.
  */
 export function readConfig(env: Record<string, string | undefined>) {
   const settings = readEnv(Settings.superRefine(demandProxy), env)
   const { STATIC_OFFLOAD: to, STATIC_OFFLOAD_BYTES: leastBytes } = settings
   return {
-    production: settings.NODE_ENV === 'production',
-    address: { host: settings.HOST, port: settings.PORT },
-    logLevel: settings.LOG_LEVEL,
-    trustProxy: settings.TRUST_PROXY,
-    corsOrigins: settings.CORS_ORIGIN,
-    metricsToken: settings.METRICS_TOKEN,
-    connections: {
-      maxConnections: settings.MAX_CONNECTIONS,
-      headersTimeout: settings.HEADERS_TIMEOUT_MS,
-      stallTimeout: settings.STALL_TIMEOUT_MS,
-    },
-    dataDir: settings.DATA_DIR,
-    auth: {
-      secret: settings.JWT_SECRET,
-      tokenTtl: settings.TOKEN_TTL,
-      usersFile: settings.USERS_FILE ?? `${settings.DATA_DIR}/users.json`,
-      adminUsername: settings.ADMIN_USERNAME,
-      adminPassword: settings.ADMIN_PASSWORD,
-    },
+    ...serverConfig(settings),
+    auth: authConfig(settings),
     maxUploadBytes: settings.MAX_UPLOAD_BYTES,
     maxBatchFiles: settings.MAX_BATCH_FILES,
     /** Bytes of the distinct contents; absent: as many as the disk takes. */

@@ -1,10 +1,14 @@
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 
-// A start is mostly compiling. What was compiled is kept beside the installed packages, where only who installed may write.
-// Named in the environment, where the threads look for it.
+// Compiling dominates the start. The cache lies beside the installed packages, where only the installing user writes.
+// Set in the environment for the worker threads. Enabled before the first package is loaded, hence the dynamic imports.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, '../node_modules/.cache/compiled')
 enableCompileCache()
-// Uploads that end together wait for the disk together. Read when the first file is, so it is set before all else.
+// Concurrent uploads fsync concurrently. libuv reads the size at its first use.
 process.env.UV_THREADPOOL_SIZE ??= '16'
-await import('./run.ts')
+await import('./memory.ts')
+const { startService } = await import('@domains-and-files/http')
+const { readConfig } = await import('./config.ts')
+const { createService } = await import('./service.ts')
+await startService({ name: 'static-service', readConfig, createService })

@@ -35,7 +35,10 @@ export function registerMetrics({ config, metrics, catalog, store, compressor, h
     static_changes_waiting: ['Changes that wait for their commit', () => catalog.waiting.changes],
     static_questions_waiting: ['Listings and the like that wait', () => catalog.waiting.questions],
     static_compressions_waiting: ['Files that wait to be compressed', () => compressor.waiting],
-    auth_hashes_waiting: ['Logins that wait for their password to be hashed', () => hashes.waiting],
+    auth_hashes_waiting: [
+      'Logins that wait for their password to be hashed',
+      () => hashes.pendingCount,
+    ],
   } as const
   for (const [name, [help, read]] of Object.entries(figures))
     registerGauge(metrics, { name, help }, read)

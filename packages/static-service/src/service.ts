@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { ensureFirstAdmin, resolveJwtSecret, Users } from '@domains-and-files/auth'
+import { openAuth } from '@domains-and-files/auth'
 import { type App, createMetrics, type Logger } from '@domains-and-files/http'
-import { BackupWatch, createDirectory, lockDataDir } from '@domains-and-files/persistence'
+import { BackupWatch, openDataDir } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import { BlobStore } from './blobs/blob-store.ts'
 import { Compressor } from './blobs/compressor.ts'
@@ -11,22 +11,13 @@ import { sweepOrphans } from './maintenance/orphan-sweep.ts'
 
 /**
  * Makes the parts, and the app that closes them in order when it is closed.
- * @throws {FolderRefused} when another process has the data folder, {StartRefused} when nobody may log in.
+ * @throws {DataDirError} when another process uses DATA_DIR, {StartRefusedError} when nobody could log in.
  */
 export async function createService(config: Config, log: Logger): Promise<App> {
-  const { auth, production, dataDir } = config
-  await createDirectory(dataDir)
-  const unlock = lockDataDir(dataDir)
+  const { dataDir } = config
+  const unlock = await openDataDir(dataDir)
   try {
-    const secret = await resolveJwtSecret({ secret: auth.secret, production, dataDir })
-    await ensureFirstAdmin(auth.usersFile, {
-      username: auth.adminUsername,
-      password: auth.adminPassword,
-      production,
-    })
-    const users = await Users.open(auth.usersFile, (error) =>
-      log.error({ err: error }, 'users file not read: the last good one stays in force'),
-    )
+    const auth = await openAuth(config, { audience: 'static-service', log })
     const catalog = await Catalog.open(dataDir, {
       quotaBytes: config.quotaBytes,
       onFlushError: (error) =>
@@ -42,7 +33,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
     const compressor = new Compressor({ store, log })
     const sweeping = tidy(dataDir, { store, catalog, log })
     const metrics = createMetrics()
-    const app = await buildApp({ config, secret, users, catalog, store, compressor, metrics, log })
+    const app = await buildApp({ config, auth, catalog, store, compressor, metrics, log })
     app.addHook('onClose', async () => {
       await compressor.close()
       await sweeping

@@ -1,31 +1,21 @@
-import type { FastifyInstance } from 'fastify'
+import type { App } from '@domains-and-files/http'
+import { defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
 import { Role } from '../authorization.ts'
 import { callerOf } from '../caller.ts'
 import type { AuthErrors } from '../errors.ts'
-import type { Tokens } from '../tokens/tokens.ts'
+import type { SessionTokens } from '../sessions/session-tokens.ts'
 import type { Users } from '../users/users.ts'
-import type { HashQueue } from './hash-queue.ts'
+import { type HashQueue, isQueueFull } from './hash-queue.ts'
 import type { Attempt, LoginLimit } from './login-limit.ts'
-import { longestPassword } from './password.ts'
-
-declare module 'fastify' {
-  // As @fastify/swagger has them, which the app around brings.
-  interface FastifySchema {
-    operationId?: string
-    summary?: string
-    description?: string
-    tags?: readonly string[]
-  }
-}
+import { maxPasswordLength } from './password.ts'
 
 const Login = z
   .strictObject({
     username: z.string().normalize('NFC').min(1).max(64),
-    password: z.string().min(1).max(longestPassword),
+    password: z.string().min(1).max(maxPasswordLength),
   })
   .meta({ id: 'Login', examples: [{ username: 'admin', password: 'the password of admin' }] })
-type Login = z.infer<typeof Login>
 
 const account = { username: 'admin', role: 'admin' as const }
 
@@ -65,52 +55,53 @@ const Me = z
 
 export interface LoginDependencies {
   users: Users
-  tokens: Tokens
+  tokens: SessionTokens
   limit: LoginLimit
   tokenTtl: number
   errors: AuthErrors
   hashes: HashQueue
-  /** Says whether a password is that of a PHC string. */
+  /** Verifies a password against a PHC string. */
   verify: (phc: string, password: string) => Promise<boolean>
 }
 
-/** POST /api/auth/login and GET /api/auth/me. */
-export function registerLoginRoutes(app: FastifyInstance, parts: LoginDependencies) {
-  const { users, tokens, limit, errors, hashes, verify } = parts
+export function registerLoginRoutes(app: App, dependencies: LoginDependencies) {
+  app.route(logIn(dependencies))
+  app.route(getMe)
+}
 
+/** POST /api/auth/login */
+const logIn = ({ users, tokens, limit, tokenTtl, errors, hashes, verify }: LoginDependencies) => {
   const refuseTooMany = (attempt: Attempt) => {
     const seconds = limit.secondsToWait(attempt)
     if (seconds > 0) throw errors.tooManyLogins(seconds)
   }
-
-  app.post<{ Body: Login }>(
-    '/api/auth/login',
-    {
-      config: { access: 'public' },
-      schema: {
-        operationId: 'logIn',
-        summary: 'Log in',
-        description:
-          'Send the token that it answers with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
-        tags: ['auth'],
-        body: Login,
-        errors: [errors.credentialsInvalid(), errors.tooManyLogins(900), errors.tooBusy()],
-        responses: { 200: { description: 'Who you are, and a token' } },
-        response: { 200: LoggedIn },
-      },
+  return defineRoute({
+    method: 'POST',
+    url: '/api/auth/login',
+    config: { access: 'public' },
+    schema: {
+      operationId: 'logIn',
+      summary: 'Log in',
+      description:
+        'Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
+      tags: ['auth'],
+      body: Login,
+      errors: [errors.credentialsInvalid(), errors.tooManyLogins(900), errors.tooBusy()],
+      responses: { 200: { description: 'Your account, and a token' } },
+      response: { 200: LoggedIn },
     },
-    async (request, reply) => {
+    handler: async (request, reply) => {
       reply.header('cache-control', 'no-store')
       const { username, password } = request.body
       const user = users.find(username)
       const attempt = { username, isUser: user !== undefined, address: request.ip }
 
-      // Asked twice: who is over the limit takes no place in the queue, and who waited there may be over it by now.
+      // Checked again after the queue: earlier attempts may have reached the limit meanwhile.
       refuseTooMany(attempt)
-      if (hashes.isFull) throw errors.tooBusy()
-      const isRight = await hashes.run(async () => {
+      if (isQueueFull(hashes)) throw errors.tooBusy()
+      const isRight = await hashes(async () => {
         refuseTooMany(attempt)
-        return limit.count(attempt, () => verify(user?.password ?? users.decoy, password))
+        return limit.count(attempt, () => verify(user?.password ?? users.dummyHash, password))
       })
       if (!user || !isRight) throw errors.credentialsInvalid()
 
@@ -118,31 +109,31 @@ export function registerLoginRoutes(app: FastifyInstance, parts: LoginDependenci
       return {
         user: describe(user),
         access_token: tokens.issue(user),
-        token_type: 'Bearer',
-        expires_in: parts.tokenTtl,
+        token_type: 'Bearer' as const,
+        expires_in: tokenTtl,
       }
     },
-  )
-
-  app.get(
-    '/api/auth/me',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        operationId: 'getMe',
-        summary: 'Who am I?',
-        tags: ['auth'],
-        responses: { 200: { description: 'Whose the token is, and until when' } },
-        response: { 200: Me },
-      },
-    },
-    async (request, reply) => {
-      reply.header('cache-control', 'no-store')
-      const caller = callerOf(request)
-      return { user: describe(caller), expires_at: caller.expiresAt.toISOString() }
-    },
-  )
+  })
 }
+
+/** GET /api/auth/me */
+const getMe = defineRoute({
+  method: 'GET',
+  url: '/api/auth/me',
+  config: { access: 'viewer' },
+  schema: {
+    operationId: 'getMe',
+    summary: 'Who am I?',
+    tags: ['auth'],
+    responses: { 200: { description: 'The account of the token, and its expiry' } },
+    response: { 200: Me },
+  },
+  handler: async (request, reply) => {
+    reply.header('cache-control', 'no-store')
+    const caller = callerOf(request)
+    return { user: describe(caller), expires_at: caller.expiresAt.toISOString() }
+  },
+})
 
 const describe = ({ username, role, domains }: z.infer<typeof Account>) => ({
   username,

@@ -1,41 +1,41 @@
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 
-/** What one guess costs: memory in KiB, passes over it, lanes. */
+/** The cost of one hash: memory in KiB, passes, lanes. */
 export interface Cost {
   memory: number
   passes: number
   lanes: number
 }
 
-/** A password as it is kept: never the password itself. */
+/** A stored password hash, never the password. */
 export interface Phc {
   cost: Cost
   salt: Buffer
   hash: Buffer
 }
 
-/** The least that OWASP advises for argon2id: 19 MiB, 2 passes, 1 lane. */
+/** OWASP's minimum for argon2id: 19 MiB, 2 passes, 1 lane. */
 export const defaultCost: Cost = { memory: 19_456, passes: 2, lanes: 1 }
 
-export const shortestPassword = 8
-export const longestPassword = 1024
+export const minPasswordLength = 8
+export const maxPasswordLength = 1024
 
-/** Hashes a password with a new random salt into a PHC string. Does not judge whether the password is a good one. */
+/** Hashes a password with a new random salt into a PHC string. Does not check its strength. */
 export async function hashPassword(password: string, cost = defaultCost): Promise<string> {
   const salt = randomBytes(16)
   const hash = await derive(password, { cost, salt, hash: Buffer.alloc(32) })
   return formatPhc({ cost, salt, hash })
 }
 
-/** Says whether this is the password of a kept PHC string, in constant time; a text that is none has no password. */
+/** Whether the password matches a stored PHC string, compared in constant time; false if the string is none. */
 export async function verifyPassword(text: string, password: string): Promise<boolean> {
-  const kept = parsePhc(text)
-  if (!kept) return false
-  return timingSafeEqual(kept.hash, await derive(password, kept))
+  const stored = parsePhc(text)
+  if (!stored) return false
+  return timingSafeEqual(stored.hash, await derive(password, stored))
 }
 
-/** Reads `$argon2id$v=19$m=…,t=…,p=…$salt$hash` in its one canonical spelling and within our bounds, or nothing. */
+/** Parses `$argon2id$v=19$m=…,t=…,p=…$salt$hash` in canonical spelling and within our bounds; else undefined. */
 export function parsePhc(text: string): Phc | undefined {
   const groups = phcPattern.exec(text)?.groups
   if (!groups) return undefined
@@ -50,7 +50,7 @@ export function formatPhc({ cost, salt, hash }: Phc): string {
   return `$argon2id$v=19$${parameters}$${encode(salt)}$${encode(hash)}`
 }
 
-/** Says whether guessing this one is cheaper than guessing one that we would make today. */
+/** Whether this hash is cheaper to attack than one made with today's parameters. */
 export function needsRehash(text: string): boolean {
   const cost = parsePhc(text)?.cost
   return !cost || cost.memory < defaultCost.memory || cost.passes < defaultCost.passes
@@ -60,23 +60,23 @@ export function needsRehash(text: string): boolean {
 const phcPattern =
   /^\$argon2id\$v=19\$m=(?<m>[1-9]\d{0,6}),t=(?<t>[1-9]\d?),p=(?<p>[1-9]\d?)\$(?<salt>[A-Za-z0-9+/]{11,86})\$(?<hash>[A-Za-z0-9+/]{22,86})$/
 
-// The upper bounds keep a foreign line in the users file from taking the whole machine at each login; the lower
-// ones are those of RFC 9106 (3.1), below which Node throws.
+// Upper bounds: a hand-edited users file must not exhaust the machine at each login. Lower bounds: RFC 9106 (3.1),
+// below which Node throws.
 function isWithinBounds({ cost, salt, hash }: Phc): boolean {
   const { memory, passes, lanes } = cost
   const isAffordable = memory <= 262_144 && passes <= 16 && lanes <= 16
   return isAffordable && memory >= 8 * lanes && isBetween(8, salt, 64) && isBetween(16, hash, 64)
 }
 
-const isBetween = (least: number, bytes: Buffer, most: number) =>
-  bytes.length >= least && bytes.length <= most
+const isBetween = (min: number, bytes: Buffer, max: number) =>
+  bytes.length >= min && bytes.length <= max
 
 const encode = (bytes: Buffer) => bytes.toString('base64').replaceAll('=', '')
 
 const argon2Async: (algorithm: 'argon2id', parameters: Argon2Parameters) => Promise<Buffer> =
   promisify(argon2)
 
-// NFC, so that the same password typed on another keyboard is the same bytes (RFC 8265, 4.2.2).
+// NFC: the same password typed on another keyboard gives the same bytes (RFC 8265, 4.2.2).
 const derive = (password: string, { cost, salt, hash }: Phc) =>
   argon2Async('argon2id', {
     message: password.normalize('NFC'),

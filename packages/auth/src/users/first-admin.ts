@@ -1,22 +1,21 @@
 import { randomBytes } from 'node:crypto'
+import { StartRefusedError } from '@domains-and-files/http'
 import type { Role } from '../authorization.ts'
-import { hashPassword, shortestPassword } from '../login/password.ts'
-import { StartRefusedError } from '../start-refused.ts'
+import { hashPassword, minPasswordLength } from '../login/password.ts'
 import { readUsersIfAny, updateUsers } from './users-file.ts'
 
 interface FirstAdminOptions {
   username?: string | undefined
   password?: string | undefined
   production: boolean
-  /** Told the random password, and what is weak; standard error unless said otherwise. */
+  /** Receives a generated password, and warnings. Default: standard error. */
   print?: (message: string) => void
 }
 
 /**
- * Sees that the users file holds somebody before a service starts: the admin that is asked for or, outside production,
- * one with a random password, which is printed. Changes nothing once there are users. Of several services that start
- * at once on one file, one makes the admin and the others find it.
- * @throws {StartRefusedError} when there is nobody and nobody may be made up.
+ * Creates the first admin if there are no users: the one from the settings or, outside production, one with a random
+ * password, which is printed. Of several services that start together on one file, exactly one creates it.
+ * @throws {StartRefusedError} in production without settings, or when only one of the two settings is given.
  */
 export async function ensureFirstAdmin(file: string, options: FirstAdminOptions): Promise<void> {
   const { username, password, production, print = printLine } = options
@@ -28,27 +27,28 @@ export async function ensureFirstAdmin(file: string, options: FirstAdminOptions)
   }
   if (!username && production) {
     throw new StartRefusedError(
-      `There are no users in ${file}: set ADMIN_USERNAME and ADMIN_PASSWORD, or add one with \`pnpm users add\`.`,
+      `There are no users in ${file}: set ADMIN_USERNAME and ADMIN_PASSWORD, or add one with \`npm run users -- add\`.`,
     )
   }
 
   const name = username ?? 'admin'
-  const words = password ?? randomBytes(15).toString('base64url')
-  const isMade = addFirst(file, { username: name, password: await hashPassword(words) })
-  if (!isMade) return
-  if (!password) print(`Made the user ${name} with the password ${words} (it is not shown again).`)
-  if (words.length < shortestPassword) {
-    print(`ADMIN_PASSWORD is shorter than ${shortestPassword} characters: choose a longer one.`)
+  const secret = password ?? randomBytes(15).toString('base64url')
+  const isCreated = addFirst(file, { username: name, password: await hashPassword(secret) })
+  if (!isCreated) return
+  if (!password)
+    print(`Created the user ${name} with the password ${secret} (it is not shown again).`)
+  if (secret.length < minPasswordLength) {
+    print(`ADMIN_PASSWORD is shorter than ${minPasswordLength} characters: choose a longer one.`)
   }
 }
 
 function addFirst(file: string, admin: { username: string; password: string }): boolean {
-  let isMade = false
+  let isCreated = false
   updateUsers(file, (users) => {
-    isMade = users.length === 0
-    return isMade ? [{ ...admin, role: 'admin' satisfies Role }] : users
+    isCreated = users.length === 0
+    return isCreated ? [{ ...admin, role: 'admin' satisfies Role }] : users
   })
-  return isMade
+  return isCreated
 }
 
 function printLine(message: string) {

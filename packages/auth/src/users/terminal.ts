@@ -1,25 +1,25 @@
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import type { ReadStream } from 'node:tty'
-import { shortestPassword } from '../login/password.ts'
+import { minPasswordLength } from '../login/password.ts'
 
-/** What a password is read from: a terminal, or anything else that holds it in its first line. */
+/** The source of a password: a terminal, or a stream whose first line it is. */
 export type Input = NodeJS.ReadableStream & Pick<Partial<ReadStream>, 'isTTY'>
 
 /**
- * Reads a new password: from a terminal twice and without showing it, otherwise from the first line.
- * @throws {PasswordRejected} if it is too short, not repeated, or not given.
+ * Reads a new password: from a terminal twice, without echo; otherwise from the first line.
+ * @throws {PasswordRejected} if it is too short, missing, or not repeated.
  */
 export async function readNewPassword(input: Input, prompt: Writable): Promise<string> {
   const password = input.isTTY ? await askTwice(input, prompt) : await readFirstLine(input)
-  if (password.length >= shortestPassword) return password
-  throw new PasswordRejected(`A password must have at least ${shortestPassword} characters`)
+  if (password.length >= minPasswordLength) return password
+  throw new PasswordRejected(`A password must have at least ${minPasswordLength} characters`)
 }
 
 export class PasswordRejected extends Error {}
 
 async function askTwice(input: Input, prompt: Writable): Promise<string> {
-  // What is typed is shown by the output of readline, so it gets one that shows nothing.
+  // readline echoes to its output, so it gets one that discards.
   const output = new Writable({ write: (_chunk, _encoding, done) => done() })
   const lines = createInterface({ input, output, terminal: true, historySize: 0 })
   const typed = lines[Symbol.asyncIterator]()
@@ -32,7 +32,7 @@ async function askTwice(input: Input, prompt: Writable): Promise<string> {
     prompt.write('\n')
     lines.close()
   }
-  throw new PasswordRejected('The two passwords are not the same')
+  throw new PasswordRejected('The two passwords differ')
 }
 
 async function readFirstLine(input: Input): Promise<string> {
@@ -44,7 +44,7 @@ async function readFirstLine(input: Input): Promise<string> {
   }
 }
 
-// Ctrl-C and Ctrl-D end the lines, as the end of a pipe does.
+// Ctrl-C, Ctrl-D and the end of a pipe all end the lines.
 async function readLine(lines: AsyncIterator<string>): Promise<string> {
   const { value, done } = await lines.next()
   if (done) throw new PasswordRejected('No password was given')

@@ -5,7 +5,7 @@ import { hashPassword, needsRehash } from '../login/password.ts'
 import { readNewPassword } from './terminal.ts'
 import { Domains, readUsersIfAny, type User, Username, updateUsers } from './users-file.ts'
 
-const help = `Manage the users file: who may log in, and what they may do.
+const help = `Manages the users file: who may log in, and with which rights.
 
   users add <name> --role <viewer|editor|admin> [--domains example.com,*.co.uk]
   users passwd <name>
@@ -13,31 +13,35 @@ const help = `Manage the users file: who may log in, and what they may do.
   users list
   users remove <name> [--force]
 
-A password is asked for at the terminal, or read from the first line of standard input; it is never an
-argument, which other programs could see. It has at least 8 characters. A new password and a removal end
-the tokens of that user at once. The last admin stays one, unless --force is given.
+The password is read from the terminal, or from the first line of standard input. It is never an argument,
+which other programs could see. It has at least 8 characters. A new password or a removal ends the tokens
+of that user at once. The last admin is kept, unless --force is given.
 
 The file is USERS_FILE, else DATA_DIR/users.json, else data/users.json.
-Exit status: 0 done, 1 not possible, 2 not understood.
+Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-class Misunderstood extends Error {}
+class UsageError extends Error {}
 
 interface Command {
-  takes: string[]
+  parameters: string[]
   options: string[]
   run: (words: string[], options: Options) => Promise<string> | string
 }
 
 const commands = new Map<string, Command>([
-  ['add', { takes: ['<name>'], options: ['role', 'domains'], run: addUser }],
-  ['passwd', { takes: ['<name>'], options: [], run: changePassword }],
+  ['add', { parameters: ['<name>'], options: ['role', 'domains'], run: addUser }],
+  ['passwd', { parameters: ['<name>'], options: [], run: changePassword }],
   [
     'role',
-    { takes: ['<name>', '<role>'], options: ['domains', 'all-domains', 'force'], run: changeRole },
+    {
+      parameters: ['<name>', '<role>'],
+      options: ['domains', 'all-domains', 'force'],
+      run: changeRole,
+    },
   ],
-  ['list', { takes: [], options: [], run: listUsers }],
-  ['remove', { takes: ['<name>'], options: ['force'], run: removeUser }],
+  ['list', { parameters: [], options: [], run: listUsers }],
+  ['remove', { parameters: ['<name>'], options: ['force'], run: removeUser }],
 ])
 
 type Options = ReturnType<typeof readArguments>['values']
@@ -45,26 +49,26 @@ type Options = ReturnType<typeof readArguments>['values']
 const file = process.env.USERS_FILE || join(process.env.DATA_DIR || 'data', 'users.json')
 
 try {
-  process.stdout.write(await answer())
+  process.stdout.write(await runCommand())
 } catch (error) {
-  const isMisunderstood = error instanceof Misunderstood
+  const isUsageError = error instanceof UsageError
   const message = error instanceof Error ? error.message : String(error)
-  process.stderr.write(`${message}${isMisunderstood ? '. See users --help' : ''}\n`)
-  process.exitCode = isMisunderstood ? 2 : 1
+  process.stderr.write(`${message}${isUsageError ? '. See users --help' : ''}\n`)
+  process.exitCode = isUsageError ? 2 : 1
 }
 
-async function answer(): Promise<string> {
+async function runCommand(): Promise<string> {
   const { values, positionals } = readArguments()
   const [name = '', ...words] = positionals
   if (values.help) return help
   const command = commands.get(name)
-  if (!command) throw new Misunderstood('Say what to do: add, passwd, role, list or remove')
+  if (!command) throw new UsageError('Missing command: add, passwd, role, list or remove')
   const stray = Object.keys(values).find((option) => !command.options.includes(option))
-  if (stray) throw new Misunderstood(`users ${name} takes no --${stray}`)
-  if (words.length !== command.takes.length) {
-    // The surplus words are not repeated: one of them may be a password.
-    throw new Misunderstood(
-      `It is users ${[name, ...command.takes].join(' ')}; a password is never an argument`,
+  if (stray) throw new UsageError(`users ${name} has no option --${stray}`)
+  if (words.length !== command.parameters.length) {
+    // The surplus arguments are not quoted: one may be a password.
+    throw new UsageError(
+      `Usage: users ${[name, ...command.parameters].join(' ')}; a password is never an argument`,
     )
   }
   return command.run(words, values)
@@ -84,7 +88,7 @@ function readArguments() {
     })
   } catch (error) {
     const [message = ''] = error instanceof Error ? error.message.split(/[.\n]/) : []
-    throw new Misunderstood(message)
+    throw new UsageError(message)
   }
 }
 
@@ -92,14 +96,14 @@ async function addUser([name]: string[], options: Options): Promise<string> {
   const username = readName(name)
   const role = readRole(options.role)
   const domains = readDomains(options.domains)
-  const refuseTwice = (users: User[]) => {
+  const refuseDuplicate = (users: User[]) => {
     if (users.some((user) => user.username === username))
-      throw new Error(`There is a user ${username} already`)
+      throw new Error(`The user ${username} exists already`)
   }
-  refuseTwice(readUsersIfAny(file)) // Before a password is asked for; what counts is the look under the lock.
+  refuseDuplicate(readUsersIfAny(file)) // Before the password prompt; the check under the lock decides.
   const password = await hashNewPassword()
   updateUsers(file, (users) => {
-    refuseTwice(users)
+    refuseDuplicate(users)
     return [...users, { username, role, password, ...(domains && { domains }) }]
   })
   return `Added ${username} as ${role}\n`
@@ -110,12 +114,12 @@ async function changePassword([name]: string[]): Promise<string> {
   expectUser(readUsersIfAny(file), username)
   const password = await hashNewPassword()
   updateUsers(file, (users) => replaceUser(users, { ...expectUser(users, username), password }))
-  return `Changed the password of ${username}; the old tokens are over\n`
+  return `Changed the password of ${username}; their tokens are revoked\n`
 }
 
 function changeRole([name, wanted]: string[], options: Options): string {
   if (options.domains !== undefined && options['all-domains']) {
-    throw new Misunderstood('It is either --domains or --all-domains')
+    throw new UsageError('Give either --domains or --all-domains')
   }
   const username = readName(name)
   const role = readRole(wanted)
@@ -131,14 +135,14 @@ function changeRole([name, wanted]: string[], options: Options): string {
 
 function listUsers(): string {
   const users = readUsersIfAny(file)
-  if (users.length === 0) return `There are no users in ${file}\n`
+  if (users.length === 0) return `No users in ${file}\n`
   const width = Math.max(...users.map(({ username }) => username.length))
   const lines = users.map(({ username, role, domains, password }) =>
     [
       username.padEnd(width),
       role.padEnd('editor'.length),
       domains?.join(',') ?? 'all domains',
-      ...(needsRehash(password) ? ['(weak hash: set the password anew)'] : []),
+      ...(needsRehash(password) ? ['(weak hash: change the password)'] : []),
     ].join('  '),
   )
   return `${lines.join('\n')}\n`
@@ -154,13 +158,13 @@ function removeUser([name]: string[], options: Options): string {
       options,
     )
   })
-  return `Removed ${username}; their tokens are over\n`
+  return `Removed ${username}; their tokens are revoked\n`
 }
 
 function keepAdmin(before: User[], after: User[], { force }: Options): User[] {
   const hasAdmin = (users: User[]) => users.some(({ role }) => role === 'admin')
   if (force || hasAdmin(after) || !hasAdmin(before)) return after
-  throw new Error('This is the last admin: make another one first, or say --force')
+  throw new Error('This is the last admin: add another one first, or use --force')
 }
 
 function replaceUser(users: User[], changed: User): User[] {
@@ -169,7 +173,7 @@ function replaceUser(users: User[], changed: User): User[] {
 
 function expectUser(users: User[], username: string): User {
   const user = users.find((each) => each.username === username)
-  if (!user) throw new Error(`There is no user ${username} in ${file}`)
+  if (!user) throw new Error(`No user ${username} in ${file}`)
   return user
 }
 
@@ -180,20 +184,18 @@ async function hashNewPassword(): Promise<string> {
 function readName(text: string | undefined): string {
   const name = Username.safeParse(text)
   if (name.success) return name.data
-  throw new Misunderstood(
-    'A name has 1 to 64 characters, and no spaces or control characters among them',
-  )
+  throw new UsageError('A username has 1 to 64 characters, without spaces and control characters')
 }
 
 function readRole(text: string | undefined): Role {
   const role = Role.safeParse(text)
   if (role.success) return role.data
-  throw new Misunderstood('A role is viewer, editor or admin')
+  throw new UsageError('The role must be viewer, editor or admin')
 }
 
 function readDomains(text: string | undefined): string[] | undefined {
   if (text === undefined) return undefined
   const domains = Domains.safeParse(text.split(',').map((domain) => domain.trim()))
   if (domains.success) return domains.data
-  throw new Misunderstood('Domains are a list such as example.com,*.co.uk')
+  throw new UsageError('--domains must be a list such as example.com,*.co.uk')
 }

@@ -4,26 +4,23 @@ import { defaultCost, formatPhc, parsePhc } from '../login/password.ts'
 import { InvalidUsersFile, readUsers, type User } from './users-file.ts'
 
 /**
- * The users file, as it is at each moment: every look at it sees the last change. While the file is broken or gone,
- * the last good one counts, and `report` is told once for each broken state.
+ * The users of the users file, always current: each look-up checks whether the file has changed. While the file is
+ * invalid or missing its last valid content stays in force, and `report` is called once per invalid version.
  */
 export class Users {
   readonly #file: string
   readonly #report: (error: Error) => void
-  #version = { id: '', isYoung: false }
+  #version = { id: '', isRecent: false }
   #reported = ''
   #byName = new Map<string, User>()
-  #decoy = makeDecoy([])
+  #dummyHash = makeDummyHash([])
 
   private constructor(file: string, report: (error: Error) => void) {
     this.#file = file
     this.#report = report
   }
 
-  /**
-   * Opens a users file for the life of a service.
-   * @throws {InvalidUsersFile} if it is missing or broken now.
-   */
+  /** @throws {InvalidUsersFile} if the file is missing or invalid now. */
   static async open(file: string, report: (error: Error) => void = printError): Promise<Users> {
     const users = new Users(file, report)
     users.#version = readVersion(file)
@@ -31,22 +28,21 @@ export class Users {
     return users
   }
 
-  /** The user of this name, as of now. */
   find(username: string): User | undefined {
     this.#refresh()
     return this.#byName.get(username)
   }
 
-  /** A password that nobody has, and that costs as much to refuse as that of the first user. */
-  get decoy(): string {
-    return this.#decoy
+  /** A hash that no password matches, as expensive to verify as the first user's: for unknown usernames. */
+  get dummyHash(): string {
+    return this.#dummyHash
   }
 
-  // A look at the file costs some microseconds and cannot miss a change, as a watch over a mounted folder can.
+  // A stat costs microseconds. A watch can miss changes in mounted directories.
   #refresh() {
     const version = readVersion(this.#file)
-    if (version.id === this.#version.id && !this.#version.isYoung) return
-    this.#version = version // Taken before reading: a change in between is seen by the next look.
+    if (version.id === this.#version.id && !this.#version.isRecent) return
+    this.#version = version // Before reading: the next look-up then sees a change in between.
     try {
       this.#load()
     } catch (error) {
@@ -59,25 +55,25 @@ export class Users {
   #load() {
     const users = readUsers(this.#file)
     this.#byName = new Map(users.map((user) => [user.username, user]))
-    this.#decoy = makeDecoy(users)
+    this.#dummyHash = makeDummyHash(users)
     this.#reported = ''
   }
 }
 
-// A file may change twice within one tick of its clock, so the times of a young one prove nothing: it is read again.
-const youthMs = 50
+// A file may change twice within one clock tick, so a recent one is read again although its times are equal.
+const recentMs = 50
 
 function readVersion(file: string) {
   try {
     const { ino, size, mtimeNs, ctimeNs, ctimeMs } = statSync(file, { bigint: true })
-    const isYoung = Date.now() - Number(ctimeMs) < youthMs
-    return { id: [ino, size, mtimeNs, ctimeNs].join(' '), isYoung }
+    const isRecent = Date.now() - Number(ctimeMs) < recentMs
+    return { id: [ino, size, mtimeNs, ctimeNs].join(' '), isRecent }
   } catch {
-    return { id: 'unreadable', isYoung: false } // Reading it then says why.
+    return { id: 'unreadable', isRecent: false } // Reading it gives the reason.
   }
 }
 
-function makeDecoy([first]: User[]): string {
+function makeDummyHash([first]: User[]): string {
   const cost = (first && parsePhc(first.password)?.cost) ?? defaultCost
   return formatPhc({ cost, salt: randomBytes(16), hash: randomBytes(32) })
 }

@@ -8,7 +8,7 @@ const post = (body: unknown, headers = {}) => ({
   body: JSON.stringify(body),
 })
 
-test('a right login answers as the contract says', async () => {
+test('a login returns the account and a token', async () => {
   await using service = await start()
 
   const answer = await service.login('edda')
@@ -72,7 +72,7 @@ test.each([
   expect(answer).toMatchObject({ status: 400, code: 'validation_failed' })
 })
 
-test('a wrong password and an unknown user cannot be told apart', async () => {
+test('a wrong password and an unknown user get the same response', async () => {
   await using service = await start()
 
   const wrong = await service.login('adam', 'not it')
@@ -80,8 +80,8 @@ test('a wrong password and an unknown user cannot be told apart', async () => {
 
   const told = ({ status, body, headers }: typeof wrong) => ({
     status,
-    body,
-    headers: [...headers].filter(([name]) => name !== 'date'),
+    body: { ...body, request_id: '' },
+    headers: [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id'),
   })
   expect(wrong).toMatchObject({ status: 401, code: 'invalid_credentials' })
   expect(told(unknown)).toEqual(told(wrong))
@@ -89,7 +89,7 @@ test('a wrong password and an unknown user cannot be told apart', async () => {
   expect(wrong.headers.get('cache-control')).toBe('no-store')
 })
 
-test('an unknown user costs one hash, as a known one does, and of the same parameters', async () => {
+test('an unknown user costs one hash with the parameters of a known one', async () => {
   const hashed: string[] = []
   const verify = (phc: string, password: string) => {
     hashed.push(phc.slice(0, phc.lastIndexOf(',p=')))

@@ -2,35 +2,14 @@ import { createHmac } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Fastify, { type FastifyInstance, type FastifyTypeProvider } from 'fastify'
-import type { z } from 'zod'
+import { Writable } from 'node:stream'
+import { type App, createApp, createLogger, createMetrics } from '@domains-and-files/http'
 import { type AuthOptions, auth, callerOf, Users } from '../../src/index.ts'
 import { hashPassword } from '../../src/login/password.ts'
 import type { User } from '../../src/users/users-file.ts'
 
 export const secret = 'a secret of the tests, 32 bytes or more'
 export const weak = { memory: 8, passes: 1, lanes: 1 }
-
-class Failure extends Error {
-  readonly statusCode: number
-  readonly code: string
-  readonly headers: Record<string, string>
-
-  constructor(status: number, code: string, detail: string, headers = {}) {
-    super(detail)
-    this.statusCode = status
-    this.code = code
-    this.headers = headers
-  }
-}
-
-export const refuse: AuthOptions['refuse'] = (...told) => new Failure(...told)
-
-/** As fastify-type-provider-zod has it: proof that the plugin fits an app with a type provider. */
-interface ZodTypes extends FastifyTypeProvider {
-  validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
-  serializer: this['schema'] extends z.ZodType ? z.input<this['schema']> : unknown
-}
 
 export async function makeFolder() {
   const path = await mkdtemp(join(tmpdir(), 'auth-'))
@@ -49,14 +28,20 @@ export async function makeUser(username: string, more: Partial<User> = {}): Prom
 export const writeUsers = (file: string, users: unknown[]) =>
   writeFile(file, JSON.stringify({ users }))
 
-interface StartOptions extends Partial<AuthOptions> {
-  /** Routes made before the plugin is registered. */
-  early?: (app: FastifyInstance) => void
-  routes?: (app: FastifyInstance) => void
+interface Call extends RequestInit {
+  token?: string
+  headers?: Record<string, string>
 }
 
-/** The real plugin in a bare app on a real socket, with the users vera (viewer), edda (editor) and adam (admin). */
-export async function start({ early, routes, ...options }: StartOptions = {}) {
+interface StartOptions extends Partial<AuthOptions> {
+  /** Routes registered before the plugin. */
+  early?: (app: App) => void
+  routes?: (app: App) => void
+  trustProxy?: boolean
+}
+
+/** The plugin in an app on a real socket, with the users vera (viewer), edda (editor) and adam (admin). */
+export async function start({ early, routes, trustProxy = false, ...options }: StartOptions = {}) {
   const folder = await makeFolder()
   const file = join(folder.path, 'users.json')
   const people = [
@@ -69,44 +54,36 @@ export async function start({ early, routes, ...options }: StartOptions = {}) {
   const users = await Users.open(file, (error) => reports.push(error.message))
   const clock = { ms: Date.parse('2026-11-20T19:20:00.500Z') }
 
-  const app = Fastify().withTypeProvider<ZodTypes>()
-  app.setValidatorCompiler<z.ZodType>(({ schema }) => (value) => {
-    const { data, error } = schema.safeParse(value)
-    return error ? { error: refuse(400, 'validation_failed', error.message) } : { value: data }
+  const lines: string[] = []
+  const metrics = { registry: createMetrics(), token: undefined }
+  const log = createLogger({ name: 'test-service', level: 'info' }, collect(lines))
+  const app = await createApp({ ...appOptions, log, trustProxy, metrics }, async (app) => {
+    early?.(app)
+    const given = { secret, audience: 'test-service', tokenTtl: 3600, users }
+    await app.register(auth, { ...given, now: () => clock.ms, ...options })
+    app.get('/open', { config: { access: 'public' } }, async () => 'open')
+    app.get('/careless', { config: { access: 'public' } }, async (request) => callerOf(request))
+    app.get('/view', { config: { access: 'viewer' } }, async (request) => callerOf(request))
+    app.put('/edit', { config: { access: 'editor' } }, async (request) => callerOf(request))
+    app.get('/rule', { config: { access: 'admin' } }, async (request) => callerOf(request))
+    routes?.(app)
   })
-  app.setSerializerCompiler<z.ZodType>(
-    ({ schema }) =>
-      (value) =>
-        JSON.stringify(schema.parse(value)),
-  )
-  app.setErrorHandler((error: Failure, _request, reply) =>
-    reply
-      .code(error.statusCode ?? 500)
-      .headers(error.headers ?? {})
-      .send({ code: error.code ?? 'internal_error', detail: error.message }),
-  )
-  early?.(app as unknown as FastifyInstance) // The routes of tests need no zod types.
-  const given = { secret, audience: 'test-service', tokenTtl: 3600, users, refuse }
-  await app.register(auth, { ...given, now: () => clock.ms, ...options })
-  app.get('/open', { config: { access: 'public' } }, async () => 'open')
-  app.get('/careless', { config: { access: 'public' } }, async (request) => callerOf(request))
-  app.get('/view', { config: { access: 'viewer' } }, async (request) => callerOf(request))
-  app.put('/edit', { config: { access: 'editor' } }, async (request) => callerOf(request))
-  app.get('/rule', { config: { access: 'admin' } }, async (request) => callerOf(request))
-  routes?.(app as unknown as FastifyInstance)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
 
-  const call = async (path: string, { token, ...init }: RequestInit & { token?: string } = {}) => {
+  const call = async (path: string, { token, ...init }: Call = {}) => {
     const headers = { ...(token && { authorization: `Bearer ${token}` }), ...init.headers }
     const response = await fetch(url + path, { ...init, headers })
     const text = await response.text()
-    const body = text.startsWith('{') ? JSON.parse(text) : text
+    const body = /^[[{]/.test(text) ? JSON.parse(text) : text
     return { status: response.status, headers: response.headers, code: body.code, body }
   }
-  const login = (username: string, password = `${username}'s words`) =>
+  const login = (username: string, password = `${username}'s words`, from?: string) =>
     call('/api/auth/login', {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: {
+        'content-type': 'application/json',
+        ...(from !== undefined && { 'x-forwarded-for': from }),
+      },
       body: JSON.stringify({ username, password }),
     })
   const tokenOf = async (username: string): Promise<string> =>
@@ -117,6 +94,7 @@ export async function start({ early, routes, ...options }: StartOptions = {}) {
     people,
     reports,
     clock,
+    lines: () => lines.map((line): Record<string, unknown> => JSON.parse(line)),
     call,
     login,
     tokenOf,
@@ -126,6 +104,20 @@ export async function start({ early, routes, ...options }: StartOptions = {}) {
     },
   }
 }
+
+const appOptions = {
+  about: { title: 'Test service', version: '1.2.3', description: 'a test' },
+  corsOrigins: [],
+  health: () => ({ checks: {} }),
+}
+
+const collect = (lines: string[]) =>
+  new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(...String(chunk).trim().split('\n'))
+      done()
+    },
+  })
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
@@ -139,7 +131,7 @@ interface Forgery {
   hash?: string
 }
 
-/** The token with other headers and claims, signed anew; by default with the right key. */
+/** The token with changed header and claims, signed again; by default with the right key. */
 export function forge(token: string, { header, claims, key = secret, hash = 'sha256' }: Forgery) {
   const text = `${encode({ alg: 'HS256', typ: 'JWT', ...header })}.${encode({ ...readClaims(token), ...claims })}`
   return `${text}.${createHmac(hash, key).update(text).digest('base64url')}`

@@ -82,8 +82,8 @@ test('the users are listed without their passwords', async () => {
 
   expect(status).toBe(0)
   expect(stdout).toBe(
-    'adam  admin   all domains  (weak hash: set the password anew)\n' +
-      'vera  viewer  example.com  (weak hash: set the password anew)\n',
+    'adam  admin   all domains  (weak hash: change the password)\n' +
+      'vera  viewer  example.com  (weak hash: change the password)\n',
   )
 })
 
@@ -100,10 +100,10 @@ test('a user is removed', async () => {
 test.each([
   [['remove', 'adam'], 'last admin'],
   [['role', 'adam', 'editor'], 'last admin'],
-  [['remove', 'nobody'], 'There is no user nobody'],
-  [['passwd', 'nobody'], 'There is no user nobody'],
-  [['role', 'nobody', 'admin'], 'There is no user nobody'],
-  [['add', 'vera', '--role', 'viewer'], 'There is a user vera already'],
+  [['remove', 'nobody'], 'No user nobody'],
+  [['passwd', 'nobody'], 'No user nobody'],
+  [['role', 'nobody', 'admin'], 'No user nobody'],
+  [['add', 'vera', '--role', 'viewer'], 'The user vera exists already'],
 ])('%j is not possible and changes nothing', async (args, reason) => {
   await using place = await begin([adam, vera])
   const { run, file } = place
@@ -183,7 +183,10 @@ test('a broken users file is named and left as it is', async () => {
 
   const answer = await run(['list'])
 
-  expect(answer).toMatchObject({ status: 1, stderr: expect.stringContaining('cannot be used') })
+  expect(answer).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('Cannot use the users file'),
+  })
 })
 
 test('the file is USERS_FILE, else in DATA_DIR, else in data', async () => {
@@ -230,7 +233,7 @@ test('at a terminal a password is asked for twice and never shown', async () => 
 })
 
 test.each([
-  ['another the second time', 'long enough\rlong enoufh\r', 'not the same'],
+  ['another the second time', 'long enough\rlong enoufh\r', 'differ'],
   ['Ctrl-C', 'long en\x03', 'No password was given'],
   ['Ctrl-D', '\x04', 'No password was given'],
 ])('at a terminal %s gives no password', async (_name, typed, reason) => {

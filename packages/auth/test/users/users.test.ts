@@ -30,7 +30,7 @@ test('a user is found as the file has them', async () => {
 test.each([
   ['no JSON', '{', 'it is not JSON'],
   ['an empty file', '', 'it is not JSON'],
-  ['a bare list', JSON.stringify([adam]), 'expected object'],
+  ['a bare list', JSON.stringify([adam]), 'must be an object'],
   ['an unknown field', JSON.stringify({ users: [{ ...adam, admin: true }] }), 'admin'],
   ['an unknown field above', JSON.stringify({ users: [adam], version: 1 }), 'version'],
   ['an unknown role', JSON.stringify({ users: [{ ...adam, role: 'root' }] }), 'role'],

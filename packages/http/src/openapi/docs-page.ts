@@ -19,7 +19,7 @@ export function serveDocsPage(app: FastifyInstance, title: string) {
       () => readFile(`${folder}/swagger-ui-bundle.js`),
     ],
   ] as const
-  const config = { access: 'public' } as object
+  const config = { access: 'public' } as const
   for (const [path, type, read] of pages) {
     app.get(`/docs${path}`, { schema: { hide: true }, config }, async (_request, reply) =>
       reply

@@ -1,29 +1,5 @@
+import type { HeaderDoc, ResponseDoc } from '../fastify-types.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
-
-/** A header: what it is for, and a value that it may have. */
-export interface HeaderDoc {
-  description: string
-  example: string
-}
-
-/** What a status means here beside its schema; `content` is the media type of a body that is no JSON. */
-export interface ResponseDoc {
-  description: string
-  headers?: Record<string, HeaderDoc>
-  content?: string
-}
-
-declare module 'fastify' {
-  // What a route tells of itself beside its schemas, for the description only.
-  interface FastifySchema {
-    /** Request headers that matter here, by their names. */
-    requestHeaders?: Record<string, HeaderDoc>
-    /** By status. */
-    responses?: Record<number, ResponseDoc>
-    /** One of each failure that a caller can meet here: they stand in the description as they are answered. */
-    errors?: readonly Error[]
-  }
-}
 
 /** What a route told of itself, on its way through the generator. */
 export interface OperationDoc {

@@ -17,7 +17,7 @@ export function serveOpenapi(app: FastifyInstance, about: About) {
     if (route.schema && !route.schema.hide && route.method !== 'HEAD') routes.push({ ...route })
   })
   let made: Promise<object> | undefined
-  const config = { access: 'public' } as object
+  const config = { access: 'public' } as const
   app.get('/openapi.json', { schema: { hide: true }, config }, () => {
     made ??= generate(about, routes)
     return made

@@ -1,5 +1,5 @@
 import swagger from '@fastify/swagger'
-import Fastify, { type RouteOptions } from 'fastify'
+import Fastify, { type FastifyContextConfig, type RouteOptions } from 'fastify'
 import {
   createJsonSchemaTransform,
   createJsonSchemaTransformObject,
@@ -56,7 +56,7 @@ const addSchemas = createJsonSchemaTransformObject({ zodToJsonConfig })
 interface Route {
   url: string
   schema: object | undefined
-  route: { config?: unknown }
+  route: { config?: FastifyContextConfig }
 }
 
 interface Given extends OperationDoc {
@@ -71,8 +71,7 @@ interface Given extends OperationDoc {
 function describeRoute({ schema, route }: Route) {
   const { requestHeaders, responses, errors = [], ...given }: Given = schema ?? {}
   if (given.hide) return given
-  const isOpen =
-    ((route.config as { access?: string } | undefined)?.access ?? 'public') === 'public'
+  const isOpen = (route.config?.access ?? 'public') === 'public'
   const told: OperationDoc = {
     requestHeaders,
     responses,

@@ -1,7 +1,7 @@
 import { chownSync, lchownSync } from 'node:fs'
 import { copyFile, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { acquireLock, lockDataDir, lockNames, underRestore } from '../data-dir-lock.ts'
+import { lockDataDir, lockFile, lockNames, underRestore } from '../data-dir-lock.ts'
 import { createDirectory, fsyncDirectory, ownerFor } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
 import { type BackupJob, type BlobSource, checkAll } from './backup.ts'
@@ -49,7 +49,7 @@ async function takeEmpty(dataDir: string): Promise<() => void> {
   const names = await readdir(dataDir)
   const others = names.filter((name) => !lockNames.includes(name) && name !== 'lost+found')
   // A service that runs is told of first: it is the better reason.
-  if (names.includes(acquireLock) || others.length === 0) {
+  if (names.includes(lockFile) || others.length === 0) {
     const unlock = lockDataDir(dataDir)
     if (others.length === 0) return unlock
     unlock()

@@ -56,7 +56,7 @@ test.each([
       rmSync(dataDir, { recursive: true })
       writeFileSync(dataDir, '')
     },
-    /^Cannot start: EEXIST: .*data'$/,
+    /^Cannot start: DATA_DIR .*data is not writable \(EEXIST: .*\): set DATA_DIR to .*\.$/,
   ],
 ])(
   'a start on %s is refused in one sentence, with status 1',

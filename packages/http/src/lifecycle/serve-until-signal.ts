@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 
 /**
- * Listens, and stops in order on SIGTERM or SIGINT: no new connections, what is running ends (10 s at most), then the
- * app's onClose hooks close the stores, exit 0. A second signal exits at once.
+ * Listens until SIGTERM or SIGINT. Then stops accepting, finishes running requests (10 s at most), closes the stores by
+ * the app's onClose hooks, and exits 0. A second signal exits at once.
  */
 export async function serveUntilSignal(
   app: FastifyInstance,
@@ -13,26 +13,25 @@ export async function serveUntilSignal(
     if (stopping) process.exit(1)
     stopping = true
     app.log.info({ signal }, 'stopping')
-    const limit = setTimeout(() => app.server.closeAllConnections(), 9_000)
-    // What still does not end then has nobody left to answer.
+    const closeConnections = setTimeout(() => app.server.closeAllConnections(), 9_000)
     setTimeout(() => {
-      app.log.warn('stopped before all had ended')
+      app.log.warn('stopped before all requests finished')
       process.exit(0)
     }, 10_000).unref()
     app.close().then(
       () => {
-        clearTimeout(limit)
+        clearTimeout(closeConnections)
         app.log.info('stopped')
         process.exit(0)
       },
       (error) => {
-        app.log.error({ err: error }, 'could not stop in order')
+        app.log.error({ err: error }, 'graceful shutdown failed')
         process.exit(1)
       },
     )
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
-  // One connection is accepted in each turn of the event loop: a crowd must find room to wait.
+  // libuv accepts one connection per event-loop iteration, so a burst needs a long backlog.
   await app.listen({ ...address, backlog: 4096 })
 }

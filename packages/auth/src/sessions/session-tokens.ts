@@ -6,22 +6,22 @@ import type { User } from '../users/users-file.ts'
 
 const Claims = z.object({
   sub: z.string(),
-  exp: z.int().max(8_640_000_000_000), // the last second that a Date can hold
+  exp: z.int().max(8_640_000_000_000), // The last second that a Date can hold.
   nbf: z.number().optional(),
   pwd: z.string().optional(),
 })
 
-/** Why a token is not taken. */
+/** Why a token is rejected. */
 export type RejectedToken = 'invalid' | 'expired'
 
-interface TokenOptions {
+interface SessionTokenOptions {
   secret: string
   ttl: number
   now: () => number
   find: (username: string) => User | undefined
 }
 
-/** Options of @fastify/jwt that pin what a token may be. Its times are checked in `Tokens`, by a clock handed in. */
+/** Options of @fastify/jwt that pin algorithm, issuer and audience. `SessionTokens` checks times, with its own clock. */
 export const jwtOptions = (secret: string, audience: string) => ({
   secret,
   sign: { algorithm: 'HS256' as const, iss: issuer, aud: audience },
@@ -37,15 +37,15 @@ export const jwtOptions = (secret: string, audience: string) => ({
   },
 })
 
-/** Issues tokens and takes them back. A token is worth no more than its user and that user's password are now. */
-export class Tokens {
+/** Issues and verifies session tokens. A token grants what its user may do now, and dies with the user's password. */
+export class SessionTokens {
   readonly #jwt: FastifyInstance['jwt']
-  readonly #options: TokenOptions
-  /** What tokens say whose signature was found right: that cannot change. All else is looked at each time. */
+  readonly #options: SessionTokenOptions
+  /** Claims by token, for valid signatures only: those cannot change. All else is checked on each call. */
   readonly #signed = new Map<string, z.infer<typeof Claims>>()
   readonly #fingerprints = new WeakMap<User, Buffer>()
 
-  constructor(jwt: FastifyInstance['jwt'], options: TokenOptions) {
+  constructor(jwt: FastifyInstance['jwt'], options: SessionTokenOptions) {
     this.#jwt = jwt
     this.#options = options
   }
@@ -62,7 +62,7 @@ export class Tokens {
     })
   }
 
-  /** Who sent this token: with the role that the users file gives now, not the one in the token. */
+  /** The caller that this token identifies. Role and domains come from the users file, not from the token. */
   verify(token: string): Caller | RejectedToken {
     const claims = this.#read(token)
     const now = this.#options.now()
@@ -77,14 +77,14 @@ export class Tokens {
 
   #read(token: string) {
     const known = this.#signed.get(token)
-    if (known || token.length > longestToken) return known
+    if (known || token.length > maxTokenLength) return known
     try {
       const claims = Claims.parse(this.#jwt.verify(token))
-      if (this.#signed.size >= mostSigned) this.#signed.clear()
+      if (this.#signed.size >= maxCached) this.#signed.clear()
       this.#signed.set(token, claims)
       return claims
     } catch {
-      return undefined // Whatever is wrong with it, the sender learns only that it is not valid.
+      return undefined // The sender learns only that it is invalid.
     }
   }
 
@@ -94,7 +94,7 @@ export class Tokens {
     return bytes.length === fingerprint.length && timingSafeEqual(bytes, fingerprint)
   }
 
-  // A new password has a new salt, so this ends a user's tokens even when the same words are set again.
+  // A new password has a new salt, so this ends a user's tokens even when the same password is set again.
   #fingerprint(user: User): Buffer {
     const known = this.#fingerprints.get(user)
     if (known) return known
@@ -107,5 +107,5 @@ export class Tokens {
 }
 
 const issuer = 'domains-and-files'
-const longestToken = 4096
-const mostSigned = 1000
+const maxTokenLength = 4096
+const maxCached = 1000

@@ -3,9 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { readEnv, serverSettings } from '../src/index.ts'
+import { readEnv, serverSettings } from '../../src/index.ts'
 
-const schema = z.object({ ...serverSettings(3001), JWT_SECRET: z.string().optional() })
+const schema = z.object({
+  ...serverSettings({ port: 3001, dataDir: 'data' }),
+  JWT_SECRET: z.string().optional(),
+})
 
 test('an empty environment gives the defaults', () => {
   expect(readEnv(schema, { CORS_ORIGIN: '', PORT: '' })).toMatchObject({

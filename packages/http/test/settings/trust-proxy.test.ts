@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { readEnv, serverSettings } from '../src/index.ts'
-import { start } from './support/start.ts'
+import { readEnv, serverSettings } from '../../src/index.ts'
+import { start } from '../support/start.ts'
 
-const schema = z.object(serverSettings(3001))
+const schema = z.object(serverSettings({ port: 3001, dataDir: 'data' }))
 
 const readTrustProxy = (text: string) => readEnv(schema, { TRUST_PROXY: text }).TRUST_PROXY
 

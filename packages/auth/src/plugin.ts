@@ -1,0 +1,51 @@
+import jwt from '@fastify/jwt'
+import type { FastifyInstance } from 'fastify'
+import fastifyPlugin from 'fastify-plugin'
+import { enforceAccess } from './access-control.ts'
+import { createAuthErrors } from './errors.ts'
+import { createHashQueue, type HashQueue } from './login/hash-queue.ts'
+import { registerLoginRoutes } from './login/login.ts'
+import { LoginLimit } from './login/login-limit.ts'
+import { verifyPassword } from './login/password.ts'
+import { jwtOptions, SessionTokens } from './sessions/session-tokens.ts'
+import type { Users } from './users/users.ts'
+
+export interface AuthOptions {
+  /** Signs session tokens; see `resolveJwtSecret`. */
+  secret: string
+  /** The service's name: tokens of another service are rejected even with the same secret. */
+  audience: string
+  /** Lifetime of session tokens in seconds. */
+  tokenTtl: number
+  users: Users
+  /** Shared with the metrics. */
+  hashes?: HashQueue
+  /** Maximum failed logins per username and per network. Default: 10 in 15 minutes. */
+  loginLimit?: { attempts: number; windowMs: number }
+  /** Verifies a password against a PHC string. Injected by tests that count hashes. */
+  verify?: typeof verifyPassword
+  /** Milliseconds since 1970. Injected by tests. */
+  now?: () => number
+}
+
+/**
+ * Authenticates callers, admits them to routes by `config.access`, and serves the login. Register it before any route:
+ * a later route without `access` stops the boot.
+ */
+export const auth = fastifyPlugin(
+  async (app: FastifyInstance, options: AuthOptions) => {
+    const { secret, audience, tokenTtl, users, hashes = createHashQueue() } = options
+    const { loginLimit = defaultLimit, verify = verifyPassword, now } = options
+    await app.register(jwt, jwtOptions(secret, audience))
+    const find = (username: string) => users.find(username)
+    const tokens = new SessionTokens(app.jwt, { secret, ttl: tokenTtl, now: now ?? Date.now, find })
+    // Monotonic: setting the clock back must not extend a lockout.
+    const limit = new LoginLimit({ ...loginLimit, now: now ?? (() => performance.now()) })
+    const errors = createAuthErrors(audience)
+    enforceAccess(app, tokens, errors)
+    registerLoginRoutes(app, { users, tokens, limit, tokenTtl, errors, hashes, verify })
+  },
+  { name: '@domains-and-files/auth', fastify: '5.x' },
+)
+
+const defaultLimit = { attempts: 10, windowMs: 15 * 60_000 }

@@ -1,0 +1,160 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import cors from '@fastify/cors'
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type RawServerDefault,
+} from 'fastify'
+import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { Registry } from 'prom-client'
+import { maxParamLength, trackMethods } from './allowed-methods.ts'
+import { type HealthReport, serveHealth } from './health.ts'
+import { parseJsonBodies } from './json-body.ts'
+import {
+  answerSocketError,
+  type ConnectionLimits,
+  defaultLimits,
+  limitConnections,
+} from './limits/connections.ts'
+import { shedLoad } from './limits/load-shedding.ts'
+import { AccessLog, AccessLogController, registerLogMetrics } from './logging/access-log.ts'
+import { LazyLogger } from './logging/lazy-logger.ts'
+import type { Logger } from './logging/logger.ts'
+import { serveMetrics } from './metrics.ts'
+import { type About, serveOpenapi } from './openapi/routes.ts'
+import { answerError, HttpError } from './problem-details.ts'
+import { parserOptions, rejectAmbiguousFraming } from './request-framing.ts'
+import { readRequestId } from './request-id.ts'
+import { serveRoot } from './root.ts'
+import { stripForwardedPorts, type TrustProxy } from './settings/trust-proxy.ts'
+import { validateRequests, zodCompilers } from './validation.ts'
+
+export type App = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>
+
+export interface AppOptions {
+  about: About
+  log: Logger
+  trustProxy: TrustProxy
+  corsOrigins: string[]
+  /** `alarming` lists the problem codes that are exported from the start, so that an alert sees their first increase. */
+  metrics: { registry: Registry; token: string | undefined; alarming?: string[] }
+  health: () => HealthReport
+  /** Maximum bytes of a body that is not streamed. Default: 1 MiB. */
+  bodyLimit?: number
+  connections?: Partial<ConnectionLimits>
+  /** The error for a path that cannot be percent-decoded. Default: `malformed_url`. */
+  badUrl?: () => HttpError
+}
+
+/**
+ * A Fastify app with what both services share: request ids, problem details, strict validation, JSON, CORS, logs,
+ * /health, /metrics, /openapi.json and /docs. `routes` registers the access rules and routes of the service; every
+ * other method of their paths then gets 405.
+ */
+export async function createApp(
+  options: AppOptions,
+  routes: (app: App) => Promise<void>,
+): Promise<App> {
+  const limits = { ...defaultLimits, ...options.connections }
+  const app = createServer(options, limits)
+  addResponseHeaders(app)
+  registerLogMetrics(options.metrics.registry, options.log)
+  shedLoad(app, limits, options.metrics.registry)
+  limitConnections(app, limits)
+  rejectAmbiguousFraming(app)
+  closeConnectionsOnStop(app)
+  parseJsonBodies(app)
+  validateRequests(app)
+  const refuseOtherMethods = trackMethods(app)
+  if (options.corsOrigins.length > 0) await app.register(cors, corsOptions(options.corsOrigins))
+  serveRoot(app, options.about)
+  serveOpenapi(app, options.about)
+  const { token } = options.metrics
+  if (token) serveMetrics(app, { ...options.metrics, token })
+  serveHealth(app, options.about.version, options.health)
+  await routes(app)
+  refuseOtherMethods()
+  return app
+}
+
+function createServer(options: AppOptions, limits: ConnectionLimits): App {
+  const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
+    schemaController: { compilersFactory: zodCompilers },
+    loggerInstance: options.log as FastifyBaseLogger,
+    logController: new AccessLogController(new AccessLog(options.log)),
+    // LazyLogger has every method of a logger, but their overloads cannot be typed.
+    childLoggerFactory: (log, bindings, settings) =>
+      new LazyLogger(() => log.child(bindings, settings)) as unknown as FastifyBaseLogger,
+    trustProxy: options.trustProxy,
+    bodyLimit: options.bodyLimit ?? 1_048_576,
+    http: {
+      ...parserOptions,
+      headersTimeout: limits.headersTimeout,
+      connectionsCheckingInterval: Math.ceil(limits.headersTimeout / 4),
+    },
+    forceCloseConnections: 'idle',
+    // While stopping, a request on an open connection is still served; the connection closes after it.
+    return503OnClosing: false,
+    requestIdHeader: false,
+    genReqId: (request) => readRequestId(request.headers['x-request-id']),
+    routerOptions: { maxParamLength },
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id)
+      const isBadUrl = error.code === 'FST_ERR_BAD_URL'
+      return answerError((isBadUrl && options.badUrl?.()) || error, request, reply)
+    },
+    clientErrorHandler: answerSocketError,
+  }).withTypeProvider<ZodTypeProvider>()
+  app.setErrorHandler(answerError)
+  app.setNotFoundHandler(() => {
+    throw new HttpError(404, 'not_found', 'No such route: see /docs')
+  })
+  return app
+}
+
+// A callback hook: a promise per request would cost more than the work.
+function addResponseHeaders(app: App) {
+  app.addHook('onRequest', (request, reply, done) => {
+    stripForwardedPorts(request.raw.headers)
+    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
+    done()
+  })
+}
+
+const corsOptions = (origin: string[]) => ({
+  origin,
+  methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+  exposedHeaders: [
+    'age',
+    'content-disposition',
+    'etag',
+    'location',
+    'preference-applied',
+    'ratelimit',
+    'ratelimit-policy',
+    'retry-after',
+    'warning',
+    'www-authenticate',
+    'x-request-id',
+  ],
+  strictPreflight: false,
+  maxAge: 600,
+})
+
+// Connections that are busy at stop are closed with their response; nothing would close them later.
+function closeConnectionsOnStop(app: App) {
+  let stopping = false
+  app.addHook('preClose', async () => {
+    stopping = true
+  })
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (stopping) reply.header('connection', 'close')
+    done(null, payload)
+  })
+}

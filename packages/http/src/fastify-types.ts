@@ -1,0 +1,35 @@
+/** Who may call a route: everybody, or callers with at least this role. */
+export type Access = 'public' | 'viewer' | 'editor' | 'admin'
+
+/** A header: its purpose, and an example value. */
+export interface HeaderDoc {
+  description: string
+  example: string
+}
+
+/** A response beside its schema. `content` is its media type where that is not JSON. */
+export interface ResponseDoc {
+  description: string
+  headers?: Record<string, HeaderDoc>
+  content?: string
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A route without it stops the boot. */
+    access?: Access
+  }
+  // Documentation of a route beside its schemas.
+  interface FastifySchema {
+    /** Request headers with a meaning here, by name. */
+    requestHeaders?: Record<string, HeaderDoc>
+    /** By status. */
+    responses?: Record<number, ResponseDoc>
+    /** An example of each error that a caller can meet here. */
+    errors?: readonly Error[]
+  }
+  interface FastifyReply {
+    /** The code of the problem that this reply carries, for metrics. */
+    problemCode?: string
+  }
+}

@@ -1,0 +1,55 @@
+import { DatabaseSync } from 'node:sqlite'
+import { giveToOwner } from './durable-files.ts'
+
+// Node has no flock. An exclusive SQLite transaction is one: the kernel releases it with the process, so a lock is
+// never stale. The lock file stays on the disk: after its removal two processes could lock two files of one name.
+
+/** Another process holds the lock. */
+export class LockBusyError extends Error {}
+
+/** An exclusive lock between processes, on a file of its own. */
+export class FileLock {
+  readonly #file: string
+  readonly #database: DatabaseSync
+
+  /** @throws when the lock file cannot be opened or created. */
+  constructor(file: string, { timeoutMs = 0 } = {}) {
+    this.#file = file
+    this.#database = new DatabaseSync(file, { timeout: timeoutMs })
+  }
+
+  /** Blocks this process up to `timeoutMs`. @throws {LockBusyError} */
+  acquire() {
+    try {
+      // In-memory journal: otherwise each lock creates and deletes a file.
+      this.#database.exec('pragma journal_mode = memory; begin exclusive')
+    } catch (error) {
+      throw isBusy(error) ? new LockBusyError(`Cannot acquire lock ${this.#file}`) : error
+    }
+    giveToOwner(this.#file)
+  }
+
+  release() {
+    this.#database.exec('rollback')
+  }
+
+  /** Closes the lock file, and releases the lock if held. Idempotent. */
+  close() {
+    if (this.#database.isOpen) this.#database.close()
+  }
+}
+
+/** Runs `run` under an exclusive lock on `file`. @throws {LockBusyError} when it is not free within 10 s. */
+export function withFileLock<T>(file: string, run: () => T): T {
+  const lock = new FileLock(file, { timeoutMs: 10_000 })
+  try {
+    lock.acquire()
+    return run()
+  } finally {
+    lock.close()
+  }
+}
+
+// https://www.sqlite.org/rescode.html#busy
+const isBusy = (error: unknown) =>
+  error instanceof Error && 'errcode' in error && error.errcode === 5
