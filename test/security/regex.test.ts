@@ -10,7 +10,6 @@ import { parseAst } from 'vitest/node'
 /** Superlinear ones, and what bounds their input. */
 const bounded = new Map([
   [String.raw`/\/+$/`, 'a setting, read once'],
-  [String.raw`/\s*\n\s*/g`, "our own words about the operator's file"],
   [
     String.raw`/^(\*\.)?((?:[\p{L}\p{M}\p{N}_-]+\.)+[\p{L}\p{M}\p{N}-]*\p{L}[\p{L}\p{M}\p{N}-]*)$/u`,
     'asked of 255 characters at most',

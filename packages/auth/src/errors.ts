@@ -5,47 +5,31 @@ export type AuthErrors = ReturnType<typeof createAuthErrors>
 
 /** The errors of this package. Each 401 and 403 carries a challenge (RFC 6750, 3). */
 export function createAuthErrors(realm: string) {
-  const unauthorized = (code: string, detail: string, error?: string, description = detail) =>
-    new HttpError(401, code, detail, { headers: challenge(realm, error, description) })
-  const forbidden = (detail: string) =>
-    new HttpError(403, 'forbidden', detail, {
-      headers: challenge(realm, 'insufficient_scope', detail),
-    })
+  const refuse = (status: 401 | 403, code: string, detail: string, reason?: Reason) =>
+    new HttpError(status, code, detail, { headers: challenge(realm, reason) })
+  const invalid = (detail: string, description: string) =>
+    refuse(401, 'unauthorized', detail, { error: 'invalid_token', description })
 
   return {
     tokenMissing: () =>
-      unauthorized('unauthorized', 'Send a token: Authorization: Bearer <access_token>'),
+      refuse(401, 'unauthorized', 'Send a token: Authorization: Bearer <access_token>'),
     authorizationMalformed: () =>
-      unauthorized(
-        'unauthorized',
-        'The Authorization header must be: Bearer <access_token>',
-        'invalid_request',
-        'The Authorization header must be the scheme Bearer and one token',
-      ),
+      refuse(401, 'unauthorized', 'The Authorization header must be: Bearer <access_token>', {
+        error: 'invalid_request',
+        description: 'The Authorization header must be the scheme Bearer and one token',
+      }),
     tokenInvalid: () =>
-      unauthorized(
-        'unauthorized',
-        'The token is not valid here: log in again',
-        'invalid_token',
-        'The token is not valid here',
-      ),
-    tokenOfOtherService: (audience: string) =>
-      unauthorized(
-        'unauthorized',
-        `This token is for the ${audience}: log in here`,
-        'invalid_token',
-        `The token is for the ${audience}`,
-      ),
+      invalid('The token is not valid here: log in again', 'The token is not valid here'),
+    tokenOfOtherService: (service: string) =>
+      invalid(`This token is for the ${service}: log in here`, `The token is for the ${service}`),
     tokenExpired: () =>
-      unauthorized(
-        'token_expired',
-        'The token has expired: log in again',
-        'invalid_token',
-        'The token has expired',
-      ),
+      refuse(401, 'token_expired', 'The token has expired: log in again', {
+        error: 'invalid_token',
+        description: 'The token has expired',
+      }),
     credentialsInvalid: () =>
-      unauthorized('invalid_credentials', 'The username or the password is wrong'),
-    forbidden: (needed: Role) => forbidden(`This needs the role ${needed}`),
+      refuse(401, 'invalid_credentials', 'The username or the password is wrong'),
+    forbidden: (needed: Role) => insufficient(`This needs the role ${needed}`),
     tooManyLogins: (seconds: number) =>
       new HttpError(
         429,
@@ -58,10 +42,20 @@ export function createAuthErrors(realm: string) {
         headers: retryAfter(1),
       }),
   }
+
+  function insufficient(detail: string) {
+    return refuse(403, 'forbidden', detail, { error: 'insufficient_scope', description: detail })
+  }
 }
 
-const challenge = (realm: string, error: string | undefined, description: string) => ({
-  'www-authenticate': `Bearer realm="${realm}"${error ? `, error="${error}", error_description="${description}"` : ''}`,
+/** The attributes of a challenge (RFC 6750, 3). */
+interface Reason {
+  error: string
+  description: string
+}
+
+const challenge = (realm: string, reason?: Reason) => ({
+  'www-authenticate': `Bearer realm="${realm}"${reason ? `, error="${reason.error}", error_description="${reason.description}"` : ''}`,
 })
 
 const retryAfter = (seconds: number) => ({ 'retry-after': String(seconds) })

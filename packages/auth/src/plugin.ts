@@ -5,7 +5,7 @@ import { enforceAccess } from './access-control.ts'
 import { createAuthErrors } from './errors.ts'
 import { createHashQueue, type HashQueue } from './login/hash-queue.ts'
 import { registerLoginRoutes } from './login/login.ts'
-import { LoginLimit } from './login/login-limit.ts'
+import { defaultLoginLimits, LoginLimit, type LoginLimits } from './login/login-limit.ts'
 import { verifyPassword } from './login/password.ts'
 import { jwtOptions, SessionTokens } from './sessions/session-tokens.ts'
 import type { Users } from './users/users.ts'
@@ -20,8 +20,7 @@ export interface AuthOptions {
   users: Users
   /** Shared with the metrics. */
   hashes?: HashQueue
-  /** Maximum failed logins per username and per network. Default: 10 in 15 minutes. */
-  loginLimit?: { attempts: number; windowMs: number }
+  loginLimits?: LoginLimits
   /** Verifies a password against a PHC string. Injected by tests that count hashes. */
   verify?: typeof verifyPassword
   /** Milliseconds since 1970. Injected by tests. */
@@ -35,17 +34,22 @@ export interface AuthOptions {
 export const auth = fastifyPlugin(
   async (app: FastifyInstance, options: AuthOptions) => {
     const { secret, audience, tokenTtl, users, hashes = createHashQueue() } = options
-    const { loginLimit = defaultLimit, verify = verifyPassword, now } = options
+    const { loginLimits = defaultLoginLimits, verify = verifyPassword, now } = options
     await app.register(jwt, jwtOptions(secret, audience))
     const find = (username: string) => users.find(username)
     const tokens = new SessionTokens(app.jwt, { secret, ttl: tokenTtl, now: now ?? Date.now, find })
     // Monotonic: setting the clock back must not extend a lockout.
-    const limit = new LoginLimit({ ...loginLimit, now: now ?? (() => performance.now()) })
+    const clock = now ?? (() => performance.now())
+    const limit = new LoginLimit(loginLimits, clock, ({ username, isUser, address }, lockout) =>
+      // An unknown username may be a password typed into the wrong field.
+      app.log.warn(
+        { client: address, limit: lockout, ...(isUser && { username }) },
+        'login locked',
+      ),
+    )
     const errors = createAuthErrors(audience)
     enforceAccess(app, tokens, errors)
     registerLoginRoutes(app, { users, tokens, limit, tokenTtl, errors, hashes, verify })
   },
   { name: '@domains-and-files/auth', fastify: '5.x' },
 )
-
-const defaultLimit = { attempts: 10, windowMs: 15 * 60_000 }

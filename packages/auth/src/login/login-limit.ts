@@ -1,129 +1,104 @@
-import { isIPv6 } from 'node:net'
+import { AttemptCounter } from './attempt-counter.ts'
+import { clientNetwork } from './client-network.ts'
 
-export interface LoginLimitOptions {
-  attempts: number
+/** Maximum failed logins in `windowMs`. */
+export interface LoginLimits {
   windowMs: number
-  now: () => number
+  /** For one username from one client network. */
+  perPair: number
+  /** For one client network, over all usernames. */
+  perNetwork: number
+  /** For one username, over all networks. */
+  perUsername: number
 }
 
-interface Tally {
-  /** When the wrong logins were, oldest first. */
-  wrong: number[]
-  running: number
+export const defaultLoginLimits: LoginLimits = {
+  windowMs: 15 * 60_000,
+  perPair: 10,
+  perNetwork: 30,
+  perUsername: 200,
 }
 
-/** Who tries to log in: a name, whether there is such a user, and the address the attempt comes from. */
 export interface Attempt {
   username: string
+  /** Whether the username exists. */
   isUser: boolean
+  /** The client's IP address. */
   address: string
 }
 
+/** Which limit an attempt reached. */
+export type Lockout = 'username and network' | 'network' | 'username'
+
+interface Counters {
+  pairs: AttemptCounter
+  usernames: AttemptCounter
+}
+
 /**
- * Counts wrong logins, for each name and for each client address. Names that are no user's are counted like the
- * others, but apart from them: a flood of invented names cannot push out the count of a real one.
+ * Limits failed logins so that guessing is slow, while nobody can lock a user out from another network with a few
+ * attempts. Unknown usernames are counted apart: a flood of invented names cannot evict the count of a real one.
  */
 export class LoginLimit {
-  readonly #options: LoginLimitOptions
-  readonly #users: Tallies
-  readonly #strangers: Tallies
-  readonly #addresses: Tallies
+  readonly #networks: AttemptCounter
+  readonly #known: Counters
+  readonly #unknown: Counters
+  readonly #onLockout: (attempt: Attempt, lockout: Lockout) => void
 
-  constructor(options: LoginLimitOptions) {
-    this.#options = options
-    this.#users = new Tallies(options)
-    this.#strangers = new Tallies(options)
-    this.#addresses = new Tallies(options)
+  constructor(
+    limits: LoginLimits,
+    now: () => number,
+    onLockout: (attempt: Attempt, lockout: Lockout) => void,
+  ) {
+    const counter = (max: number) => new AttemptCounter({ max, windowMs: limits.windowMs, now })
+    const counters = () => ({
+      pairs: counter(limits.perPair),
+      usernames: counter(limits.perUsername),
+    })
+    this.#networks = counter(limits.perNetwork)
+    this.#known = counters()
+    this.#unknown = counters()
+    this.#onLockout = onLockout
   }
 
-  /** Seconds until this attempt may be made; 0 if it may be made now. */
+  /** Seconds until this attempt is allowed; 0 if it is allowed now. */
   secondsToWait(attempt: Attempt): number {
-    const waits = this.#talliesOf(attempt).map(([tallies, key]) => tallies.waitMs(key))
+    const waits = this.#scopesOf(attempt).map(([, counter, key]) => counter.waitMs(key))
     return Math.ceil(Math.max(...waits) / 1000)
   }
 
   /**
-   * Makes an attempt that may be made now. While it runs it counts as wrong, so that attempts at the same time cannot
-   * pass the limit together; a right one then clears its name, though not its address, and one that throws counts not.
+   * Runs an allowed attempt and counts a failure. A success resets the count of its username and network. An attempt
+   * that throws does not count.
    */
   async count(attempt: Attempt, verify: () => Promise<boolean>): Promise<boolean> {
-    const tallies = this.#talliesOf(attempt).map(([tallies, key]) => tallies.begin(key))
+    const scopes = this.#scopesOf(attempt)
+    const running = scopes.map(([lockout, counter, key]) => [lockout, counter.begin(key)] as const)
     try {
       const isRight = await verify()
-      if (isRight) this.#nameOf(attempt).forget(attempt.username)
-      else for (const tally of tallies) tally.wrong.push(this.#options.now())
+      if (isRight) this.#countersOf(attempt).pairs.reset(pairOf(attempt))
+      else this.#recordFailure(attempt, running)
       return isRight
     } finally {
-      for (const tally of tallies) tally.running -= 1
+      for (const [, { end }] of running) end()
     }
   }
 
-  #talliesOf(attempt: Attempt): [Tallies, string][] {
+  #recordFailure(attempt: Attempt, running: (readonly [Lockout, { fail: () => boolean }])[]) {
+    for (const [lockout, { fail }] of running) if (fail()) this.#onLockout(attempt, lockout)
+  }
+
+  #scopesOf(attempt: Attempt): [Lockout, AttemptCounter, string][] {
+    const { pairs, usernames } = this.#countersOf(attempt)
     return [
-      [this.#nameOf(attempt), attempt.username],
-      [this.#addresses, networkOf(attempt.address)],
+      ['username and network', pairs, pairOf(attempt)],
+      ['network', this.#networks, clientNetwork(attempt.address)],
+      ['username', usernames, attempt.username],
     ]
   }
 
-  #nameOf = ({ isUser }: Attempt) => (isUser ? this.#users : this.#strangers)
+  #countersOf = ({ isUser }: Attempt) => (isUser ? this.#known : this.#unknown)
 }
 
-const mostTallies = 10_000
-
-class Tallies {
-  readonly #options: LoginLimitOptions
-  // Oldest first: a key that is used again moves to the end.
-  readonly #byKey = new Map<string, Tally>()
-
-  constructor(options: LoginLimitOptions) {
-    this.#options = options
-  }
-
-  waitMs(key: string): number {
-    const tally = this.#byKey.get(key)
-    if (!tally) return 0
-    this.#dropExpired(tally)
-    const excess = tally.wrong.length + tally.running - this.#options.attempts
-    if (excess < 0) return 0
-    const frees = tally.wrong[excess]
-    // Only attempts that still run stand in the way: they are over in a moment.
-    if (frees === undefined) return 1000
-    return frees + this.#options.windowMs - this.#options.now()
-  }
-
-  /** The tally of a key, with one attempt more that runs; made if there is none, and the oldest ones make room. */
-  begin(key: string): Tally {
-    const tally = this.#byKey.get(key) ?? { wrong: [], running: 0 }
-    tally.running += 1
-    this.#byKey.delete(key)
-    this.#byKey.set(key, tally)
-    for (const [oldest, { wrong, running }] of this.#byKey) {
-      const isOver = running === 0 && !wrong.some((time) => this.#isRecent(time))
-      if (!isOver && this.#byKey.size <= mostTallies) break
-      this.#byKey.delete(oldest)
-    }
-    return tally
-  }
-
-  forget(key: string) {
-    const tally = this.#byKey.get(key)
-    if (tally) tally.wrong = []
-  }
-
-  #dropExpired(tally: Tally) {
-    tally.wrong = tally.wrong.filter((time) => this.#isRecent(time))
-  }
-
-  #isRecent = (time: number) => time + this.#options.windowMs > this.#options.now()
-}
-
-// One client of IPv6 has a whole /64 to change its address in, so all of it counts as one.
-function networkOf(address: string): string {
-  const [, mapped] = /^::ffff:([0-9.]+)$/i.exec(address) ?? []
-  if (mapped || !isIPv6(address)) return mapped ?? address
-  const [head = '', tail = ''] = address.split('::')
-  const left = head.split(':').filter(Boolean)
-  const right = tail.split(':').filter(Boolean)
-  const zeros = Array<string>(Math.max(0, 8 - left.length - right.length)).fill('0')
-  return `${[...left, ...zeros, ...right].slice(0, 4).join(':')}::/64`
-}
+// Unambiguous: a network contains no space.
+const pairOf = ({ username, address }: Attempt) => `${clientNetwork(address)} ${username}`

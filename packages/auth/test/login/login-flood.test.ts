@@ -2,7 +2,9 @@ import { expect, test } from 'vitest'
 import { verifyPassword } from '../../src/login/password.ts'
 import { start } from '../support/start.ts'
 
-/** A verification that stops until it is let go, and says how many have begun. */
+const limits = { windowMs: 60_000, perPair: 10, perNetwork: 30, perUsername: 200 }
+
+/** A verification that waits until it is released, and records those that have begun. */
 function makeGate() {
   const gate = Promise.withResolvers<void>()
   const begun: string[] = []
@@ -14,7 +16,7 @@ function makeGate() {
   return { verify, begun, open: gate.resolve }
 }
 
-test('after ten wrong logins a name has to wait, even with the right password', async () => {
+test('after ten failed logins the right password is refused, too', async () => {
   await using service = await start()
 
   const wrong = await repeat(10, () => service.login('adam', 'not it'))
@@ -25,8 +27,8 @@ test('after ten wrong logins a name has to wait, even with the right password', 
   expect(right.headers.get('retry-after')).toBe('900')
 })
 
-test('Retry-After tells when the first slot is free again, and then it is', async () => {
-  await using service = await start({ loginLimit: { attempts: 2, windowMs: 60_000 } })
+test('Retry-After names the second in which the next attempt is allowed', async () => {
+  await using service = await start({ loginLimits: { ...limits, perPair: 2 } })
   await service.login('adam', 'first')
   service.clock.ms += 10_500
   await service.login('adam', 'second')
@@ -43,7 +45,7 @@ test('Retry-After tells when the first slot is free again, and then it is', asyn
   expect(then.status).toBe(200)
 })
 
-test('who is over the limit costs no hash', async () => {
+test('rate-limited logins are rejected without hashing', async () => {
   let hashes = 0
   const verify = async () => {
     hashes += 1
@@ -56,8 +58,8 @@ test('who is over the limit costs no hash', async () => {
   expect(hashes).toBe(10)
 })
 
-test('an unknown name has to wait as a known one has', async () => {
-  await using service = await start({ loginLimit: { attempts: 1, windowMs: 60_000 } })
+test('an unknown username is limited like a known one', async () => {
+  await using service = await start({ loginLimits: { ...limits, perPair: 1 } })
   await service.login('nobody', 'not it')
 
   const answer = await service.login('nobody', 'not it')
@@ -65,29 +67,57 @@ test('an unknown name has to wait as a known one has', async () => {
   expect(answer).toMatchObject({ status: 429, code: 'too_many_requests' })
 })
 
-test('wrong logins are counted for the address across names', async () => {
-  await using service = await start({ loginLimit: { attempts: 3, windowMs: 60_000 } })
-  await service.login('a', 'not it')
-  await service.login('b', 'not it')
-  await service.login('c', 'not it')
+test('by default a network has 30 failed logins and a username 200', async () => {
+  await using service = await start({ trustProxy: true, verify: async () => false })
+  const statusesOf = async (
+    times: number,
+    run: (index: number) => ReturnType<typeof service.login>,
+  ) => (await repeat(times, run)).map(({ status }) => status)
 
-  const answer = await service.login('adam')
+  const network = await statusesOf(31, (index) => service.login(`x${index}`, 'wrong', '192.0.2.1'))
+  const username = await statusesOf(201, (index) =>
+    service.login('adam', 'wrong', `198.51.100.${index}`),
+  )
 
-  expect(answer.status).toBe(429)
+  expect(network).toEqual([...Array(30).fill(401), 429])
+  expect(username).toEqual([...Array(200).fill(401), 429])
 })
 
-test('a right login clears the count of the name, not that of the address', async () => {
-  await using service = await start({ loginLimit: { attempts: 3, windowMs: 60_000 } })
-  const statuses: number[] = []
+test('ten failed logins from another network do not lock a user out', async () => {
+  await using service = await start({ trustProxy: true })
+  await repeat(12, () => service.login('adam', 'wrong', '203.0.113.7'))
 
-  for (const password of ['not it', 'not it', undefined, 'not it', undefined]) {
-    statuses.push((await service.login('adam', password)).status)
-  }
+  const answer = await service.login('adam', undefined, '192.0.2.1')
 
-  expect(statuses).toEqual([401, 401, 200, 401, 429])
+  expect(answer.status).toBe(200)
 })
 
-test('right logins are not limited', async () => {
+test('a port in X-Forwarded-For does not make another client', async () => {
+  await using service = await start({ trustProxy: true })
+
+  const v4 = await repeat(11, (index) => service.login('adam', 'x', `192.0.2.1:${4000 + index}`))
+  const v6 = await repeat(11, (index) =>
+    service.login('edda', 'x', `[2001:db8::1]:${4000 + index}`),
+  )
+
+  expect([v4.at(-1)?.status, v6.at(-1)?.status]).toEqual([429, 429])
+})
+
+test('a lockout is logged once as a warning, and names the user only if there is one', async () => {
+  await using service = await start({ loginLimits: { ...limits, perPair: 2 } })
+  await repeat(4, () => service.login('adam', 'wrong'))
+  await repeat(4, () => service.login('my-password', 'wrong'))
+
+  const warnings = service.lines().filter(({ msg }) => msg === 'login locked')
+
+  expect(warnings).toMatchObject([
+    { level: 'warn', username: 'adam', client: '127.0.0.1', limit: 'username and network' },
+    { level: 'warn', client: '127.0.0.1', limit: 'username and network' },
+  ])
+  expect(JSON.stringify(warnings)).not.toContain('my-password')
+})
+
+test('successful logins are not limited', async () => {
   await using service = await start()
 
   const answers = await Promise.all(Array.from({ length: 30 }, () => service.login('adam')))
@@ -95,8 +125,8 @@ test('right logins are not limited', async () => {
   expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(200))
 })
 
-test('logins that are not valid are not counted', async () => {
-  await using service = await start({ loginLimit: { attempts: 1, windowMs: 60_000 } })
+test('invalid requests are not counted', async () => {
+  await using service = await start({ loginLimits: { ...limits, perPair: 1 } })
   await service.login('adam', '')
 
   const answer = await service.login('adam')
@@ -104,7 +134,7 @@ test('logins that are not valid are not counted', async () => {
   expect(answer.status).toBe(200)
 })
 
-test('a burst at one moment cannot pass the limit', async () => {
+test('concurrent attempts cannot pass the limit', async () => {
   let hashes = 0
   const verify = async (phc: string, password: string) => {
     hashes += 1
@@ -121,13 +151,13 @@ test('a burst at one moment cannot pass the limit', async () => {
   expect(hashes).toBe(10)
 })
 
-test('a hash that fails is a failure of ours and counts against nobody', async () => {
+test('a failing hash is a server error and does not count', async () => {
   let isBroken = true
   const verify = async () => {
     if (isBroken) throw new Error('out of memory')
     return true
   }
-  await using service = await start({ verify, loginLimit: { attempts: 1, windowMs: 60_000 } })
+  await using service = await start({ verify, loginLimits: { ...limits, perPair: 1 } })
 
   const failed = await service.login('adam')
   isBroken = false
@@ -136,7 +166,7 @@ test('a hash that fails is a failure of ours and counts against nobody', async (
   expect([failed.status, then.status]).toEqual([500, 200])
 })
 
-test('two logins are hashed at a time, 32 wait, and the others are told to come back', async () => {
+test('two logins are hashed at a time, 32 wait, and further ones get 503', async () => {
   const gate = makeGate()
   await using service = await start({ verify: gate.verify })
   const refused: Awaited<ReturnType<typeof service.login>>[] = []
@@ -157,7 +187,7 @@ test('two logins are hashed at a time, 32 wait, and the others are told to come 
   expect(statuses.filter((status) => status === 200)).toHaveLength(34)
 })
 
-test('while hashes run, other requests are served', async () => {
+test('other requests are served while hashes run', async () => {
   const gate = makeGate()
   await using service = await start({ verify: gate.verify })
   const login = service.login('adam')
@@ -170,8 +200,8 @@ test('while hashes run, other requests are served', async () => {
   expect((await login).status).toBe(200)
 })
 
-async function repeat<T>(times: number, run: () => Promise<T>): Promise<T[]> {
+async function repeat<T>(times: number, run: (index: number) => Promise<T>): Promise<T[]> {
   const answers: T[] = []
-  for (let count = 0; count < times; count += 1) answers.push(await run())
+  for (let count = 0; count < times; count += 1) answers.push(await run(count))
   return answers
 }
