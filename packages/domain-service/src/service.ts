@@ -34,9 +34,10 @@ export async function createService(
     )
     const registrar = new RegistrarClient({
       account: config.account,
-      timeout: config.timeout,
+      timeoutMs: config.timeout,
       quota: new CallQuota({ limits: config.limits, store, clock }),
       breaker: new CircuitBreaker({ now: clock.now }),
+      clock,
       log,
       calls: createCallHistogram(metrics),
     })

@@ -44,7 +44,7 @@ export interface Sandbox extends AsyncDisposable {
   readonly url: string
   /** All calls since the start or the last `clearCalls()`, oldest first. */
   readonly calls: readonly Call[]
-  /** The faults that have not struck yet. */
+  /** The faults that no call has met yet. */
   readonly faults: readonly Fault[]
   /** The rows and the email type as getHosts would give them. */
   zone(domain: string): Pick<Domain, 'emailType' | 'hosts'>
@@ -54,6 +54,8 @@ export interface Sandbox extends AsyncDisposable {
   addDomain(domain: DomainSketch): Promise<void>
   removeDomain(name: string): Promise<void>
   fault(...faults: FaultInput[]): void
+  /** Executes now what `late` faults put off. */
+  runLate(): Promise<void>
   clearFaults(): void
   clearCalls(): void
   close(): Promise<void>
@@ -67,9 +69,9 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const file = options.file ? new StateFile(options.file) : undefined
   const account = await openAccount(userName, file, options)
   const faults = new FaultQueue()
-  const exchange = new CallHandler({
+  const handler = new CallHandler({
     account,
-    api: new CommandTable({ account, access, now, keepsMxPref: options.keepsMxPref ?? false }),
+    commands: new CommandTable({ account, access, now, keepsMxPref: options.keepsMxPref ?? false }),
     rate: new RateLimit(options.rate ?? '20/minute,700/hour,8000/day'),
     rateAnswer: options.rateAnswer ?? '405',
     faults,
@@ -77,16 +79,16 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     delayMs: options.delayMs ?? 0,
     now,
   })
-  await exchange.save()
-  const app = buildServer({ exchange, faults, log: options.log || undefined })
+  await handler.save()
+  const app = buildServer({ handler, faults, log: options.log || undefined })
   await app.listen({ host: options.host ?? '127.0.0.1', port: options.port ?? 0 })
   const close = () => app.close()
 
   return {
     url: `${originOf(app.server.address())}/xml.response`,
-    calls: exchange.calls,
+    calls: handler.calls,
     get faults() {
-      return faults.left
+      return faults.pending
     },
     zone: (name) => {
       const domain = account.find(name)
@@ -96,20 +98,21 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     },
     setZone: (name, edit) => {
       account.edit(name, edit)
-      return exchange.save()
+      return handler.save()
     },
     addDomain: (domain) => {
       account.add(domain)
-      return exchange.save()
+      return handler.save()
     },
     removeDomain: (name) => {
       account.remove(name)
-      return exchange.save()
+      return handler.save()
     },
     fault: (...list) => faults.add(list),
+    runLate: () => handler.runLate(),
     clearFaults: () => faults.clear(),
     clearCalls: () => {
-      exchange.calls.length = 0
+      handler.calls.length = 0
     },
     close,
     [Symbol.asyncDispose]: close,

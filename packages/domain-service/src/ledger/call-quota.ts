@@ -19,7 +19,7 @@ interface Waiter {
 
 interface QuotaOptions {
   limits: CallLimit[]
-  store: CallStore
+  store: Pick<CallStore, 'load' | 'add' | 'isComplete'>
   /** How long a call or a reservation waits for slots before 503 `registrar_busy`. */
   maxWaitMs?: number
   clock?: Clock
@@ -42,7 +42,7 @@ export class CallQuota {
   readonly #windows: CallWindows
   readonly #maxWaitMs: number
   readonly #clock: Clock
-  readonly #store: CallStore
+  readonly #store: QuotaOptions['store']
   #waiters: Waiter[] = []
   #blockedUntil = 0
   #timer: Timer | undefined

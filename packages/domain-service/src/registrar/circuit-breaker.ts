@@ -2,20 +2,20 @@ import { steadyNow } from '../clock.ts'
 import { registrarUnavailable } from '../errors.ts'
 
 /**
- * A circuit breaker: after `threshold` failures in a row calls fail at once with 503 `registrar_unavailable` for
- * `pause` milliseconds; then one call probes, and the others wait for what it finds by failing too.
+ * Circuit breaker: after `threshold` failures in a row, calls fail with 503 `registrar_unavailable` for `pauseMs`. Then
+ * one call probes; others fail fast until it completes.
  */
 export class CircuitBreaker {
   readonly #threshold: number
-  readonly #pause: number
+  readonly #pauseMs: number
   readonly #now: () => number
   #failures = 0
   #openUntil = 0
-  #probing = false
+  #isProbing = false
 
-  constructor(options: { threshold?: number; pause?: number; now?: () => number } = {}) {
+  constructor(options: { threshold?: number; pauseMs?: number; now?: () => number } = {}) {
     this.#threshold = options.threshold ?? 5
-    this.#pause = options.pause ?? 5_000
+    this.#pauseMs = options.pauseMs ?? 5_000
     this.#now = options.now ?? steadyNow
   }
 
@@ -24,27 +24,28 @@ export class CircuitBreaker {
     return this.#now() < this.#openUntil ? 'open' : 'half_open'
   }
 
-  /** @throws 503 `registrar_unavailable` while calls are to fail at once. */
+  /** @throws 503 `registrar_unavailable` while open, or while another call probes. */
   admit() {
     if (this.state === 'closed') return
-    const left = this.#openUntil - this.#now()
-    if (left > 0 || this.#probing) throw registrarUnavailable(Math.max(1, Math.ceil(left / 1000)))
-    this.#probing = true
+    const leftMs = this.#openUntil - this.#now()
+    if (leftMs > 0 || this.#isProbing)
+      throw registrarUnavailable(Math.max(1, Math.ceil(leftMs / 1000)))
+    this.#isProbing = true
   }
 
   succeeded() {
     this.#failures = 0
-    this.#probing = false
+    this.#isProbing = false
   }
 
   failed() {
     this.#failures++
-    this.#probing = false
-    if (this.#failures >= this.#threshold) this.#openUntil = this.#now() + this.#pause
+    this.#isProbing = false
+    if (this.#failures >= this.#threshold) this.#openUntil = this.#now() + this.#pauseMs
   }
 
-  /** The admitted call was never made. */
+  /** The admitted call was not made. */
   skipped() {
-    this.#probing = false
+    this.#isProbing = false
   }
 }

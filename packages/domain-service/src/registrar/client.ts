@@ -1,19 +1,28 @@
 import { type Histogram, HttpError, type Logger } from '@domains-and-files/http'
+import { type Clock, delay } from '../clock.ts'
 import type { Domain } from '../dns/domain-name.ts'
+import type { emailTypes } from '../dns/email-type.ts'
 import type { Zone } from '../dns/record.ts'
+import { domainNotFound, emailTypeConflict } from '../errors.ts'
 import type { CallQuota, Priority, ReserveOptions } from '../ledger/call-quota.ts'
 import type { Reservation } from '../ledger/reservation.ts'
+import { CallFailed } from './call-failed.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
+import { readEnvelope } from './envelope.ts'
+import type { CacheOptions } from './response-cache.ts'
 import {
+  type DomainEntry,
   type DomainInfo,
-  demandSuccess,
   type Nameservers,
   readDomainInfo,
   readDomainList,
+  readEmailType,
   readNameserverList,
   readZone,
+  requireSuccess,
 } from './responses.ts'
-import { type Account, CallFailed, RegistrarTransport } from './transport.ts'
+import { type Account, RegistrarTransport } from './transport.ts'
+import { UnknownDomains } from './unknown-domains.ts'
 import type { Element } from './xml.ts'
 
 export interface ListQuery {
@@ -24,46 +33,55 @@ export interface ListQuery {
   sortBy: string
 }
 
-interface Options {
+/** Where a call gets its slot: the reservation of its round, or the queue of all calls. */
+export type CallSlot = Priority | Reservation
+
+interface ClientOptions {
   account: Account
-  /** Milliseconds for one call; all tries of a read together may take twice that before the last one starts. */
-  timeout: number
+  /** Per call. A read is repeated only while less than twice this has passed since its first try. */
+  timeoutMs: number
   quota: CallQuota
   breaker: CircuitBreaker
+  clock: Clock
   log: Logger
-  /** Told the seconds of each call. */
+  /** Observes the seconds of each call. */
   calls?: Histogram<'command' | 'outcome'>
 }
 
-interface Call<Value> {
-  command: string
+interface Command<Value> {
+  name: string
   params: Record<string, string>
-  expected: { result: string; domain: string }
-  /** Turns the answer into our words; what it cannot is a bad answer, and counts as the registrar's failure. */
+  result: string
+  /** Empty for a command about the whole account. */
+  domain: string
+  /** Converts the answer; throws {CallFailed} where it cannot. */
   read: (response: Element, result: Element) => Value
-  slot?: CallSlot
+  slot: CallSlot
 }
 
-/** Where a call gets its slot: a reservation of its round, or the queue of all calls. */
-export type CallSlot = Priority | Reservation
+const maxTries = 3
 
-const tries = 3
-
-/** The registrar, one method a command. Reads are tried again where that may help; a write is sent once. */
+/** The registrar, one method per command. Reads are repeated where that may help; a write is sent once. */
 export class RegistrarClient {
-  readonly #options: Options
-  readonly #wire: RegistrarTransport
+  readonly #options: ClientOptions
+  readonly #transport: RegistrarTransport
+  readonly #unknown: UnknownDomains
   #lastSuccess: Date | undefined
   #lastFailure: { at: Date; code: string } | undefined
 
-  constructor(options: Options) {
+  constructor(options: ClientOptions) {
     this.#options = options
-    this.#wire = new RegistrarTransport(options.account, options.timeout)
+    this.#transport = new RegistrarTransport(options.account, options.timeoutMs)
+    this.#unknown = new UnknownDomains(options.clock)
   }
 
-  listDomains(query: ListQuery) {
+  /** One page of the account's domains, and the number of all that match. */
+  listDomains(
+    query: ListQuery,
+    slot: CallSlot = 'read',
+  ): Promise<{ domains: DomainEntry[]; total: number }> {
     return this.#read({
-      command: 'namecheap.domains.getList',
+      name: 'namecheap.domains.getList',
       params: {
         ListType: query.listType,
         ...(query.searchTerm === undefined ? {} : { SearchTerm: query.searchTerm }),
@@ -71,31 +89,45 @@ export class RegistrarClient {
         PageSize: String(query.pageSize),
         SortBy: query.sortBy,
       },
-      expected: { result: 'DomainGetListResult', domain: '' },
+      result: 'DomainGetListResult',
+      domain: '',
       read: readDomainList,
+      slot,
     })
   }
 
-  info(domain: Domain): Promise<DomainInfo> {
+  info(domain: Domain, slot: CallSlot = 'read'): Promise<DomainInfo> {
     return this.#read({
-      command: 'namecheap.domains.getInfo',
+      name: 'namecheap.domains.getInfo',
       params: { DomainName: domain.name },
-      expected: { result: 'DomainGetInfoResult', domain: domain.name },
+      result: 'DomainGetInfoResult',
+      domain: domain.name,
       read: (_response, result) => readDomainInfo(result, domain.name),
+      slot,
     })
   }
 
-  /** A domain on FreeDNS is unknown to the command that lists nameservers, but not to getInfo. */
+  /** The email type as getInfo names it, for a zone whose getHosts does not; undefined where neither does. */
+  async emailType(
+    domain: Domain,
+    slot: CallSlot,
+  ): Promise<(typeof emailTypes)[number] | undefined> {
+    return readEmailType(await this.info(domain, slot))
+  }
+
+  /** Falls back to getInfo for a FreeDNS domain, which the command for nameservers does not know. */
   async nameservers(domain: Domain): Promise<Nameservers> {
     try {
       return await this.#read({
-        command: 'namecheap.domains.dns.getList',
+        name: 'namecheap.domains.dns.getList',
         params: { SLD: domain.sld, TLD: domain.tld },
-        expected: { result: 'DomainDNSGetListResult', domain: domain.name },
+        result: 'DomainDNSGetListResult',
+        domain: domain.name,
         read: (_response, result) => readNameserverList(result, domain.name),
+        slot: 'read',
       })
     } catch (error) {
-      if (!(error instanceof HttpError) || error.code !== 'domain_not_found') throw error
+      if (!isNotFound(error)) throw error
       const { dns } = await this.info(domain)
       const nameservers = dns.nameservers.map((name) => ({ name }))
       return { uses_registrar_dns: dns.uses_registrar_dns, nameservers }
@@ -114,29 +146,32 @@ export class RegistrarClient {
   /** The zone as it is now. */
   zone(domain: Domain, slot: CallSlot): Promise<Zone> {
     return this.#read({
-      command: 'namecheap.domains.dns.getHosts',
+      name: 'namecheap.domains.dns.getHosts',
       params: { SLD: domain.sld, TLD: domain.tld },
-      expected: { result: 'DomainDNSGetHostsResult', domain: domain.name },
+      result: 'DomainDNSGetHostsResult',
+      domain: domain.name,
       read: (_response, result) => readZone(result, domain.name),
       slot,
     })
   }
 
   /**
-   * Replaces the whole zone, once.
-   * @throws {CallFailed} whose kind says whether it may have been done all the same.
+   * Replaces the whole zone; sent once.
+   * @throws {CallFailed} whose kind tells whether it may have been done all the same.
+   * @throws 409 `email_type_conflict` for a zone of unknown email type; nothing is sent.
    */
-  replaceZone(domain: Domain, zone: Zone, slot: CallSlot = 'write'): Promise<void> {
+  async replaceZone(domain: Domain, zone: Zone, slot: CallSlot = 'write'): Promise<void> {
     return this.#attempt({
-      command: 'namecheap.domains.dns.setHosts',
+      name: 'namecheap.domains.dns.setHosts',
       params: { SLD: domain.sld, TLD: domain.tld, ...hostParams(zone) },
-      expected: { result: 'DomainDNSSetHostsResult', domain: domain.name },
-      read: (_response, result) => demandSuccess(result, domain.name),
+      result: 'DomainDNSSetHostsResult',
+      domain: domain.name,
+      read: (_response, result) => requireSuccess(result, domain.name),
       slot,
     })
   }
 
-  /** What is known of the registrar's health without asking it. */
+  /** What is known of the registrar without calling it. */
   state() {
     const { breaker, quota } = this.#options
     return {
@@ -148,32 +183,50 @@ export class RegistrarClient {
     }
   }
 
-  close(): Promise<void> {
-    return this.#wire.close()
+  /**
+   * Options of a cache for answers of this registrar. While the readers' calls are scarce, a reader who wants a fresh
+   * answer gets one up to 10 s old.
+   */
+  cacheOptions(ttlMs: number): CacheOptions {
+    const { quota, clock } = this.#options
+    return { ttlMs, freshAgeMs: () => (quota.readsAreScarce ? 10_000 : 0), now: clock.now }
   }
 
-  async #read<Value>(call: Call<Value>): Promise<Value> {
-    const started = performance.now()
-    for (let attempt = 1; ; attempt++) {
+  close(): Promise<void> {
+    return this.#transport.close()
+  }
+
+  async #read<Value>(command: Command<Value>): Promise<Value> {
+    const { name, domain } = command
+    if (this.#unknown.has(name, domain)) throw domainNotFound(domain)
+    try {
+      return await this.#repeat(command)
+    } catch (error) {
+      if (domain && isNotFound(error)) this.#unknown.add(name, domain)
+      throw error
+    }
+  }
+
+  async #repeat<Value>(command: Command<Value>): Promise<Value> {
+    const { clock, timeoutMs, log } = this.#options
+    const startedAt = clock.now()
+    for (let tries = 1; ; tries++) {
       try {
-        return await this.#attempt(call)
+        return await this.#attempt(command)
       } catch (error) {
         if (!(error instanceof CallFailed)) throw error
         const mayHelp = error.kind === 'unknown' || error.kind === 'busy'
-        const isLate = performance.now() - started >= 2 * this.#options.timeout
-        if (!mayHelp || attempt === tries || isLate) throw error.error
-        this.#options.log.warn(
-          { command: call.command, code: error.error.code },
-          'read tried again',
-        )
-        await backOff(attempt)
+        const isLate = clock.now() - startedAt >= 2 * timeoutMs
+        if (!mayHelp || tries === maxTries || isLate) throw error.error
+        log.warn({ command: command.name, code: error.error.code }, 'retrying read')
+        await delay(clock, backoffMs(tries))
       }
     }
   }
 
-  async #attempt<Value>(call: Call<Value>): Promise<Value> {
+  async #attempt<Value>(command: Command<Value>): Promise<Value> {
     const { breaker, quota, calls } = this.#options
-    const { slot = 'read' } = call
+    const { name, slot } = command
     breaker.admit()
     try {
       await (typeof slot === 'string' ? quota.take(slot) : slot.use())
@@ -181,44 +234,55 @@ export class RegistrarClient {
       breaker.skipped()
       throw error
     }
-    const { command } = call
-    const tell = calls?.startTimer({ command })
+    const observe = calls?.startTimer({ command: name })
     try {
-      const { response, result } = await this.#wire.call(command, call.params, call.expected)
-      const value = call.read(response, result)
+      const text = await this.#transport.post(name, command.params)
+      const { response, result } = readEnvelope(text, { ...command, command: name })
+      const value = command.read(response, result)
       breaker.succeeded()
       this.#lastSuccess = new Date()
       this.#lastFailure = undefined
-      tell?.({ outcome: 'ok' })
+      observe?.({ outcome: 'ok' })
       return value
     } catch (error) {
       if (!(error instanceof CallFailed)) throw error
-      tell?.({ outcome: error.error.code })
-      this.#note(error, command)
+      observe?.({ outcome: error.error.code })
+      this.#recordFailure(error, command)
       throw error
     }
   }
 
-  #note(failure: CallFailed, command: string) {
+  #recordFailure(failure: CallFailed, { name, domain }: Command<unknown>) {
     const { breaker, quota, log } = this.#options
-    if (failure.kind === 'auth') log.error({ command, number: failure.number }, this.#remedy())
-    if (failure.kind === 'unknown') breaker.failed()
-    else breaker.succeeded() // It answered, if only to refuse.
-    if (failure.kind === 'busy') quota.pause(1_000)
-    if (failure.kind !== 'refused') this.#lastFailure = { at: new Date(), code: failure.error.code }
+    const { kind, number } = failure
+    if (kind === 'auth') log.error({ command: name, number }, this.#remedy())
+    if (kind === 'busy') quota.pause(1_000)
+    // What the registrar answers about one domain says nothing about the account.
+    const isAboutAccount = !failure.isAnswer || domain === '' || kind === 'auth' || kind === 'busy'
+    if (kind === 'unknown' && isAboutAccount) breaker.failed()
+    else breaker.succeeded()
+    if (kind !== 'refused' && isAboutAccount)
+      this.#lastFailure = { at: new Date(), code: failure.error.code }
   }
 
   #remedy(): string {
     const { clientIp, apiUser } = this.#options.account
-    return `the registrar refused our credentials: whitelist the address ${clientIp} in its panel for ${apiUser}, see that API access is on, and that REGISTRAR_API_USER and REGISTRAR_API_KEY are of this registrar`
+    return `registrar refused the credentials: whitelist the address ${clientIp} in its panel for ${apiUser}, enable API access, check REGISTRAR_API_USER and REGISTRAR_API_KEY`
   }
 }
 
-// Every row, and always the email type: what a write does not name, the registrar forgets.
-function hostParams(zone: Zone): Record<string, string> {
-  const params: Record<string, string> = { EmailType: zone.emailType ?? 'NONE' }
-  for (const [at, row] of zone.rows.entries()) {
-    const number = at + 1
+const isNotFound = (error: unknown) =>
+  error instanceof HttpError && error.code === 'domain_not_found'
+
+// All rows, and always the email type: the registrar deletes what a write does not name.
+function hostParams({ emailType, rows }: Zone): Record<string, string> {
+  if (emailType === undefined)
+    throw emailTypeConflict(
+      'The registrar does not tell the email type of this zone: send "email_type", or e-mail forwarding could end',
+    )
+  const params: Record<string, string> = { EmailType: emailType }
+  for (const [index, row] of rows.entries()) {
+    const number = index + 1
     params[`HostName${number}`] = row.name
     params[`RecordType${number}`] = row.type
     params[`Address${number}`] = row.address
@@ -228,6 +292,5 @@ function hostParams(zone: Zone): Record<string, string> {
   return params
 }
 
-// Jittered, so that many who failed together do not come back together.
-const backOff = (attempt: number) =>
-  new Promise<void>((resolve) => setTimeout(resolve, 50 * 2 ** attempt * (0.5 + Math.random() / 2)))
+// Jitter avoids synchronized retries.
+const backoffMs = (tries: number) => 50 * 2 ** tries * (0.5 + Math.random() / 2)

@@ -9,6 +9,7 @@ import {
   registrarRejected,
   tooManyRecords,
 } from '../errors.ts'
+import { CallFailed, type FailureKind } from './call-failed.ts'
 
 /** An error element of the registrar's answer. */
 export interface RegistrarError {
@@ -16,50 +17,59 @@ export interface RegistrarError {
   words: string
 }
 
-/**
- * What an error means to us. `refused`: it was judged and not done. `busy`: it was not even looked at. `unknown`: it
- * may have been done, and may work when tried again. `doubtful`: the same, but trying again is no use. `auth`: the
- * registrar does not want this service at all.
- */
-export interface Verdict {
-  kind: 'refused' | 'busy' | 'unknown' | 'doubtful' | 'auth'
-  error: HttpError
-}
-
-/** Judges an error by its number and the command: the same number can mean different things. */
-export function mapRegistrarError(
-  refusal: RegistrarError,
+/** Maps an answer's errors, at least one. The most specific one decides; the words of all name rows. */
+export function mapRegistrarErrors(
+  errors: RegistrarError[],
   command: string,
   domain: string,
-): Verdict {
-  const { number } = refusal
-  const refused = (error: HttpError): Verdict => ({ kind: 'refused', error })
+): CallFailed {
+  const mapped = errors.map((error) => ({ error, ...mapRegistrarError(error, command, domain) }))
+  const specific = mapped.find(({ problem }) => problem.code !== 'registrar_error') ?? mapped[0]
+  if (!specific) throw new RangeError('no error to map')
+  return new CallFailed(specific.kind, specific.problem, {
+    number: specific.error.number,
+    rowIndexes: [...new Set(errors.flatMap(({ words }) => rowsNamedIn(words)))].sort(
+      (a, b) => a - b,
+    ),
+    isAnswer: true,
+  })
+}
+
+/** Maps an error by number and command: the same number has different meanings. */
+export function mapRegistrarError(
+  { number, words }: RegistrarError,
+  command: string,
+  domain: string,
+): { kind: FailureKind; problem: HttpError } {
+  const refused = (problem: HttpError) => ({ kind: 'refused' as const, problem })
   if (authNumbers.has(number) || /^101/.test(number))
-    return { kind: 'auth', error: registrarAuth() }
-  if (number === '500000') return { kind: 'busy', error: registrarBusy(60) }
+    return { kind: 'auth', problem: registrarAuth() }
+  if (number === '500000') return { kind: 'busy', problem: registrarBusy(60) }
   if (notFound.has(number)) return refused(domainNotFound(domain))
-  if (number === '2030166') {
-    return refused(
-      command === 'namecheap.domains.getInfo' ? domainNotFound(domain) : domainNotEditable(domain),
-    )
-  }
-  if (number === '4011103') return refused(domainNotEditable(domain))
+  if (number === '2030166' && command === 'namecheap.domains.getInfo')
+    return refused(domainNotFound(domain))
+  if (number === '2030166' || number === '4011103') return refused(domainNotEditable(domain))
   if (number === '2030288') return refused(dnsNotManaged(domain))
-  if (number === '3013288' || number === '4013288')
-    return refused(tooManyRecords(tidy(refusal.words)))
-  if (/^201[01]/.test(number)) return refused(registrarRejected(tidy(refusal.words)))
-  const kind = passing.has(number) ? 'unknown' : 'doubtful'
-  return { kind, error: registrarError(`error ${number || 'without a number'}`) }
+  if (number === '3013288' || number === '4013288') return refused(tooManyRecords(printable(words)))
+  if (/^201[0-9]{4}$/.test(number)) return refused(registrarRejected(printable(words)))
+  const kind = transient.has(number) ? 'unknown' : 'doubtful'
+  return { kind, problem: registrarError(`error ${number || 'without a number'}`) }
 }
 
 const authNumbers = new Set(['1030408', '1050900'])
 const notFound = new Set(['2019166', '2016166', '3016166'])
 
-// "Unknown exceptions" of the registrar and its suppliers: gone when asked again, and no word on what was done.
-const passing = new Set(['3050900', '5019169', '5050169', '5050900'])
+// "Unknown exceptions" of the registrar and its suppliers: a repeated read succeeds; a write may have been done.
+const transient = new Set(['3050900', '5019169', '5050169', '5050900'])
 
-/** The registrar's words for a person: printable, and not longer than a sentence needs. */
-export function tidy(words: string): string {
+// Parameters of setHosts are numbered from 1: `Address57` is the row at index 56.
+const rowsNamedIn = (words: string): number[] =>
+  [...words.matchAll(/\b(?:HostName|RecordType|Address|MXPref|TTL)([1-9][0-9]{0,3})\b/gi)].map(
+    ([, number]) => Number(number) - 1,
+  )
+
+/** The registrar's words in one printable line of at most 300 characters. */
+export function printable(words: string): string {
   const text = words
     .replace(/[^\P{C}]/gu, ' ')
     .replace(/\s+/g, ' ')

@@ -9,38 +9,45 @@ export interface Cached<Value> {
   value: Value
   /** Milliseconds since it was read. */
   age: number
-  /** Older than its time, given because a fresh one could not be had. */
+  /** Expired; served because the reload failed. */
   stale: boolean
 }
 
+export interface CacheOptions {
+  ttlMs: number
+  /** The oldest value that a reader who wants a fresh one gets; 0 unless calls are scarce. */
+  freshAgeMs?: () => number
+  /** The oldest value that serves while loading fails. */
+  maxStaleMs?: number
+  maxEntries?: number
+  now?: () => number
+}
+
 /**
- * Answers by key for `ttl` milliseconds; equal loads at once are one load. What was put or dropped while a load ran
- * outlives it: a load that began before a write neither overwrites what the write put, nor is joined after it.
+ * Answers of the registrar by key, in least-recently-loaded order; concurrent loads of a key are one load. A load that
+ * began before `put` or `drop` neither overwrites what they did nor is joined after them.
  */
 export class ResponseCache<Value> {
-  readonly #ttl: number
-  readonly #maxStale: number
+  readonly #ttlMs: number
+  readonly #freshAgeMs: () => number
+  readonly #maxStaleMs: number
   readonly #maxEntries: number
   readonly #now: () => number
   readonly #entries = new Map<string, Entry<Value>>()
   readonly #loads = new Map<string, Promise<Value>>()
   readonly counts = { hit: 0, miss: 0, stale: 0 }
 
-  constructor(options: {
-    ttl: number
-    maxStale?: number
-    maxEntries?: number
-    now?: () => number
-  }) {
-    this.#ttl = options.ttl
-    this.#maxStale = options.maxStale ?? 300_000
+  constructor(options: CacheOptions) {
+    this.#ttlMs = options.ttlMs
+    this.#freshAgeMs = options.freshAgeMs ?? (() => 0)
+    this.#maxStaleMs = options.maxStaleMs ?? 300_000
     this.#maxEntries = options.maxEntries ?? 2_000
     this.#now = options.now ?? steadyNow
   }
 
   /**
-   * The cached value while it is young enough, else a loaded one. Where loading fails in a way that `mayBeStale` lets
-   * pass, a value up to `maxStale` milliseconds old. `fresh` asks for no older one than now.
+   * The cached value up to `ttlMs` old, or up to `freshAgeMs` if `fresh`; otherwise a loaded one. If loading fails with
+   * an error that `mayBeStale` accepts, an expired value up to `maxStaleMs` old, but never if `fresh`.
    */
   async read(
     key: string,
@@ -49,7 +56,8 @@ export class ResponseCache<Value> {
   ): Promise<Cached<Value>> {
     const entry = this.#entries.get(key)
     const age = entry ? Math.max(0, this.#now() - entry.at) : Number.POSITIVE_INFINITY
-    if (entry && age < this.#ttl && !options.fresh) {
+    const maxAge = Math.max(options.fresh ? 0 : this.#ttlMs, this.#freshAgeMs())
+    if (entry && age < maxAge) {
       this.counts.hit++
       return { value: entry.value, age, stale: false }
     }
@@ -57,7 +65,8 @@ export class ResponseCache<Value> {
     try {
       return { value: await this.#load(key, load), age: 0, stale: false }
     } catch (error) {
-      if (!entry || age > this.#maxStale || options.fresh || !options.mayBeStale(error)) throw error
+      if (!entry || age > this.#maxStaleMs || options.fresh || !options.mayBeStale(error))
+        throw error
       this.counts.stale++
       return { value: entry.value, age, stale: true }
     }

@@ -1,17 +1,18 @@
+import { emailTypes } from '../dns/email-type.ts'
 import type { Row, Zone } from '../dns/record.ts'
-import { badResponse } from './transport.ts'
+import { badAnswer, badResult } from './call-failed.ts'
 import { childOf, childrenOf, type Element } from './xml.ts'
 
-// What the registrar's results say, in our words. Nearly every attribute has been seen missing.
+// Results of the registrar as our own types. Nearly every attribute has been seen missing: null, never a guess.
 
 export interface DomainEntry {
   name: string
   id: string
   created_on: string | null
   expires_on: string | null
-  is_expired: boolean
-  is_locked: boolean
-  auto_renew: boolean
+  is_expired: boolean | null
+  is_locked: boolean | null
+  auto_renew: boolean | null
   whois_guard: string | null
   is_premium: boolean | null
   uses_registrar_dns: boolean | null
@@ -48,17 +49,17 @@ export function readDomainList(
   result: Element,
 ): { domains: DomainEntry[]; total: number } {
   const total = toCount(childOf(childOf(response, 'Paging'), 'TotalItems')?.text)
-  if (total === null) throw badResponse('does not say how many domains there are')
+  if (total === null) throw badResult('lacks the total number of domains')
   const domains = childrenOf(result, 'Domain').map(({ attributes: a }) => {
-    if (!a.Name) throw badResponse('has a domain without a name')
+    if (!a.Name) throw badResult('has a domain without a name')
     return {
       name: a.Name.toLowerCase(),
       id: a.ID ?? '',
       created_on: toDate(a.Created),
       expires_on: toDate(a.Expires),
-      is_expired: toBoolean(a.IsExpired) ?? false,
-      is_locked: toBoolean(a.IsLocked) ?? false,
-      auto_renew: toBoolean(a.AutoRenew) ?? false,
+      is_expired: toBoolean(a.IsExpired),
+      is_locked: toBoolean(a.IsLocked),
+      auto_renew: toBoolean(a.AutoRenew),
       whois_guard: a.WhoisGuard || null,
       is_premium: toBoolean(a.IsPremium),
       uses_registrar_dns: toBoolean(a.IsOurDNS),
@@ -69,7 +70,7 @@ export function readDomainList(
 
 export function readDomainInfo(result: Element, domain: string): DomainInfo {
   const a = result.attributes
-  demandDomain(a.DomainName, domain)
+  requireDomain(a.DomainName, domain)
   const details = childOf(result, 'DomainDetails')
   const guard = childOf(result, 'Whoisguard')
   const dns = childOf(result, 'DnsDetails')
@@ -99,22 +100,25 @@ export function readDomainInfo(result: Element, domain: string): DomainInfo {
 }
 
 export function readNameserverList(result: Element, domain: string): Nameservers {
-  demandDomain(result.attributes.Domain, domain)
+  requireDomain(result.attributes.Domain, domain)
   return {
     uses_registrar_dns: toBoolean(result.attributes.IsUsingOurDNS),
     nameservers: readNameservers(result).map((name) => ({ name })),
   }
 }
 
-/** A zone's rows as they are written; a row that lacks what makes it one is no reason to give a shorter zone. */
+/**
+ * The rows exactly as written. Fails on an incomplete row: a shorter zone would delete rows with the next write.
+ * `emailType` is undefined where the registrar does not say it.
+ */
 export function readZone(result: Element, domain: string): Zone {
   const a = result.attributes
-  demandDomain(a.Domain, domain)
+  requireDomain(a.Domain, domain)
   if (
     result.text.trim() !== '' ||
     result.children.some((child) => child.name.toLowerCase() !== 'host')
   ) {
-    throw badResponse('has more than hosts in a zone')
+    throw badResult('has other elements than hosts in a zone')
   }
   return {
     domain,
@@ -124,17 +128,17 @@ export function readZone(result: Element, domain: string): Zone {
   }
 }
 
-/** @throws {CallFailed} of unknown outcome where the registrar says OK, and then that it did not. */
-export function demandSuccess(result: Element, domain: string) {
-  demandDomain(result.attributes.Domain, domain)
+/** @throws {CallFailed} of unknown outcome where an answer of status OK does not confirm the command. */
+export function requireSuccess(result: Element, domain: string) {
+  requireDomain(result.attributes.Domain, domain)
   if (toBoolean(result.attributes.IsSuccess) !== true)
-    throw badResponse('says neither done nor why not')
+    throw badResult('neither confirms nor refuses the command')
 }
 
 function readRow({ attributes: a }: Element): Row {
   const { Name: name, Type: type, Address: address } = a
   if (name === undefined || !type || address === undefined)
-    throw badResponse('has a host without name, type or address')
+    throw badResult('has a host without name, type or address')
   return {
     name,
     type,
@@ -157,15 +161,21 @@ function readRights(rights: Element | undefined): string[] {
   )
 }
 
+/** The email type as getInfo names it, where that is known: a code, or the panel's words for none. */
+export function readEmailType(info: DomainInfo): (typeof emailTypes)[number] | undefined {
+  const text = info.dns.email_type?.trim().toUpperCase()
+  return text === 'NO EMAIL SERVICE' ? 'NONE' : emailTypes.find((type) => type === text)
+}
+
 const guardStates: Record<string, string> = {
   true: 'ENABLED',
   false: 'DISABLED',
   notalloted: 'NOTPRESENT',
 }
 
-function demandDomain(said: string | undefined, domain: string) {
-  if (said?.toLowerCase().replace(/\.$/, '') !== domain)
-    throw badResponse('is about another domain')
+// Somebody else's answer: the connection or the registrar mixes answers up, so this is no word about the domain.
+function requireDomain(named: string | undefined, domain: string) {
+  if (named?.toLowerCase().replace(/\.$/, '') !== domain) throw badAnswer('is about another domain')
 }
 
 const toBoolean = (text: string | undefined) =>

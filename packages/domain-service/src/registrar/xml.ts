@@ -1,6 +1,6 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser'
 
-/** An element as it was read: every value is text, nothing is guessed to be a number. */
+/** An XML element. Every value stays text: a TXT record `1e3` is no number. */
 export interface Element {
   name: string
   attributes: Record<string, string>
@@ -9,30 +9,16 @@ export interface Element {
 }
 
 /**
- * Reads one answer of the registrar: a whole, well-formed `<ApiResponse>…</ApiResponse>`, and nothing else. Refuses a
- * DOCTYPE, entities but XML's own, a second root, text around the root, and more markup than any answer has.
- * @throws {SyntaxError} that quotes nothing of the document.
+ * Parses one answer: a complete, well-formed `<ApiResponse>…</ApiResponse>`, alone but for comments around it. Refuses
+ * DOCTYPE, entities other than XML's five, a second root, text around the root, and more markup than any answer has.
+ * @throws {SyntaxError} whose message quotes nothing of the document.
  */
 export function parseResponse(document: string): Element {
-  const text = document.trim()
-  if (!/^(?:<\?xml[^>]*\?>\s*)?<ApiResponse[\s>]/.test(text))
-    throw new SyntaxError('is not an answer in XML')
-  // A parser that forgives would take a cut zone for a shorter one, and the next write would delete the rest.
+  const text = trimComments(document)
+  if (!/^<ApiResponse[\s>]/.test(text)) throw new SyntaxError('is not an answer in XML')
+  // A lenient parser takes a truncated zone for a shorter one, and the next write deletes the rest.
   if (!text.endsWith('</ApiResponse>')) throw new SyntaxError('is cut short')
-  if (text.includes('<!DOCTYPE')) throw new SyntaxError('has a DOCTYPE')
-  if (countUpTo(text, '<', maxMarkup) + countUpTo(text, '="', maxMarkup) >= maxMarkup) {
-    throw new SyntaxError('has too much markup')
-  }
-  if (/[\p{Cc}--[\t\n\r\x7f-\x9f]]/v.test(text)) throw new SyntaxError('has control characters')
-  // One that does not end takes all that follows, so that it is looked for once and not from each place again.
-  const plain = text.replace(/<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[[\s\S]*?(?:\]\]>|$)/g, '')
-  if (!plain.endsWith('</ApiResponse>')) throw new SyntaxError('has an open comment or section')
-  if (/&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)/.test(plain)) {
-    throw new SyntaxError('has an entity that XML does not know')
-  }
-  // The validator takes `</name attribute="…"/>` for an element that closes itself, and so a row would vanish.
-  if (/<\/(?![\p{L}_][\p{L}\p{N}_.:-]*\s*>)/u.test(plain))
-    throw new SyntaxError('has a broken closing tag')
+  rejectUnsafe(text)
   if (XMLValidator.validate(text) !== true) throw new SyntaxError('is not well-formed XML')
   const roots = toElements(parse(text), 0)
   const [root] = roots
@@ -41,18 +27,59 @@ export function parseResponse(document: string): Element {
   return root
 }
 
-/** The children of that name, in any case: the registrar writes `host` and documents `Host`. */
+// The document without its XML declaration, and without white space and comments around the root (XML 1.0, 2.1).
+function trimComments(document: string): string {
+  let text = document.trim().replace(/^<\?xml[^>]*\?>/, '')
+  for (text = text.trimStart(); text.startsWith('<!--'); text = text.trimStart()) {
+    const close = text.indexOf('-->', 4)
+    if (close < 0) throw new SyntaxError('has an open comment or section')
+    checkComment(text.slice(0, close))
+    text = text.slice(close + 3)
+  }
+  while (text.endsWith('-->')) {
+    const start = text.lastIndexOf('<!--')
+    if (start < 0) break
+    checkComment(text.slice(start, -3))
+    text = text.slice(0, start).trimEnd()
+  }
+  return text
+}
+
+// XML 1.0, 2.5: no `--` inside a comment.
+function checkComment(unclosed: string) {
+  if (unclosed.length < 4 || unclosed.includes('--', 4))
+    throw new SyntaxError('has a broken comment')
+}
+
+function rejectUnsafe(text: string) {
+  if (text.includes('<!DOCTYPE')) throw new SyntaxError('has a DOCTYPE')
+  if (countUpTo(text, '<', maxMarkup) + countUpTo(text, '="', maxMarkup) >= maxMarkup) {
+    throw new SyntaxError('has too much markup')
+  }
+  if (/[\p{Cc}--[\t\n\r\x7f-\x9f]]/v.test(text)) throw new SyntaxError('has control characters')
+  // An unclosed comment or section extends to the end: otherwise every `<!--` would be searched again.
+  const plain = text.replace(/<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[[\s\S]*?(?:\]\]>|$)/g, '')
+  if (!plain.endsWith('</ApiResponse>')) throw new SyntaxError('has an open comment or section')
+  if (/&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)/.test(plain)) {
+    throw new SyntaxError('has an entity that XML does not know')
+  }
+  // The validator takes `</name attribute="…"/>` for a self-closing element, and a row would vanish.
+  if (/<\/(?![\p{L}_][\p{L}\p{N}_.:-]*\s*>)/u.test(plain))
+    throw new SyntaxError('has a broken closing tag')
+}
+
+/** Children by name, case-insensitive: the registrar sends `host` and documents `Host`. */
 export const childrenOf = (element: Element | undefined, name: string): Element[] =>
   element?.children.filter((child) => child.name.toLowerCase() === name.toLowerCase()) ?? []
 
 export const childOf = (element: Element | undefined, name: string): Element | undefined =>
   childrenOf(element, name)[0]
 
-// Ten thousand times what a zone of 150 records or a page of 100 domains has is still read; a bomb is not.
+// A zone of 150 records has some 2,000 tags and attributes; the limit only stops markup bombs.
 const maxMarkup = 200_000
 const maxDepth = 32
 
-// Entities are decoded here, in one pass: the parser's several passes would decode `&#38;amp;` twice.
+// Entities are decoded below in one pass: the parser's several passes decode `&#38;amp;` twice.
 const parser = new XMLParser({
   preserveOrder: true,
   ignoreAttributes: false,
@@ -70,7 +97,7 @@ type Node = Record<string, unknown>
 
 function parse(text: string): Node[] {
   try {
-    return parser.parse(text) as Node[] // With `preserveOrder` the parser gives lists of nodes.
+    return parser.parse(text) as Node[] // With `preserveOrder` the parser returns lists of nodes.
   } catch {
     throw new SyntaxError('cannot be parsed')
   }
@@ -81,11 +108,11 @@ function toElements(nodes: Node[], depth: number): Element[] {
   return nodes.flatMap((node) => {
     const name = Object.keys(node).find((key) => key !== ':@')
     if (name === undefined || name.startsWith('#')) return []
-    const inner = node[name] as Node[] // An element's value is the list of its nodes.
+    const inner = node[name] as Node[] // With `preserveOrder` an element holds its nodes.
     const attributes = Object.entries((node[':@'] ?? {}) as Record<string, string>)
     const children = toElements(inner, depth + 1)
     const text = inner.map(textOf).join('')
-    // No answer mixes them, and an element whose bracket was lost is text.
+    // Answers have no mixed content; text here is an element that lost its bracket.
     if (children.length > 0 && text.trim() !== '')
       throw new SyntaxError('has text between its elements')
     return {
@@ -105,7 +132,7 @@ function textOf(node: Node): string {
   return node['#cdata'].map((part: Node) => String(part['#text'] ?? '')).join('')
 }
 
-// XML 1.0, 3.3.3: white space that is written as itself in an attribute is a space; as a reference it is kept.
+// XML 1.0, 3.3.3: literal white space in an attribute is a space; a character reference is kept.
 function decodeAttribute(raw: string): string {
   if (raw.includes('<')) throw new SyntaxError('has a tag inside a value')
   return decode(raw.replace(/\r\n|[\t\n\r]/g, ' '))
@@ -124,9 +151,8 @@ function codePoint(code: number): string {
   return String.fromCodePoint(code)
 }
 
-function countUpTo(text: string, part: string, most: number): number {
+function countUpTo(text: string, part: string, max: number): number {
   let count = 0
-  for (let at = text.indexOf(part); at >= 0 && count < most; at = text.indexOf(part, at + 1))
-    count++
+  for (let at = text.indexOf(part); at >= 0 && count < max; at = text.indexOf(part, at + 1)) count++
   return count
 }

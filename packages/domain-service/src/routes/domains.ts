@@ -24,9 +24,9 @@ const DomainEntryAnswer = z
     id: z.string(),
     created_on: date,
     expires_on: date,
-    is_expired: z.boolean(),
-    is_locked: z.boolean(),
-    auto_renew: z.boolean(),
+    is_expired: z.boolean().nullable(),
+    is_locked: z.boolean().nullable(),
+    auto_renew: z.boolean().nullable(),
     whois_guard: z.string().nullable().meta({ description: 'as the registrar says' }),
     is_premium: z.boolean().nullable(),
     uses_registrar_dns: z
@@ -98,10 +98,11 @@ const largestPage = 100
 /** The routes of /api/domains, but for its records. Returns the caches that they read through, for who counts. */
 export function registerDomainRoutes(app: App, registrar: RegistrarClient, cacheTtl: number) {
   const tags = ['domains']
-  const pages = new ResponseCache<{ domains: DomainEntry[]; total: number }>({ ttl: cacheTtl })
-  const accounts = new ResponseCache<DomainEntry[]>({ ttl: 5 * 60_000, maxEntries: 50 })
-  const infos = new ResponseCache<DomainInfo>({ ttl: cacheTtl })
-  const nameservers = new ResponseCache<Nameservers>({ ttl: cacheTtl })
+  const options = registrar.cacheOptions(cacheTtl)
+  const pages = new ResponseCache<{ domains: DomainEntry[]; total: number }>(options)
+  const accounts = new ResponseCache<DomainEntry[]>({ ttlMs: 5 * 60_000, maxEntries: 50 })
+  const infos = new ResponseCache<DomainInfo>(options)
+  const nameservers = new ResponseCache<Nameservers>(options)
 
   app.get(
     '/api/domains',

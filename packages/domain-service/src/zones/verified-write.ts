@@ -2,8 +2,8 @@ import { HttpError, type Logger } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
 import { isParking, subtract, toRecord, type Zone } from '../dns/record.ts'
 import { writeNotConfirmed } from '../errors.ts'
+import { CallFailed } from '../registrar/call-failed.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
-import { CallFailed } from '../registrar/transport.ts'
 
 /**
  * What a write came to. `written`: the zone is as was sent. `refused`: the registrar judged it and did nothing.

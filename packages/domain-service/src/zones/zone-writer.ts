@@ -46,7 +46,7 @@ export class ZoneWriter {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.#cache = new ResponseCache({ ttl: parts.cacheTtl })
+    this.#cache = new ResponseCache(parts.registrar.cacheOptions(parts.cacheTtl))
     this.#lastKnown = new LateWriteGuard({
       timeout: parts.timeout,
       check: (domain) => this.write(domain, nothing),

@@ -1,17 +1,18 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { CallFailed } from '../../src/registrar/call-failed.ts'
+import { readEnvelope } from '../../src/registrar/envelope.ts'
 import {
-  demandSuccess,
   readDomainInfo,
   readDomainList,
   readNameserverList,
   readZone,
+  requireSuccess,
 } from '../../src/registrar/responses.ts'
-import { CallFailed, readResult } from '../../src/registrar/transport.ts'
 import type { Element } from '../../src/registrar/xml.ts'
 
-// Answers that others recorded of the registrar. They stay where they are: REGISTRAR_DATA names the folder.
+// Answers recorded by others. They are read in place: REGISTRAR_DATA names the folder.
 const folder =
   process.env.REGISTRAR_DATA ?? join(import.meta.dirname, '../../../../../shared/registrar')
 const files = existsSync(folder) ? globSync('answers/**/*.xml', { cwd: folder }).sort() : []
@@ -35,7 +36,7 @@ const readers: Record<
   },
   'namecheap.domains.dns.sethosts': {
     result: 'DomainDNSSetHostsResult',
-    read: (_, result, domain) => demandSuccess(result, domain),
+    read: (_, result, domain) => requireSuccess(result, domain),
   },
 }
 
@@ -50,13 +51,13 @@ const codes: Record<string, string> = {
 interface Recording {
   text: string
   command: string
-  /** Whether it is an answer to a command that this service sends. */
+  /** Whether this service sends the command. */
   isOurs: boolean
   domain: string
   errors: string[]
 }
 
-// Some recordings are templates of other people's tests: their gaps are filled with something plausible.
+// Some recordings are templates of other projects' tests: their gaps get plausible values.
 function readRecording(file: string): Recording {
   const text = readFileSync(join(folder, file), 'utf8')
     .replace(/(Domain|DomainName)="%s"/g, '$1="example.com"')
@@ -91,7 +92,7 @@ const canonical: Record<string, string> = {
 function readAs(command: string, { text, domain }: Recording): unknown {
   const reader = readers[command]
   if (!reader) throw new Error(`there is no reader for ${command}`)
-  const { response, result } = readResult(text, {
+  const { response, result } = readEnvelope(text, {
     command: canonical[command] ?? command,
     result: reader.result,
     domain,
@@ -102,7 +103,7 @@ function readAs(command: string, { text, domain }: Recording): unknown {
 const codeOf = (run: () => unknown): string => {
   try {
     run()
-    return 'it was read'
+    return 'accepted'
   } catch (error) {
     if (error instanceof CallFailed) return error.error.code
     throw error
@@ -126,8 +127,8 @@ const pick = (text: string, tag: string) =>
 
 test(
   files.length > 0
-    ? `${files.length} recorded answers are there to be read`
-    : `there is nothing to read in ${folder}: recorded answers were not tested`,
+    ? `${files.length} recorded answers are available`
+    : `no recorded answers in ${folder}: not tested`,
   () => {
     expect(files.length > 0).toBe(existsSync(folder))
   },
@@ -138,7 +139,7 @@ describe.each(files)('%s', (file) => {
   const { text, command, isOurs, errors } = recording
 
   if (errors.length > 0 || /Status="ERROR"/.test(text)) {
-    test('is refused with the right error', () => {
+    test('is mapped to its error', () => {
       const code = codeOf(() =>
         readAs(isOurs ? command : 'namecheap.domains.dns.gethosts', recording),
       )
@@ -146,13 +147,13 @@ describe.each(files)('%s', (file) => {
       expect(code).toBe(codes[errors[0] ?? ''])
     })
   } else if (!isOurs) {
-    test('is no answer to any of our commands', () => {
+    test('is refused as an answer to each of our commands', () => {
       expect(Object.keys(readers).map((each) => codeOf(() => readAs(each, recording)))).toEqual(
         Object.keys(readers).map(() => 'registrar_bad_answer'),
       )
     })
   } else if (!/<\w+Result\b/.test(text) || /<DomainGetInfoResult\/>/.test(text)) {
-    test('says too little and is refused', () => {
+    test('is refused as incomplete', () => {
       expect(codeOf(() => readAs(command, recording))).toBe('registrar_bad_answer')
     })
   } else {
@@ -169,11 +170,10 @@ describe.each(files)('%s', (file) => {
     })
     test('is refused when it is about another domain', () => {
       const elsewhere = { ...recording, domain: 'elsewhere.example' }
-      const expected =
-        command === 'namecheap.domains.getlist' ? 'it was read' : 'registrar_bad_answer'
+      const expected = command === 'namecheap.domains.getlist' ? 'accepted' : 'registrar_bad_answer'
       expect(codeOf(() => readAs(command, elsewhere))).toBe(expected)
     })
-    test('is refused when it is cut', () => {
+    test('is refused when truncated', () => {
       const cut = [0.1, 0.5, 0.9, 0.99].map((part) => ({
         ...recording,
         text: text.trimEnd().slice(0, Math.floor(text.trimEnd().length * part)),
@@ -219,7 +219,7 @@ function expectationOf({ text, command, domain }: Recording): unknown {
       expect.objectContaining({
         name: each.Name?.toLowerCase(),
         id: each.ID,
-        auto_renew: each.AutoRenew === 'true',
+        auto_renew: each.AutoRenew === undefined ? null : each.AutoRenew === 'true',
       }),
     )
     return { domains, total: Number(/<TotalItems>(\d+)</.exec(text)?.[1]) }

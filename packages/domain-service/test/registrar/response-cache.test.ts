@@ -11,7 +11,7 @@ afterEach(() => {
 const fresh = { fresh: false, mayBeStale: () => true }
 
 test('equal loads at once are one load, and the value is kept for its time', async () => {
-  const cache = new ResponseCache<number>({ ttl: 1_000 })
+  const cache = new ResponseCache<number>({ ttlMs: 1_000 })
   let loads = 0
   const load = async () => ++loads
 
@@ -29,7 +29,7 @@ test('equal loads at once are one load, and the value is kept for its time', asy
 })
 
 test('while loading fails an old value serves, for five minutes', async () => {
-  const cache = new ResponseCache<number>({ ttl: 1_000 })
+  const cache = new ResponseCache<number>({ ttlMs: 1_000 })
   cache.put('a', 1)
   const fail = () => Promise.reject(new Error('down'))
 
@@ -42,7 +42,7 @@ test('while loading fails an old value serves, for five minutes', async () => {
 })
 
 test('a load that began before a write neither overwrites it nor is joined after it', async () => {
-  const cache = new ResponseCache<string>({ ttl: 1_000 })
+  const cache = new ResponseCache<string>({ ttlMs: 1_000 })
   const slow = Promise.withResolvers<string>()
   const before = cache.read('a', () => slow.promise, fresh)
 
@@ -56,7 +56,7 @@ test('a load that began before a write neither overwrites it nor is joined after
 })
 
 test('a cache has bounds', async () => {
-  const cache = new ResponseCache<number>({ ttl: 1_000, maxEntries: 2 })
+  const cache = new ResponseCache<number>({ ttlMs: 1_000, maxEntries: 2 })
   for (const key of ['a', 'b', 'c']) cache.put(key, 0)
 
   expect((await cache.read('a', async () => 1, fresh)).value).toBe(1)

@@ -1,48 +1,17 @@
-import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
+import { CallFailed } from '../../src/registrar/call-failed.ts'
+import { readEnvelope } from '../../src/registrar/envelope.ts'
 import {
-  demandSuccess,
   readDomainInfo,
   readDomainList,
+  readEmailType,
   readNameserverList,
   readZone,
 } from '../../src/registrar/responses.ts'
-import { CallFailed, readResult } from '../../src/registrar/transport.ts'
-import { answer, host, refusal, zoneAnswer } from '../support/responses.ts'
+import { failureOf, getHosts, getInfo, getList, getServers } from '../support/expected.ts'
+import { answer, host, zoneAnswer } from '../support/responses.ts'
 
-const getHosts = {
-  command: 'namecheap.domains.dns.getHosts',
-  result: 'DomainDNSGetHostsResult',
-  domain: 'example.com',
-}
-const getInfo = {
-  command: 'namecheap.domains.getInfo',
-  result: 'DomainGetInfoResult',
-  domain: 'example.com',
-}
-const getList = { command: 'namecheap.domains.getList', result: 'DomainGetListResult', domain: '' }
-const getServers = {
-  command: 'namecheap.domains.dns.getList',
-  result: 'DomainDNSGetListResult',
-  domain: 'example.com',
-}
-const setHosts = {
-  command: 'namecheap.domains.dns.setHosts',
-  result: 'DomainDNSSetHostsResult',
-  domain: 'example.com',
-}
-
-const zoneOf = (text: string) => readZone(readResult(text, getHosts).result, 'example.com')
-
-function failureOf(read: () => unknown): CallFailed {
-  try {
-    read()
-  } catch (error) {
-    if (error instanceof CallFailed) return error
-    throw error
-  }
-  throw new Error('it was read')
-}
+const zoneOf = (text: string) => readZone(readEnvelope(text, getHosts).result, 'example.com')
 
 test('a zone is read as it is written: texts, also those that look like numbers', () => {
   const zone = zoneOf(
@@ -166,97 +135,16 @@ test('a zone answer with one byte changed keeps every row, or is refused', () =>
   expect([...counts]).toEqual([3])
 })
 
-test.each([
-  ['1011102', getHosts, 'auth', 502, 'registrar_auth'],
-  ['1011150', getHosts, 'auth', 502, 'registrar_auth'],
-  ['1017411', setHosts, 'auth', 502, 'registrar_auth'],
-  ['1030408', getList, 'auth', 502, 'registrar_auth'],
-  ['1050900', getList, 'auth', 502, 'registrar_auth'],
-  ['500000', getHosts, 'busy', 503, 'registrar_busy'],
-  ['2019166', getHosts, 'refused', 404, 'domain_not_found'],
-  ['2016166', getServers, 'refused', 404, 'domain_not_found'],
-  ['3016166', getHosts, 'refused', 404, 'domain_not_found'],
-  ['2030166', getInfo, 'refused', 404, 'domain_not_found'],
-  ['2030166', setHosts, 'refused', 403, 'domain_not_editable'],
-  ['4011103', setHosts, 'refused', 403, 'domain_not_editable'],
-  ['2030288', setHosts, 'refused', 409, 'dns_not_managed'],
-  ['3013288', setHosts, 'refused', 422, 'too_many_records'],
-  ['4013288', setHosts, 'refused', 422, 'too_many_records'],
-  ['2010166', getInfo, 'refused', 422, 'registrar_rejected'],
-  ['2011170', setHosts, 'refused', 422, 'registrar_rejected'],
-  ['3050900', getHosts, 'unknown', 502, 'registrar_error'],
-  ['5019169', getList, 'unknown', 502, 'registrar_error'],
-  ['5050169', getList, 'unknown', 502, 'registrar_error'],
-  ['5050900', getHosts, 'unknown', 502, 'registrar_error'],
-  ['3031510', getHosts, 'doubtful', 502, 'registrar_error'],
-  ['9999999', getHosts, 'doubtful', 502, 'registrar_error'],
-] as const)('error %s of $command is %s', (number, expected, kind, status, code) => {
-  const skeleton = `<CommandResponse Type="${expected.command}"><${expected.result} Domain="example.com" IsSuccess="true" EmailType=""/></CommandResponse>`
-
-  const failure = failureOf(() => readResult(refusal(number, 'secret words', skeleton), expected))
-
-  expect(failure).toMatchObject({ kind, number, error: { status, code } })
-  expect(failure.error).toBeInstanceOf(HttpError)
-})
-
-test('of several errors the telling one counts', () => {
-  const text = refusal('9999999', 'x').replace(
-    '</Errors>',
-    '<Error Number="2019166">not found</Error></Errors>',
-  )
-
-  expect(failureOf(() => readResult(text, getHosts)).error.code).toBe('domain_not_found')
-})
-
-test('the words of a refusal are passed on tidied', () => {
-  const text = refusal('2011170', `TTL\u0085is ${'bad '.repeat(200)}`)
-
-  const { message } = failureOf(() => readResult(text, setHosts)).error
-  expect(message).toMatch(/^The registrar refused this: TTL is bad bad/)
-  expect(message.length).toBeLessThan(400)
-})
-
-test.each([
-  [
-    'OK, but not done',
-    answer(setHosts.command, '<DomainDNSSetHostsResult Domain="example.com" IsSuccess="false"/>'),
-  ],
-  [
-    'OK without a word',
-    answer(setHosts.command, '<DomainDNSSetHostsResult Domain="example.com"/>'),
-  ],
-  [
-    'an error without a reason',
-    answer(
-      setHosts.command,
-      '<DomainDNSSetHostsResult Domain="example.com" IsSuccess="true"/>',
-      'ERROR',
-    ),
-  ],
-  [
-    'no status',
-    answer(
-      setHosts.command,
-      '<DomainDNSSetHostsResult Domain="example.com" IsSuccess="true"/>',
-      '',
-    ),
-  ],
-])('a write that is answered with %s may have been done', (_name, text) => {
-  const failure = failureOf(() => demandSuccess(readResult(text, setHosts).result, 'example.com'))
-
-  expect(failure.kind).toBe('unknown')
-})
-
 test('a list of domains', () => {
   const text = answer(
     getList.command,
     `<DomainGetListResult>
       <Domain ID="7" Name="Example.com" User="u" Created="09/03/2023" Expires="02/10/2027" IsExpired="false" IsLocked="true" AutoRenew="true" WhoisGuard="ENABLED" IsPremium="false" IsOurDNS="true" />
-      <Domain ID="8" Name="old.net" Created="01/02/2014" Expires="bad" IsExpired="true" IsLocked="false" AutoRenew="false" />
+      <Domain ID="8" Name="old.net" Created="01/02/2014" Expires="bad" />
     </DomainGetListResult><Paging><TotalItems>12</TotalItems><CurrentPage>1</CurrentPage><PageSize>10</PageSize></Paging>`,
   )
 
-  const { response, result } = readResult(text, getList)
+  const { response, result } = readEnvelope(text, getList)
   expect(readDomainList(response, result)).toEqual({
     total: 12,
     domains: [
@@ -277,9 +165,9 @@ test('a list of domains', () => {
         id: '8',
         created_on: '2014-01-02',
         expires_on: null,
-        is_expired: true,
-        is_locked: false,
-        auto_renew: false,
+        is_expired: null,
+        is_locked: null,
+        auto_renew: null,
         whois_guard: null,
         is_premium: null,
         uses_registrar_dns: null,
@@ -289,7 +177,7 @@ test('a list of domains', () => {
 })
 
 test('a list that does not say how long it is cannot be paged', () => {
-  const { response, result } = readResult(
+  const { response, result } = readEnvelope(
     answer(getList.command, '<DomainGetListResult/>'),
     getList,
   )
@@ -305,7 +193,7 @@ test('a domain with all details, and one with hardly any', () => {
     <DnsDetails ProviderType="FREE" IsUsingOurDNS="true" HostCount="22" EmailType="FWD"><Nameserver>DNS1.example.net.</Nameserver><Nameserver>dns2.example.net</Nameserver></DnsDetails>
     <Modificationrights All="false"><Rights Type="dns">OK</Rights><Rights Type="hosts">NO</Rights></Modificationrights></DomainGetInfoResult>`
   const read = (inner: string) =>
-    readDomainInfo(readResult(answer(getInfo.command, inner), getInfo).result, 'example.com')
+    readDomainInfo(readEnvelope(answer(getInfo.command, inner), getInfo).result, 'example.com')
 
   expect(read(full)).toEqual({
     name: 'example.com',
@@ -355,8 +243,22 @@ test('nameservers', () => {
     '<DomainDNSGetListResult Domain="example.com" IsUsingOurDNS="false"><Nameserver>NS1.example.org</Nameserver></DomainDNSGetListResult>',
   )
 
-  expect(readNameserverList(readResult(text, getServers).result, 'example.com')).toEqual({
+  expect(readNameserverList(readEnvelope(text, getServers).result, 'example.com')).toEqual({
     uses_registrar_dns: false,
     nameservers: [{ name: 'ns1.example.org' }],
   })
+})
+
+test.each([
+  ['FWD', 'FWD'],
+  ['mx', 'MX'],
+  ['No Email Service', 'NONE'],
+  ['Private Email', undefined],
+  [null, undefined],
+])('the email type %j of getInfo is %j', (shown, emailType) => {
+  const attribute = shown === null ? '' : ` EmailType="${shown}"`
+  const inner = `<DomainGetInfoResult DomainName="example.com"><DnsDetails${attribute}/></DomainGetInfoResult>`
+  const { result } = readEnvelope(answer(getInfo.command, inner), getInfo)
+
+  expect(readEmailType(readDomainInfo(result, 'example.com'))).toBe(emailType)
 })

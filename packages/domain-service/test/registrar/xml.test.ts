@@ -33,7 +33,22 @@ test('texts, CDATA, comments and the case of names are read as XML says', () => 
 })
 
 test.each([
+  ['before the root', '<!-- served by a cache -->\n<ApiResponse Status="OK"></ApiResponse>'],
+  ['between declaration and root', wrap('').replace('<ApiR', '<!-- a --><!----> <ApiR')],
+  ['after the root', `${wrap('')}\r\n<!-- </ApiResponse> --> <!-- 12 ms -->\n`],
+])('comments %s do no damage', (_where, text) => {
+  expect(parseResponse(text).attributes).toEqual({ Status: 'OK' })
+})
+
+test.each([
   ['nothing', ''],
+  ['a cut document that a comment closes', `${wrap('<a/>').slice(0, -3)}<!-- </ApiResponse> -->`],
+  ['a comment before the XML declaration', `<!-- a -->${wrap('')}`],
+  ['an open comment before the root', `<!-- ${wrap('')}`],
+  ['an open comment after the root', `${wrap('')}<!-- `],
+  ['dashes in a comment before the root', `<!-- a -- b -->${wrap('')}`],
+  ['dashes in a comment after the root', `${wrap('')}<!-- a -- b -->`],
+  ['a DOCTYPE after a comment', `<!-- a --><!DOCTYPE x>${wrap('')}`],
   ['text', 'Too many requests'],
   ['HTML', '<!doctype html><html><body>Just a moment...</body></html>'],
   ['a cut document', wrap('<host a="1"/>').slice(0, -3)],

@@ -7,6 +7,7 @@ import { createLogger } from '@domains-and-files/http'
 import { type DomainSketch, type Sandbox, startSandbox } from '@domains-and-files/registrar-sandbox'
 import { request } from 'undici'
 import { z } from 'zod'
+import { type Clock, systemClock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import { createService } from '../../src/service.ts'
 
@@ -64,7 +65,12 @@ interface Options {
   env?: Record<string, string>
   dataDir?: string
   sandbox?: Sandbox
+  /** Shared by service and sandbox; the system's unless given. */
+  clock?: Clock
 }
+
+/** The registrar's own limits, which every user meets. */
+export const realRate = '20/minute,700/hour,8000/day'
 
 export const www = { name: 'www', type: 'A', address: '192.0.2.1' }
 
@@ -72,7 +78,14 @@ export const www = { name: 'www', type: 'A', address: '192.0.2.1' }
 export async function start(options: Options = {}): Promise<Service> {
   const domains = options.domains ?? [{ name: 'example.com', hosts: [www] }]
   const sandbox =
-    options.sandbox ?? (await startSandbox({ apiUser: 'tester', apiKey, rate: 'off', domains }))
+    options.sandbox ??
+    (await startSandbox({
+      apiUser: 'tester',
+      apiKey,
+      rate: options.env?.REGISTRAR_RATE ?? 'off',
+      domains,
+      ...(options.clock ? { now: options.clock.now } : {}),
+    }))
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'domain-service-'))
   const written: string[] = []
   const sink = new Writable({
@@ -98,6 +111,7 @@ export async function start(options: Options = {}): Promise<Service> {
   const app = await createService(
     config,
     createLogger({ name: 'domain-service', level: 'info' }, sink),
+    options.clock ?? systemClock,
   )
   addUsers(join(dataDir, 'users.json'))
   await app.listen({ host: '127.0.0.1', port: 0 })

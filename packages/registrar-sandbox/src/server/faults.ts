@@ -1,102 +1,123 @@
 import { z } from 'zod'
+import { HostSketch } from '../account/domain.ts'
 
 const Count = z.int().min(0)
 const Milliseconds = Count.max(3_600_000)
 
-const about = {
-  /** Only calls of this command, in any case; every command if left out. */
+const match = {
+  /** Only calls of this command, in any case; any command if absent. */
   command: z.string().toLowerCase().optional(),
-  /** Only calls about this domain; every domain if left out. */
+  /** Only calls about this domain; any domain if absent. */
   domain: z.string().toLowerCase().optional(),
-  /** How many calls that match are left alone first. */
+  /** Matching calls to skip first. */
   after: Count.default(0),
-  /** How many calls it strikes; 0 is for ever. */
+  /** Matching calls to affect; 0: all of them, until cleared. */
   times: Count.default(1),
 }
 
-/** Whether the command is carried out although the answer will not say so. */
+/** Whether the command is executed although the answer does not say so. */
 const executed = z.boolean().default(true)
-const spared = z.boolean().default(false)
+const notExecuted = z.boolean().default(false)
 
-/** Where an answer breaks off: so many bytes in, or half way if left out. */
+/** Where an answer breaks off, in bytes; halfway if absent. */
 const at = Count.optional()
 const ErrorNumber = z.coerce.string().regex(/^\d{1,9}$/)
 
-/** One way of failing. What each kind does stands beside it. */
+/** One way of failing; a comment before each kind says what it does. */
 export const Fault = z.discriminatedUnion('kind', [
-  // Waits before or after the command is carried out; then the answer goes out as usual.
+  // Waits before or after executing the command, then answers as usual.
   z.strictObject({
     kind: z.literal('slow'),
-    ...about,
+    ...match,
     ms: Milliseconds.default(1000),
     when: z.enum(['before', 'after']).default('before'),
   }),
-  // Destroys the socket before the command is carried out.
-  z.strictObject({ kind: z.literal('reset'), ...about }),
-  // Carries the command out, then destroys the socket without an answer.
-  z.strictObject({ kind: z.literal('lost'), ...about }),
-  // Sends the first bytes. `length` announced the whole; `close` announced nothing, so the end looks clean.
+  // Destroys the socket; the command is not executed.
+  z.strictObject({ kind: z.literal('reset'), ...match }),
+  // Executes the command, then destroys the socket.
+  z.strictObject({ kind: z.literal('lost'), ...match }),
+  // Destroys the socket and executes the command later: after `ms`, or when told to (`runLate`, `POST /_late`).
+  z.strictObject({ kind: z.literal('late'), ...match, ms: Milliseconds.optional() }),
+  // Sends the first bytes. `length` announces the whole; `close` announces nothing, so the end looks clean.
   z.strictObject({
     kind: z.literal('cut'),
-    ...about,
+    ...match,
     execute: executed,
     at,
     framing: z.enum(['length', 'close']).default('length'),
   }),
-  // Sends the first bytes, then nothing more, and keeps the connection open.
-  z.strictObject({ kind: z.literal('hang'), ...about, execute: executed, at }),
-  // The whole answer but its last tag, with a length that fits.
-  z.strictObject({ kind: z.literal('no_close'), ...about, execute: executed }),
+  // Sends the first bytes and keeps the connection open without sending more.
+  z.strictObject({ kind: z.literal('hang'), ...match, execute: executed, at }),
+  // The answer without its last tag, with a matching length.
+  z.strictObject({ kind: z.literal('no_close'), ...match, execute: executed }),
   // A 200 without a body.
-  z.strictObject({ kind: z.literal('empty'), ...about, execute: executed }),
-  // A 200 that begins like an answer and goes on for so many MiB.
+  z.strictObject({ kind: z.literal('empty'), ...match, execute: executed }),
+  // A 200 that begins like an answer and continues for so many MiB.
   z.strictObject({
     kind: z.literal('junk'),
-    ...about,
+    ...match,
     execute: executed,
     mib: z.int().min(1).max(256).default(1),
   }),
-  // A page for people, as a proxy in front of the registrar shows it.
+  // An HTML page, as a proxy in front of the registrar sends.
   z.strictObject({
     kind: z.literal('html'),
-    ...about,
-    execute: spared,
+    ...match,
+    execute: notExecuted,
     status: z.int().min(200).max(599).default(503),
   }),
   // An HTTP status with a short text.
   z.strictObject({
     kind: z.literal('status'),
-    ...about,
-    execute: spared,
+    ...match,
+    execute: notExecuted,
     status: z.int().min(200).max(599).default(405),
     message: z.string().default('Too many requests'),
   }),
-  // An error in HTTP 200; with `skeleton` there is a result beside it that looks like data.
+  // An error in HTTP 200; with `skeleton` it also carries a result that looks like data.
   z.strictObject({
     kind: z.literal('error'),
-    ...about,
-    execute: spared,
+    ...match,
+    execute: notExecuted,
     number: ErrorNumber.default('500000'),
     message: z.string().default('Too many requests'),
     skeleton: z.boolean().default(false),
   }),
-  // The good answer of another command.
+  // Refuses a setHosts that sends a row with this address; the words name its number unless `named` is false.
+  z.strictObject({
+    kind: z.literal('refused_row'),
+    ...match,
+    address: z.string(),
+    named: z.boolean().default(true),
+  }),
+  // The valid answer to another command.
   z.strictObject({
     kind: z.literal('wrong_command'),
-    ...about,
+    ...match,
     execute: executed,
     answer: z.string().default('namecheap.users.getBalances'),
   }),
-  // An answer given before, word for word: the last to this command and domain, else the last of all.
-  z.strictObject({ kind: z.literal('duplicate'), ...about, execute: executed }),
-  // Says that all went well, and changed nothing.
-  z.strictObject({ kind: z.literal('ignored'), ...about }),
+  // An earlier answer verbatim: the latest to this command and domain, otherwise the latest of all.
+  z.strictObject({ kind: z.literal('duplicate'), ...match, execute: executed }),
+  // getHosts shows the zone as it was before its last setHosts.
+  z.strictObject({ kind: z.literal('outdated'), ...match }),
+  // getHosts without the attribute EmailType.
+  z.strictObject({ kind: z.literal('no_email_type'), ...match, execute: executed }),
+  // Another tool adds rows to the zone directly before or after this call is executed.
+  z.strictObject({
+    kind: z.literal('other_tool'),
+    ...match,
+    when: z.enum(['before', 'after']).default('after'),
+    add: z.array(HostSketch).min(1),
+  }),
+  // Reports success and changes nothing.
+  z.strictObject({ kind: z.literal('ignored'), ...match }),
   // Status OK, but the result says IsSuccess="false" (or Updated="false").
-  z.strictObject({ kind: z.literal('is_success_false'), ...about, execute: spared }),
-  // Status ERROR with no errors in it, around the usual result.
-  z.strictObject({ kind: z.literal('status_error_without_errors'), ...about, execute: executed }),
-  // A document type that defines an entity, and the usual answer using it.
-  z.strictObject({ kind: z.literal('doctype'), ...about, execute: executed }),
+  z.strictObject({ kind: z.literal('is_success_false'), ...match, execute: notExecuted }),
+  // Status ERROR without errors, around the usual result.
+  z.strictObject({ kind: z.literal('status_error_without_errors'), ...match, execute: executed }),
+  // A DOCTYPE that defines an entity, and the usual answer using it.
+  z.strictObject({ kind: z.literal('doctype'), ...match, execute: executed }),
 ])
 
 export type Fault = z.output<typeof Fault>
@@ -107,35 +128,35 @@ export type Breakage = Exclude<Fault, Slow>
 /** The body of `POST /_faults`. */
 export const FaultList = z.strictObject({ faults: z.array(Fault).min(1).max(100) })
 
-/** The faults that wait for their call, in the order they were given. */
+/** Faults that wait for a matching call, in the order in which they were added. */
 export class FaultQueue {
-  #waiting: Fault[] = []
+  #pending: Fault[] = []
 
-  get left(): readonly Fault[] {
-    return this.#waiting
+  get pending(): readonly Fault[] {
+    return this.#pending
   }
 
   add(faults: FaultInput[]): void {
-    this.#waiting.push(...faults.map((fault) => Fault.parse(fault)))
+    this.#pending.push(...faults.map((fault) => Fault.parse(fault)))
   }
 
   clear(): void {
-    this.#waiting = []
+    this.#pending = []
   }
 
-  /** Takes what strikes this call: a delay, one other fault, or both. */
+  /** Takes the faults of this call: a delay, one other fault, or both. */
   take(command: string, domain: string | undefined): { slow?: Slow; broken?: Breakage } {
-    const struck: { slow?: Slow; broken?: Breakage } = {}
-    this.#waiting = this.#waiting.flatMap((fault) => {
+    const taken: { slow?: Slow; broken?: Breakage } = {}
+    this.#pending = this.#pending.flatMap((fault) => {
       if ((fault.command ?? command) !== command) return [fault]
       if (fault.domain !== undefined && fault.domain !== domain) return [fault]
       if (fault.after > 0) return [{ ...fault, after: fault.after - 1 }]
-      if (fault.kind === 'slow' ? struck.slow : struck.broken) return [fault]
-      if (fault.kind === 'slow') struck.slow = fault
-      else struck.broken = fault
+      if (fault.kind === 'slow' ? taken.slow : taken.broken) return [fault]
+      if (fault.kind === 'slow') taken.slow = fault
+      else taken.broken = fault
       if (fault.times === 0) return [fault]
       return fault.times > 1 ? [{ ...fault, times: fault.times - 1 }] : []
     })
-    return struck
+    return taken
   }
 }

@@ -9,22 +9,22 @@ import type { CallHandler } from './call-handler.ts'
 import { FaultList, type FaultQueue } from './faults.ts'
 import { send } from './transport.ts'
 
-const longestForm = 8 * 1024 * 1024
+const maxFormBytes = 8 * 1024 * 1024
 
-interface Parts {
-  exchange: CallHandler
+interface Dependencies {
+  handler: CallHandler
   faults: FaultQueue
   log: FastifyBaseLogger | undefined
 }
 
-/** Makes the HTTP side: the API itself, and beside it what tests and people need. Does not listen yet. */
-export function buildServer({ exchange, faults, log }: Parts): FastifyInstance {
+/** The HTTP server: the API, and beside it the endpoints for tests and people. Does not listen yet. */
+export function buildServer({ handler, faults, log }: Dependencies): FastifyInstance {
   const app = Fastify({
     ...(log ? { loggerInstance: log } : {}),
-    // A call may carry the API key in its address, so addresses are not logged.
+    // URLs are not logged: a GET carries the API key.
     logController: new LogController({ disableRequestLogging: true }),
     forceCloseConnections: true,
-    bodyLimit: longestForm,
+    bodyLimit: maxFormBytes,
   })
 
   app.addContentTypeParser(
@@ -33,7 +33,7 @@ export function buildServer({ exchange, faults, log }: Parts): FastifyInstance {
     async (_request: FastifyRequest, body: string) => new URLSearchParams(body),
   )
   app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }))
-  app.addHook('preClose', async () => exchange.stop())
+  app.addHook('preClose', async () => handler.stop())
 
   app.route({
     method: ['GET', 'POST'],
@@ -43,31 +43,36 @@ export function buildServer({ exchange, faults, log }: Parts): FastifyInstance {
       const params = new Params(new URL(request.url, 'http://sandbox').searchParams, form)
       reply.hijack()
       try {
-        const call = await exchange.take(request.method, params, reply.raw)
+        const call = await handler.handle(request.method, params, reply.raw)
         const { command, domain, outcome, fault } = call
         request.log.info({ command, domain, outcome, fault }, 'call answered')
       } catch (error) {
-        if (!exchange.isStopping) request.log.error({ err: error }, 'call not answered')
-        if (exchange.isStopping || reply.raw.headersSent) reply.raw.destroy()
-        else send(reply.raw, 500, 'text/plain; charset=utf-8', 'The sandbox itself has failed')
+        if (!handler.isStopping) request.log.error({ err: error }, 'call failed')
+        if (handler.isStopping || reply.raw.headersSent) reply.raw.destroy()
+        else send(reply.raw, 500, 'text/plain; charset=utf-8', 'Sandbox failed')
       }
     },
   })
 
-  app.get('/health', async () => ({ status: 'ok', calls: exchange.calls.length }))
+  app.get('/health', async () => ({ status: 'ok', calls: handler.calls.length }))
 
-  app.get('/_calls', async () => ({ calls: exchange.calls }))
+  app.get('/_calls', async () => ({ calls: handler.calls }))
   app.delete('/_calls', async (_request, reply) => {
-    exchange.calls.length = 0
+    handler.calls.length = 0
     return reply.code(204).send()
   })
 
-  app.get('/_faults', async () => ({ faults: faults.left }))
+  app.post('/_late', async (_request, reply) => {
+    await handler.runLate()
+    return reply.code(204).send()
+  })
+
+  app.get('/_faults', async () => ({ faults: faults.pending }))
   app.post('/_faults', async (request, reply) => {
     const list = FaultList.safeParse(request.body)
     if (!list.success) return reply.code(400).send({ error: list.error.issues })
     faults.add(list.data.faults)
-    return reply.code(201).send({ faults: faults.left })
+    return reply.code(201).send({ faults: faults.pending })
   })
   app.delete('/_faults', async (_request, reply) => {
     faults.clear()

@@ -4,21 +4,22 @@ import type { Breakage } from './faults.ts'
 const mebibyte = 1024 * 1024
 const xml = 'text/xml; charset=utf-8'
 
-/** Sends an answer whole. */
+/** Sends a complete answer. */
 export function send(reply: ServerResponse, status: number, type: string, body: string): void {
   const bytes = Buffer.from(body)
   reply.writeHead(status, { 'content-type': type, 'content-length': bytes.length })
   reply.end(bytes)
 }
 
-/** Sends an answer that is XML and well. */
+/** Sends a complete XML answer. */
 export function sendXml(reply: ServerResponse, body: string): void {
   send(reply, 200, xml, body)
 }
 
-/** Sends an answer in the way of the fault; the body is what there would have been to send. */
+/** Sends an answer as the fault demands; `body` is the answer without the fault. */
 export function sendBroken(reply: ServerResponse, fault: Breakage, body: string): void {
   switch (fault.kind) {
+    case 'late':
     case 'lost':
     case 'reset':
       reply.destroy()
@@ -39,16 +40,18 @@ export function sendBroken(reply: ServerResponse, fault: Breakage, body: string)
       send(reply, fault.status, 'text/plain; charset=utf-8', fault.message)
       return
     default:
-      sendXml(reply, distort(body, fault.kind))
+      sendXml(reply, alter(body, fault.kind))
   }
 }
 
-function distort(body: string, kind: Breakage['kind']): string {
+function alter(body: string, kind: Breakage['kind']): string {
   switch (kind) {
     case 'empty':
       return ''
     case 'no_close':
       return body.slice(0, body.lastIndexOf('</ApiResponse>'))
+    case 'no_email_type':
+      return body.replace(/ EmailType="[^"]*"/, '')
     case 'is_success_false':
       return body.replace(/ (IsSuccess|Updated)="true"/, ' $1="false"')
     case 'status_error_without_errors':
@@ -62,7 +65,7 @@ function distort(body: string, kind: Breakage['kind']): string {
   }
 }
 
-// Written past Node's own framing, which would not let a body end early.
+// Bypasses Node's framing, which does not let a body end early.
 function cut(
   { socket }: ServerResponse,
   body: Buffer,
@@ -81,14 +84,14 @@ function hang(reply: ServerResponse, body: Buffer, at: number | undefined): void
 async function flood(reply: ServerResponse, mib: number): Promise<void> {
   reply.writeHead(200, { 'content-type': xml })
   reply.write('<?xml version="1.0" encoding="utf-8"?>\r\n<ApiResponse Status="OK">\r\n<!-- ')
-  const filler = Buffer.alloc(mebibyte, 'no answer, only noise. ')
+  const filler = Buffer.alloc(mebibyte, 'noise, not an answer. ')
   for (let sent = 0; sent < mib && !reply.destroyed; sent++) {
     if (!reply.write(filler)) await drained(reply)
   }
   reply.end()
 }
 
-// A reader who has had enough hangs up instead of draining.
+// A client that gives up closes instead of draining.
 function drained(reply: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {

@@ -1,0 +1,123 @@
+import { createLogger } from '@domains-and-files/http'
+import { startSandbox } from '@domains-and-files/registrar-sandbox'
+import { expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { CallQuota } from '../../src/ledger/call-quota.ts'
+import { CircuitBreaker } from '../../src/registrar/circuit-breaker.ts'
+import { RegistrarClient } from '../../src/registrar/client.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { apiKey, realRate, start } from '../support/start.ts'
+
+const hosts = '/api/domains/example.com/dns/hosts'
+const fresh = { 'cache-control': 'no-cache' }
+
+async function startAtRealRate() {
+  const clock = new FakeClock()
+  const service = await start({ clock, env: { REGISTRAR_RATE: realRate } })
+  const readFresh = () => service.call('GET', hosts, { user: 'viewer', headers: fresh })
+  return { clock, service, readFresh }
+}
+
+test('twenty no-cache reads leave the calls of writes alone', async () => {
+  const { service, readFresh } = await startAtRealRate()
+  await using _ = service
+  for (let read = 0; read < 20; read++) expect((await readFresh()).status).toBe(200)
+
+  const { status } = await service.call('POST', `${hosts}/A`, {
+    body: { name: 'x', address: '192.0.2.9' },
+  })
+
+  expect(status).toBe(201)
+})
+
+test('while calls for readers are scarce, no-cache gets an answer up to ten seconds old, with Age', async () => {
+  const { clock, service, readFresh } = await startAtRealRate()
+  await using _ = service
+  for (let read = 0; read < 6; read++) await readFresh()
+  expect(service.commands()).toHaveLength(6)
+
+  await clock.advance(9_999)
+  const young = await readFresh()
+  expect(service.commands()).toHaveLength(6)
+  await clock.advance(1)
+  const old = await readFresh()
+
+  expect([young.headers.get('age'), old.headers.get('age')]).toEqual(['9', '0'])
+  expect(service.commands()).toHaveLength(7)
+})
+
+test('readers alone can use half of a minute: then they get 503 with a truthful Retry-After', async () => {
+  const { clock, service } = await startAtRealRate()
+  await using _ = service
+  for (let name = 0; name < 10; name++)
+    await service.call('GET', `/api/domains/unknown${name}.com/dns/hosts`, { user: 'viewer' })
+  await clock.advance(17_000)
+
+  const refused = await service.call('GET', hosts, { user: 'viewer' })
+  expect(refused).toMatchObject({
+    status: 503,
+    body: { code: 'registrar_busy', detail: expect.stringContaining('43 s') },
+  })
+  expect(refused.headers.get('retry-after')).toBe('43')
+  await clock.advance(43_000)
+
+  expect((await service.call('GET', hosts, { user: 'viewer' })).status).toBe(200)
+})
+
+test('a name that the registrar does not know costs one call a minute', async () => {
+  const { clock, service } = await startAtRealRate()
+  await using _ = service
+  const ask = () =>
+    service.call('GET', '/api/domains/unknown.com/dns/hosts', { user: 'viewer', headers: fresh })
+
+  for (let time = 0; time < 20; time++) expect((await ask()).status).toBe(404)
+  expect(service.commands()).toHaveLength(1)
+  await clock.advance(60_000)
+  await ask()
+
+  expect(service.commands()).toHaveLength(2)
+})
+
+test('errors about one domain neither open the breaker for others nor degrade health', async () => {
+  await using service = await start({ domains: [{ name: 'example.com' }, { name: 'sick.com' }] })
+  service.sandbox.fault({
+    kind: 'error',
+    number: '3050900',
+    message: 'Unknown error',
+    domain: 'sick.com',
+    times: 0,
+  })
+  for (let time = 0; time < 2; time++) {
+    const { status } = await service.call('GET', '/api/domains/sick.com/dns/hosts')
+    expect(status).toBe(502)
+  }
+
+  expect((await service.call('GET', hosts)).status).toBe(200)
+  expect((await service.call('GET', '/health')).body).toMatchObject({ status: 'ok' })
+  expect(service.commands()).toHaveLength(7)
+})
+
+test('a zone of unknown email type is not sent: a guess could end e-mail forwarding', async () => {
+  await using sandbox = await startSandbox({ apiUser: 'tester', apiKey, rate: 'off' })
+  const account = { url: sandbox.url, apiUser: 'tester', apiKey, userName: 'tester' }
+  const client = new RegistrarClient({
+    account: { ...account, clientIp: '127.0.0.1' },
+    timeoutMs: 1_000,
+    quota: new CallQuota({ limits: [{ calls: 20, window: 'minute' }], store: memoryStore }),
+    breaker: new CircuitBreaker(),
+    clock: systemClock,
+    log: createLogger({ name: 'test', level: 'silent' }),
+  })
+  const domain = { name: 'example.com', sld: 'example', tld: 'com' }
+  const zone = { domain: 'example.com', usesRegistrarDns: true, emailType: undefined, rows: [] }
+
+  await expect(client.replaceZone(domain, zone)).rejects.toMatchObject({
+    status: 409,
+    code: 'email_type_conflict',
+  })
+  await client.close()
+
+  expect(sandbox.calls).toEqual([])
+})
+
+const memoryStore = { load: () => [], add: () => undefined, isComplete: () => true }
