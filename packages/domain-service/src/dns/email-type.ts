@@ -46,6 +46,8 @@ export function resolveEmailType(change: {
 }
 
 function checkRequested(requested: string, required: 'MX' | 'MXE' | undefined) {
+  if (!emailTypes.some((known) => known === requested))
+    return { fault: `must be one of ${emailTypes.join(', ')}` }
   if (required === 'MXE' && requested !== 'MXE')
     return { fault: 'must be MXE while the zone has an MXE record' }
   if (required === 'MX' && !['MX', 'OX', 'GMAIL'].includes(requested))

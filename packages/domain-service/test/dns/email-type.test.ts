@@ -56,6 +56,7 @@ test.each([
   ['requesting FWD beside MX', 'NONE', [], [mx], 'FWD', 'fault'],
   ['requesting MX beside MXE', 'NONE', [], [mxe], 'MX', 'fault'],
   ['requesting MX without MX', 'NONE', [], [], 'MX', 'fault'],
+  ['requesting a type outside the API', 'NONE', [], [], 'POST', 'fault'],
   ['requesting MXE without MXE', 'NONE', [], [www], 'MXE', 'fault'],
 ])('%s is refused', (_name, emailType, before, rows, requested, kind) => {
   const resolved = resolveEmailType({ requested, before: { emailType, rows: before }, rows })

@@ -1,0 +1,182 @@
+import { type Fault, validationFailed } from '@domains-and-files/http'
+import type { RecordInput } from '../record-validation.ts'
+import { readAnnotation } from './annotation.ts'
+import { type Entry, readEntries, type Token } from './entries.ts'
+import { decodeName, readRdata } from './rdata.ts'
+
+/** What a zone file says: records with their line numbers, and what was skipped or adapted. */
+export interface ZoneFile {
+  records: RecordInput[]
+  lines: number[]
+  emailType: string | undefined
+  warnings: string[]
+}
+
+/**
+ * Parses a zone file (RFC 1035) of that domain.
+ * @throws {HttpError} validation_failed with each fault at `/line/12`.
+ */
+export function parseZoneFile(text: string, domain: string): ZoneFile {
+  const { entries, faults } = readEntries(text)
+  const parser = new ZoneFileParser(domain, faults)
+  for (const entry of entries) parser.read(entry)
+  return parser.finish()
+}
+
+class ZoneFileParser {
+  readonly #domain: string
+  readonly #faults: Fault[]
+  readonly #file: ZoneFile = { records: [], lines: [], emailType: undefined, warnings: [] }
+  #origin: string
+  #owner: string | undefined
+  /** Seconds, of $TTL (RFC 2308, 4). */
+  #defaultTtl: number | undefined
+  /** Seconds, of the last record that has a TTL (RFC 1035, 5.1). */
+  #lastTtl: number | undefined
+
+  constructor(domain: string, faults: Fault[]) {
+    this.#domain = domain
+    this.#origin = domain
+    this.#faults = faults
+  }
+
+  read(entry: Entry) {
+    const [first] = entry.tokens
+    if (!first) return this.#comment(entry)
+    const directive = first.quoted || entry.indented ? undefined : first.text.toUpperCase()
+    if (directive?.startsWith('$')) return this.#directive(directive, entry)
+    this.#record(entry)
+  }
+
+  finish(): ZoneFile {
+    if (this.#faults.length > 0) throw validationFailed(this.#faults.sort(byLine))
+    return this.#file
+  }
+
+  #comment({ line, comment = '' }: Entry) {
+    const annotation = readAnnotation(comment)
+    if (!annotation) return
+    if ('fault' in annotation) this.#fault(line, annotation.fault)
+    else if ('emailType' in annotation) this.#file.emailType = annotation.emailType
+    else this.#add(annotation.record, line)
+  }
+
+  #directive(directive: string, { line, tokens }: Entry) {
+    const argument = tokens[1]
+    if (directive === '$ORIGIN') {
+      const name = argument && tokens.length === 2 ? decodeName(argument) : undefined
+      if (name === undefined) this.#fault(line, '$ORIGIN must have one domain name')
+      else this.#origin = this.#qualify(name)
+    } else if (directive === '$TTL') {
+      const ttl = argument && tokens.length === 2 ? parseTtl(argument.text) : undefined
+      if (ttl === undefined) this.#fault(line, '$TTL must have one number of seconds')
+      this.#defaultTtl = ttl
+    } else this.#fault(line, `${directive.slice(0, 40)} is not supported: write its records out`)
+  }
+
+  #record({ line, indented, tokens }: Entry) {
+    const rest = [...tokens]
+    if (!indented) this.#owner = this.#readOwner(rest.shift(), line)
+    else if (this.#owner === undefined) this.#fault(line, 'has no name, and no record is before it')
+    const ttl = this.#readTtlAndClass(rest, line)
+    const type = rest.shift()?.text.toUpperCase()
+    if (type === undefined) return this.#fault(line, 'has no record type')
+    if (this.#skips(type, rest, line) || this.#owner === undefined) return
+    const rdata = readRdata(type, rest, (name) => this.#qualify(name))
+    if (rdata === undefined)
+      return this.#fault(
+        line,
+        `has the type ${type.slice(0, 40)}, which the registrar cannot store`,
+      )
+    if (typeof rdata === 'string') return this.#fault(line, rdata)
+    const name = this.#relative(this.#owner)
+    if (name === undefined) return this.#fault(line, `is outside of ${this.#domain}`)
+    this.#add({ name, type, ...rdata, ...this.#boundTtl(ttl, line) }, line)
+  }
+
+  #readOwner(token: Token | undefined, line: number): string | undefined {
+    const name = token && !token.quoted ? decodeName(token) : undefined
+    if (name === undefined) this.#fault(line, 'has a name that the registrar cannot store')
+    return name === undefined ? undefined : this.#qualify(name)
+  }
+
+  // TTL and class, both optional, come in either order (RFC 1035, 5.1).
+  #readTtlAndClass(rest: Token[], line: number): number | undefined {
+    let ttl: number | undefined
+    for (let next = rest[0]; next && !next.quoted; next = rest[0]) {
+      const text = next.text.toUpperCase()
+      const seconds = ttl === undefined ? parseTtl(text) : undefined
+      if (seconds === undefined && !['IN', 'CH', 'HS', 'CS'].includes(text)) break
+      if (seconds === undefined && text !== 'IN')
+        this.#fault(line, `is of the class ${text}, not IN`)
+      ttl ??= seconds
+      rest.shift()
+    }
+    this.#lastTtl = ttl ?? this.#lastTtl
+    return ttl ?? this.#defaultTtl ?? this.#lastTtl
+  }
+
+  // The nameservers of the domain itself are set at the registrar, which makes the SOA.
+  #skips(type: string, rdata: Token[], line: number): boolean {
+    if (type === 'SOA') {
+      this.#lastTtl ??= parseTtl(rdata[6]?.text ?? '')
+      this.#file.warnings.push(`line ${line}: SOA is skipped, the registrar makes its own`)
+      return true
+    }
+    if (type !== 'NS' || this.#owner !== this.#domain) return false
+    this.#file.warnings.push(
+      `line ${line}: NS of the domain itself is skipped, nameservers are set at the registrar`,
+    )
+    return true
+  }
+
+  // Other providers allow a day or a second: neither is a reason to refuse their export.
+  #boundTtl(ttl: number | undefined, line: number): { ttl?: number } {
+    if (ttl === undefined) return {}
+    const bounded = Math.min(Math.max(ttl, 60), 60_000)
+    if (bounded !== ttl)
+      this.#file.warnings.push(
+        `line ${line}: TTL ${ttl} is set to ${bounded}, 60 to 60000 is possible`,
+      )
+    return { ttl: bounded }
+  }
+
+  #qualify(name: string): string {
+    const lower = name.toLowerCase()
+    if (lower === '@') return this.#origin
+    if (lower.endsWith('.')) return lower.slice(0, -1)
+    return this.#origin === '' ? lower : `${lower}.${this.#origin}`
+  }
+
+  #relative(name: string): string | undefined {
+    if (name === this.#domain) return '@'
+    return name.endsWith(`.${this.#domain}`) ? name.slice(0, -this.#domain.length - 1) : undefined
+  }
+
+  #add(record: RecordInput, line: number) {
+    this.#file.records.push(record)
+    this.#file.lines.push(line)
+  }
+
+  #fault(line: number, message: string) {
+    this.#faults.push({ path: `/line/${line}`, message })
+  }
+}
+
+const units: Record<string, number> = { W: 604_800, D: 86_400, H: 3_600, M: 60, S: 1 }
+
+/** Seconds, of `3600` or BIND's `1h30m`; at most 2^31 - 1 (RFC 2181, 8). */
+function parseTtl(text: string): number | undefined {
+  const upper = text.toUpperCase()
+  if (!/^(?:[0-9]{1,10}|(?:[0-9]{1,10}[WDHMS])+)$/.test(upper)) return undefined
+  const parts = upper.match(/[0-9]+[WDHMS]?/g) ?? []
+  const seconds = parts.reduce((sum, part) => {
+    const unit = units[part.at(-1) ?? ''] ?? 1
+    return sum + Number.parseInt(part, 10) * unit
+  }, 0)
+  return seconds < 2 ** 31 ? seconds : undefined
+}
+
+const lineOf = ({ path }: Fault) => Number(path.slice('/line/'.length))
+
+const byLine = (a: Fault, b: Fault) => lineOf(a) - lineOf(b)
