@@ -8,6 +8,7 @@ import Fastify, {
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Registry } from 'prom-client'
 import { maxParamLength, trackMethods } from './allowed-methods.ts'
+import { answerEarly, type EarlyResponder } from './early-responses.ts'
 import { type HealthReport, serveHealth } from './health.ts'
 import { parseJsonBodies } from './json-body.ts'
 import {
@@ -20,7 +21,7 @@ import { shedLoad } from './limits/load-shedding.ts'
 import { AccessLog, AccessLogController, registerLogMetrics } from './logging/access-log.ts'
 import { LazyLogger } from './logging/lazy-logger.ts'
 import type { Logger } from './logging/logger.ts'
-import { serveMetrics } from './metrics.ts'
+import { RequestMetrics, serveMetrics } from './metrics.ts'
 import { type About, serveOpenapi } from './openapi/routes.ts'
 import { answerError, HttpError } from './problem-details.ts'
 import { parserOptions, rejectAmbiguousFraming } from './request-framing.ts'
@@ -48,6 +49,8 @@ export interface AppOptions {
   /** Maximum bytes of a body that is not streamed. Default: 1 MiB. */
   bodyLimit?: number
   connections?: Partial<ConnectionLimits>
+  /** Answers requests before the framework. */
+  early?: EarlyResponder | undefined
   /** The error for a path that cannot be percent-decoded. Default: `malformed_url`. */
   badUrl?: () => HttpError
 }
@@ -62,10 +65,18 @@ export async function createApp(
   routes: (app: App) => Promise<void>,
 ): Promise<App> {
   const limits = { ...defaultLimits, ...options.connections }
-  const app = createServer(options, limits)
+  const { registry, token, alarming } = options.metrics
+  const accessLog = new AccessLog(options.log)
+  const metrics = token ? new RequestMetrics(registry, alarming) : undefined
+  const app = createServer(options, { limits, accessLog })
   addResponseHeaders(app)
-  registerLogMetrics(options.metrics.registry, options.log)
-  shedLoad(app, limits, options.metrics.registry)
+  registerLogMetrics(registry, options.log)
+  const { trustProxy } = options
+  const { stallTimeout } = limits
+  const tryEarly =
+    options.early &&
+    answerEarly(app, options.early, { accessLog, metrics, trustProxy, stallTimeout })
+  shedLoad(app, limits, { registry, tryEarly })
   limitConnections(app, limits)
   rejectAmbiguousFraming(app)
   closeConnectionsOnStop(app)
@@ -75,19 +86,23 @@ export async function createApp(
   if (options.corsOrigins.length > 0) await app.register(cors, corsOptions(options.corsOrigins))
   serveRoot(app, options.about)
   serveOpenapi(app, options.about)
-  const { token } = options.metrics
-  if (token) serveMetrics(app, { ...options.metrics, token })
+  if (token && metrics) serveMetrics(app, { registry, token, requests: metrics })
   serveHealth(app, options.about.version, options.health)
   await routes(app)
   refuseOtherMethods()
   return app
 }
 
-function createServer(options: AppOptions, limits: ConnectionLimits): App {
+interface ServerParts {
+  limits: ConnectionLimits
+  accessLog: AccessLog
+}
+
+function createServer(options: AppOptions, { limits, accessLog }: ServerParts): App {
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     schemaController: { compilersFactory: zodCompilers },
     loggerInstance: options.log as FastifyBaseLogger,
-    logController: new AccessLogController(new AccessLog(options.log)),
+    logController: new AccessLogController(accessLog),
     // LazyLogger has every method of a logger, but their overloads cannot be typed.
     childLoggerFactory: (log, bindings, settings) =>
       new LazyLogger(() => log.child(bindings, settings)) as unknown as FastifyBaseLogger,

@@ -1,6 +1,7 @@
 export { Histogram, Registry } from 'prom-client'
 export { type App, type AppOptions, createApp } from './create-app.ts'
 export { defineRoute } from './define-route.ts'
+export type { EarlyResponder, EarlyResponse } from './early-responses.ts'
 export {
   includesTag,
   isCurrent,

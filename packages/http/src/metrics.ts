@@ -78,39 +78,50 @@ async function readAll(read: Read, label = ''): Promise<[Record<string, string>,
   }
 }
 
+/** A histogram of all requests, and a count of all problems by their code. */
+export class RequestMetrics {
+  readonly #duration: Histogram
+  readonly #problems: Counter
+
+  /** `alarming` codes are exported from the start, at 0: Prometheus sees increases, not first appearances. */
+  constructor(registry: Registry, alarming: string[] = []) {
+    this.#duration = new Histogram({
+      name: 'http_request_duration_seconds',
+      help: 'Time to answer, by method, route and status',
+      labelNames: ['method', 'route', 'status'],
+      buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      registers: [registry],
+    })
+    this.#problems = new Counter({
+      name: 'http_problems_total',
+      help: 'Problems that were answered, by their code',
+      labelNames: ['code'],
+      registers: [registry],
+    })
+    for (const code of ['internal_error', ...alarming]) this.#problems.inc({ code }, 0)
+  }
+
+  observe(labels: { method: string; route: string; status: number }, ms: number) {
+    this.#duration.observe(labels, ms / 1000)
+  }
+
+  countProblem(code: string) {
+    this.#problems.inc({ code })
+  }
+}
+
 interface Metrics {
   registry: Registry
   token: string
-  /** Codes of problems that are told from the start, at 0: Prometheus sees only what changes, not what appears. */
-  alarming?: string[]
+  requests: RequestMetrics
 }
 
-/**
- * GET /metrics (Prometheus text) for who has the token, a histogram of all requests and a count of all problems.
- * Without a token: nothing.
- */
-export function serveMetrics(app: FastifyInstance, { registry, token, alarming = [] }: Metrics) {
-  const duration = new Histogram({
-    name: 'http_request_duration_seconds',
-    help: 'Time to answer, by method, route and status',
-    labelNames: ['method', 'route', 'status'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-    registers: [registry],
-  })
-  const problems = new Counter({
-    name: 'http_problems_total',
-    help: 'Problems that were answered, by their code',
-    labelNames: ['code'],
-    registers: [registry],
-  })
-  for (const code of ['internal_error', ...alarming]) problems.inc({ code }, 0)
+/** GET /metrics (Prometheus text) for clients with the token; observes every request of the framework. */
+export function serveMetrics(app: FastifyInstance, { registry, token, requests }: Metrics) {
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unmatched'
-    duration.observe(
-      { method: request.method, route, status: reply.statusCode },
-      reply.elapsedTime / 1000,
-    )
-    if (reply.problemCode) problems.inc({ code: reply.problemCode })
+    requests.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime)
+    if (reply.problemCode) requests.countProblem(reply.problemCode)
     done()
   })
 

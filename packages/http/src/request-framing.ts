@@ -27,13 +27,18 @@ export function rejectAmbiguousFraming(app: FastifyInstance) {
   app.addHook('onRequest', ({ raw }, reply, done) => {
     // What comes with an upgrade that is not made is lost in Node's parser: no answer must be taken for one to that.
     if (raw.headers.upgrade !== undefined) reply.header('connection', 'close')
-    const fault = findFault(raw)
+    const fault = findFramingFault(raw)
     if (!fault) return done()
     done(new HttpError(400, 'malformed_request', fault, { headers: { connection: 'close' } }))
   })
 }
 
-function findFault({ headers, httpVersion, url }: IncomingMessage): string | undefined {
+/** Why a request is refused as ambiguous, or undefined. */
+export function findFramingFault({
+  headers,
+  httpVersion,
+  url,
+}: IncomingMessage): string | undefined {
   const { host, 'transfer-encoding': coding } = headers
   if (httpVersion === '0.9') return 'This is HTTP/0.9: speak HTTP/1.1'
   if (host === undefined && httpVersion !== '1.0') return 'Send one header Host'

@@ -12,6 +12,9 @@ import { registerFileRoutes } from './routes/files.ts'
 import { registerStaticRoutes } from './routes/static.ts'
 import { registerUploadRoutes } from './routes/uploads.ts'
 import { registerVersionRoutes } from './routes/versions.ts'
+import { CachedResponses } from './serving/cached-responses.ts'
+import { ContentCache } from './serving/content-cache.ts'
+import { describeFile } from './serving/served-file.ts'
 
 export interface Dependencies {
   config: Config
@@ -27,6 +30,15 @@ export interface Dependencies {
 export function buildApp(parts: Dependencies): Promise<App> {
   const { config, catalog, store, compressor } = parts
   registerMetrics({ ...parts, hashes: parts.auth.hashes })
+  const rules = config.static
+  const recordBytes = Math.floor(rules.memoryCacheBytes / 8)
+  const cache = new ContentCache({
+    store,
+    catalog,
+    compressor,
+    memoryBytes: rules.memoryCacheBytes - recordBytes,
+    describe: (row) => describeFile(row, rules),
+  })
   return createApp(
     {
       about: {
@@ -45,6 +57,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
         alarming: ['insufficient_storage'],
       },
       health: () => report(parts),
+      early: new CachedResponses(cache, rules.offload),
       badUrl: () => invalidPath('it is not valid percent-encoded UTF-8'),
     },
     async (app) => {
@@ -56,16 +69,11 @@ export function buildApp(parts: Dependencies): Promise<App> {
         onStored: (row) => compressor.enqueue(row),
       })
       const { publicBaseUrl } = config
-      const memoryBytes = Math.floor(config.static.memoryCacheBytes / 8)
-      const records = new FileRecordCache({ catalog, publicBaseUrl, memoryBytes })
+      const records = new FileRecordCache({ catalog, publicBaseUrl, memoryBytes: recordBytes })
       registerFileRoutes(app, { catalog, records, publicBaseUrl })
       registerVersionRoutes(app, catalog)
-      const rules = {
-        ...config.static,
-        memoryCacheBytes: config.static.memoryCacheBytes - memoryBytes,
-      }
-      const shelf = registerStaticRoutes(app, { store, catalog, compressor, rules })
-      registerCacheMetrics(parts.metrics, { ...shelf.memory, records: records.memory })
+      registerStaticRoutes(app, { cache, rules })
+      registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })
     },
   )
 }

@@ -40,7 +40,7 @@ export type Config = ReturnType<typeof readConfig>
  */
 export function readConfig(env: Record<string, string | undefined>) {
   const settings = readEnv(Settings.superRefine(demandProxy), env)
-  const { STATIC_OFFLOAD: to, STATIC_OFFLOAD_BYTES: leastBytes } = settings
+  const { STATIC_OFFLOAD: to, STATIC_OFFLOAD_BYTES: minBytes } = settings
   return {
     ...serverConfig(settings),
     auth: authConfig(settings),
@@ -57,7 +57,7 @@ export function readConfig(env: Record<string, string | undefined>) {
       csp: settings.STATIC_CSP === 'off' ? undefined : settings.STATIC_CSP,
       memoryCacheBytes: settings.MEMORY_CACHE_BYTES,
       /** The proxy that sends large files; absent: they are sent from here. */
-      offload: to === 'off' ? undefined : { to, leastBytes },
+      offload: to === 'off' ? undefined : { to, minBytes },
     },
   }
 }

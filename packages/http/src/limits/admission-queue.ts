@@ -1,81 +1,97 @@
-import type { RequestListener, Server } from 'node:http'
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 
-interface TurnLimits {
-  turn: number
-  longestWait: number
-  mostWaiting: number
+export interface QueueLimits {
+  /** Milliseconds per event-loop iteration in which requests are served; the rest wait for the next iteration. */
+  sliceMs: number
+  /** Milliseconds that a request may wait; after that it is refused when its turn comes. */
+  maxQueueMs: number
+  /** Requests that may wait; further ones are refused at once. */
+  maxQueued: number
+}
+
+interface Handlers {
+  serve: RequestListener
+  refuse: RequestListener
+  /** Whether a request neither waits nor is refused. */
+  isExempt: (url: string) => boolean
 }
 
 /**
- * Puts a queue before the server's handler. In each turn of the event loop Node reads what has come on all connections,
- * and accepts a single new one: were a thousand requests served in one turn, every other caller would wait for them
- * before the door. So a turn serves for `turn` milliseconds, and for a small part of it while callers knock. What is left
- * waits in order; what has waited longer than `longestWait` milliseconds is refused instead, in its turn, and at once what
- * comes while `mostWaiting` wait. Those that `isUrgent` says neither wait nor are refused.
+ * Serves requests in slices, first come first served. Per event-loop iteration Node reads every ready connection but
+ * accepts one (libuv PR 3696): if one iteration served a thousand requests, the next accept would wait for all of them.
+ * After an accept the slice is 1/32, so that bursts of new connections are accepted quickly; at least one request is
+ * served per iteration.
  */
-export function limitIterationWork(
-  server: Server,
-  { turn, longestWait, mostWaiting }: TurnLimits,
-  { isUrgent, refuse }: { isUrgent: (url: string) => boolean; refuse: RequestListener },
-) {
-  const [serve] = server.listeners('request') as RequestListener[] // The framework's, the only one yet.
-  if (!serve) throw new Error('there is nothing to serve with')
-  server.off('request', serve)
+export class AdmissionQueue {
+  readonly #limits: QueueLimits
+  readonly #handlers: Handlers
+  #queue: { request: IncomingMessage; response: ServerResponse; since: number }[] = []
+  #head = 0
+  #servedUntimed = 0
+  #isSliceOpen = false
+  #hasAccepted = false
+  #sliceEnd = 0
 
-  let waiting: { exchange: Parameters<RequestListener>; since: number }[] = []
-  let head = 0
-  let served = 0
-  let isTurnOpen = false
-  let hasAccepted = false
-  let turnEnds = 0
+  constructor(server: Server, limits: QueueLimits, handlers: Handlers) {
+    this.#limits = limits
+    this.#handlers = handlers
+    server.on('connection', () => {
+      this.#hasAccepted = true
+    })
+    server.on('request', (request, response) => this.#admit(request, response))
+  }
 
-  const isEmpty = () => head === waiting.length
-  const beginTurn = (now: number) => {
-    isTurnOpen = true
-    turnEnds = now + (hasAccepted ? turn / 32 : turn)
-    hasAccepted = false
-    setImmediate(endTurn)
+  #admit(request: IncomingMessage, response: ServerResponse) {
+    // Reading the clock and ending a slice cost as much as an iteration: the first few requests do without.
+    if (this.#isEmpty && this.#servedUntimed < untimed) {
+      this.#servedUntimed += 1
+      return this.#handlers.serve(request, response)
+    }
+    if (this.#handlers.isExempt(request.url ?? '')) return this.#handlers.serve(request, response)
+    const now = performance.now()
+    if (!this.#isSliceOpen) this.#openSlice(now)
+    if (this.#isEmpty && now < this.#sliceEnd) return this.#handlers.serve(request, response)
+    // Bounded: Node reads pipelined requests of a connection without end while little waits to be sent on it.
+    if (this.#queue.length - this.#head >= this.#limits.maxQueued) {
+      return this.#handlers.refuse(request, response)
+    }
+    this.#queue.push({ request, response, since: now })
   }
-  const endTurn = () => {
-    isTurnOpen = false
-    served = 0
-    if (isEmpty()) return
-    beginTurn(performance.now())
-    serveNext()
+
+  get #isEmpty(): boolean {
+    return this.#head === this.#queue.length
   }
-  const serveNext = () => {
-    const next = waiting[head]
+
+  #openSlice(now: number) {
+    this.#isSliceOpen = true
+    this.#sliceEnd = now + this.#limits.sliceMs / (this.#hasAccepted ? 32 : 1)
+    this.#hasAccepted = false
+    setImmediate(() => this.#endSlice())
+  }
+
+  #endSlice() {
+    this.#isSliceOpen = false
+    this.#servedUntimed = 0
+    if (this.#isEmpty) return
+    this.#openSlice(performance.now())
+    this.#serveNext()
+  }
+
+  #serveNext() {
+    const next = this.#queue[this.#head]
     if (!next) return
-    head += 1
-    if (head === 1000) {
-      waiting = waiting.slice(head)
-      head = 0
+    this.#head += 1
+    if (this.#head === 1000) {
+      this.#queue = this.#queue.slice(this.#head)
+      this.#head = 0
     }
+    const { request, response, since } = next
     const now = performance.now()
-    const [, response] = next.exchange
-    if (now - next.since > longestWait) refuse(...next.exchange)
-    else if (!response.destroyed) serve(...next.exchange)
-    // One at least in each turn. What it goes on with comes before the next: promises, then callbacks.
-    if (now < turnEnds) queueMicrotask(() => process.nextTick(serveNext))
+    if (now - since > this.#limits.maxQueueMs) this.#handlers.refuse(request, response)
+    else if (!response.destroyed) this.#handlers.serve(request, response)
+    // Promises and callbacks of this request run before the next one.
+    if (now < this.#sliceEnd) queueMicrotask(() => process.nextTick(() => this.#serveNext()))
   }
-
-  server.on('connection', () => {
-    hasAccepted = true
-  })
-  server.on('request', (request, response) => {
-    // To ask where a turn ends costs a turn of its own: a few are served without, whether they came in one or in many.
-    if (isEmpty() && served < atLeast) {
-      served += 1
-      return serve(request, response)
-    }
-    if (isUrgent(request.url ?? '')) return serve(request, response)
-    const now = performance.now()
-    if (!isTurnOpen) beginTurn(now)
-    if (isEmpty() && now < turnEnds) return serve(request, response)
-    // Node stops reading a connection when much is to be sent on it: unanswered requests it would read without end.
-    if (waiting.length - head >= mostWaiting) return refuse(request, response)
-    waiting.push({ exchange: [request, response], since: now })
-  })
 }
 
-const atLeast = 16
+const untimed = 16

@@ -6,13 +6,13 @@ import { STATUS_CODES } from '../node-http.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
 import type { SheddingLimits } from './load-shedding.ts'
 
-/** What clients may take of a service by being slow or many. */
+/** Limits on slow and many clients. */
 export interface ConnectionLimits extends SheddingLimits {
-  /** Connections at once; one more is closed as it comes. */
+  /** Open connections; further ones are closed. */
   maxConnections: number
-  /** Milliseconds for the headers of a request; a connection that never asks anything has as long. */
+  /** Milliseconds for the headers of a request, and for the first request of a connection. */
   headersTimeout: number
-  /** Milliseconds in which a body must bring 64 KiB or its end, and an answer must be read on. */
+  /** Milliseconds in which a body must bring 64 KiB or its end, and in which a client must read part of a response. */
   stallTimeout: number
 }
 
@@ -20,15 +20,13 @@ export const defaultLimits: ConnectionLimits = {
   maxConnections: 10_000,
   headersTimeout: 20_000,
   stallTimeout: 60_000,
-  turn: 8,
-  longestWait: 500,
-  mostWaiting: 10_000,
-  loopDelay: 500,
+  sliceMs: 8,
+  maxQueueMs: 500,
+  maxQueued: 10_000,
+  maxLoopDelayMs: 500,
 }
 
-/**
- * Ends what stands still: bodies that trickle, answers that nobody reads (headers are Node's own to time).
- */
+/** Ends stalled bodies and responses that nobody reads. Node itself limits the time for headers. */
 export function limitConnections(app: FastifyInstance, limits: ConnectionLimits) {
   const { server } = app
   server.maxConnections = limits.maxConnections
@@ -42,18 +40,24 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
   })
 }
 
-// What is small goes to the system at once, unless there is more before it that nobody reads.
+// The kernel takes a small response at once, unless earlier bytes still wait.
 const mayStall = ({ socket }: ServerResponse, payload: unknown) =>
   (socket?.writableLength ?? 0) > 0 ||
   (Buffer.isBuffer(payload) || typeof payload === 'string'
-    ? payload.length > smallAnswer
+    ? payload.length > smallResponse
     : Boolean(payload))
 
-const smallAnswer = 16_384
+const smallResponse = 16_384
+
+/** Limits how long the client of a complete response may stop reading; no timer where the kernel has taken all of it. */
+export function limitStall(response: ServerResponse, stallTimeout: number) {
+  const { socket } = response
+  if (!socket || socket.writableLength > 0) response.setTimeout(stallTimeout)
+}
 
 /**
- * Answers what Node's HTTP parser refused before there was a request. Never a second time, nor into another answer:
- * where one is on its way it ends first, and then the connection.
+ * Answers requests that Node's HTTP parser refused. Never twice, nor inside another response: a response in progress ends
+ * first, then the connection.
  */
 export function answerSocketError(error: Error & { code?: string }, socket: Socket) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
@@ -63,7 +67,7 @@ export function answerSocketError(error: Error & { code?: string }, socket: Sock
     socket.pause()
     return last.response.once('close', () => socket.destroySoon())
   }
-  // A body broke off. Who was answered already, or waits for an earlier answer, would take ours for that one.
+  // A truncated body. A client that has its response, or waits for an earlier one, would mistake ours for that.
   if (last && (open.length > 1 || last.response.headersSent)) return socket.destroy()
   const [status, code, detail] =
     socketErrors[error.code ?? ''] ??
@@ -94,19 +98,19 @@ interface Exchange {
   response: ServerResponse
 }
 
-// Kept at the socket itself: there is one look at it for each request.
+// On the socket itself: it is looked up once per request.
 const exchanges = Symbol('exchanges')
 type Remembering = Socket & { [exchanges]?: Exchange[] }
 
 function remember(exchange: Exchange) {
   const socket: Remembering = exchange.request.socket
   const known = socket[exchanges]
-  // Mostly there is one, which has ended.
+  // Usually there is one, and it has ended.
   if (known?.length === 1 && known[0] && !isOpen(known[0])) known[0] = exchange
   else socket[exchanges] = [...openOn(socket), exchange]
 }
 
-// Those of which not all has been read, or not all has been sent.
+// Exchanges whose request is not fully read or whose response is not fully sent.
 const openOn = (socket: Remembering): Exchange[] => (socket[exchanges] ?? []).filter(isOpen)
 
 const isOpen = ({ request, response }: Exchange) => !request.complete || !response.writableFinished
@@ -114,18 +118,18 @@ const isOpen = ({ request, response }: Exchange) => !request.complete || !respon
 const hasBody = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 
-const leastBytes = 65_536
+const minBytes = 65_536
 
 function watchBody(server: Server, { request, response }: Exchange, stallTimeout: number) {
   const { socket } = request
   let seen = socket.bytesRead
   const timer = setInterval(() => {
-    const came = socket.bytesRead - seen
-    seen += came
+    const received = socket.bytesRead - seen
+    seen += received
     if (request.complete || socket.destroyed) return clearInterval(timer)
-    // What has arrived and is not read yet: then it is we who are slow. Once answered, the rest is only let pass.
-    const isWelcome = !response.headersSent && (came >= leastBytes || request.readableLength > 0)
-    if (isWelcome) return
+    // Unread bytes mean that the service is slow, not the client. After the response the rest is only discarded.
+    const isProgress = !response.headersSent && (received >= minBytes || request.readableLength > 0)
+    if (isProgress) return
     clearInterval(timer)
     const error = Object.assign(new Error('the body stalled'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
     server.emit('clientError', error, socket)

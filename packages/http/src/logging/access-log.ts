@@ -23,7 +23,7 @@ export interface AccessEntry {
   principal?: FastifyRequest['principal']
 }
 
-/** Writes one line at level info for each completed request. */
+/** One line for each request: level info when it completed, warn when its response failed. */
 export class AccessLog {
   readonly #log: Logger
   readonly #name: string
@@ -48,6 +48,13 @@ export class AccessLog {
         `,"ms":${Math.round(ms * 10) / 10},"client":${JSON.stringify(client)}${user}${token}` +
         ',"msg":"request completed"}\n',
     )
+  }
+
+  /** Logs a response that failed while it was sent. */
+  aborted({ requestId, method, url, status, client, principal }: AccessEntry, error: Error) {
+    const fields = { request_id: requestId, method, path: pathOf(url), status, client }
+    const user = principal && { user: principal.user, token_name: principal.token }
+    this.#log.warn({ ...fields, ...user, err: error }, 'request aborted')
   }
 }
 
@@ -83,14 +90,8 @@ export class AccessLogController extends LogController {
   ) {
     if (request.routeOptions.url === '/health') return
     const entry = entryOf(request, reply)
-    if (!error) {
-      if (this.#accessLog.isEnabled) this.#accessLog.completed(entry)
-      return
-    }
-    const { requestId, method, url, status, client, principal } = entry
-    const fields = { request_id: requestId, method, path: pathOf(url), status, client }
-    const user = principal && { user: principal.user, token_name: principal.token }
-    request.server.log.warn({ ...fields, ...user, err: error }, 'request aborted')
+    if (error) this.#accessLog.aborted(entry, error)
+    else if (this.#accessLog.isEnabled) this.#accessLog.completed(entry)
   }
 }
 

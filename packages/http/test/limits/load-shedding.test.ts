@@ -17,15 +17,17 @@ const startCounting = (connections: object) =>
   start({ connections, metrics: { ...metrics, registry: createMetrics() } })
 
 const ask = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nhost: a\r\n${headers}\r\n`
-// A few are served before anybody looks at the time.
+// The first few requests of an iteration are served without a time check.
 const few = 16
 const first = ask('/things').repeat(few)
 const last = ask('/things', 'x-request-id: last\r\nconnection: close\r\n')
 const statusesIn = (text: string) =>
   [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
 
-test('what does not fit into a turn waits, and is answered in its order', async () => {
-  await using service = await start({ connections: { turn: 0, longestWait: 60_000 } })
+test('requests that do not fit into a slice wait and are answered in order', async () => {
+  await using service = await start({
+    connections: { sliceMs: 0, maxQueueMs: 60_000, maxLoopDelayMs: 60_000 },
+  })
   const ids = Array.from({ length: 2100 }, (_, at) => `number-${at}`)
 
   const text = await service.raw(
@@ -36,8 +38,8 @@ test('what does not fit into a turn waits, and is answered in its order', async 
   expect([...text.matchAll(/x-request-id: (\S+)/g)].map(([, id]) => id)).toEqual([...ids, 'last'])
 })
 
-test('who has waited too long is refused and counted, and machines are answered', async () => {
-  await using service = await startCounting({ turn: 0, longestWait: -1 })
+test('requests that waited too long get 503 and are counted; /health is exempt', async () => {
+  await using service = await startCounting({ sliceMs: 0, maxQueueMs: -1 })
 
   const text = await service.raw(first + ask('/things').repeat(5) + ask('/health') + last)
 
@@ -47,12 +49,12 @@ test('who has waited too long is refused and counted, and machines are answered'
   expect(text).toMatch(/"code":"unavailable".*"request_id":"last"/)
   expect(await figure(service, 'http_requests_shed_total')).toBe(6)
   expect(service.lines()).toContainEqual(
-    expect.objectContaining({ level: 'warn', msg: 'requests refused: too much is asked at once' }),
+    expect.objectContaining({ level: 'warn', msg: 'requests shed: overloaded' }),
   )
 })
 
-test('who asks more at once than may wait is refused, and what waits is served', async () => {
-  await using service = await startCounting({ turn: 0, longestWait: 60_000, mostWaiting: 20 })
+test('past maxQueued requests get 503 at once, and queued ones are served', async () => {
+  await using service = await startCounting({ sliceMs: 0, maxQueueMs: 60_000, maxQueued: 20 })
 
   const text = await service.raw(first + ask('/things').repeat(500) + last)
 
@@ -64,8 +66,8 @@ test('who asks more at once than may wait is refused, and what waits is served',
   )
 })
 
-test('who is refused keeps the connection, whatever was sent with the request', async () => {
-  await using service = await start({ connections: { turn: 0, longestWait: -1 } })
+test('a shed request keeps its connection, also with a body or HEAD', async () => {
+  await using service = await start({ connections: { sliceMs: 0, maxQueueMs: -1 } })
   const upload = `POST /things/a HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n${'x'.repeat(100_000)}`
   const head = ask('/things').replace('GET', 'HEAD')
 
@@ -75,8 +77,8 @@ test('who is refused keeps the connection, whatever was sent with the request', 
   expect(text.match(/"code":"unavailable"/g)).toHaveLength(1) // None for HEAD.
 })
 
-test('new callers are let in while a crowd asks again and again', async () => {
-  await using service = await start({ connections: { longestWait: 60_000 } })
+test('new connections are accepted during a burst of requests', async () => {
+  await using service = await start({ connections: { maxQueueMs: 60_000 } })
   const port = Number(new URL(service.url).port)
   let answers = 0
   const crowd = Array.from({ length: 300 }, () => {
@@ -98,11 +100,11 @@ test('new callers are let in while a crowd asks again and again', async () => {
   )
   for (const socket of crowd) socket.destroy()
 
-  // One is let in with each turn, in which the whole crowd would have been served.
+  // One connection is accepted per iteration, which would otherwise serve the whole burst.
   expect(answers).toBeLessThan((30 * 300) / 4)
 })
 
-test('connections past their bound are counted, and told in one line', async () => {
+test('connections past maxConnections are counted and logged in one line', async () => {
   await using service = await startCounting({ maxConnections: 2 })
   const port = Number(new URL(service.url).port)
   const idle = await Promise.all(

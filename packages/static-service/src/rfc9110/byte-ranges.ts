@@ -1,32 +1,32 @@
 import { randomUUID } from 'node:crypto'
 
-/** Bytes from `start` up to, not including, `end`. */
+/** Bytes from `start` up to but excluding `end`. */
 export interface Slice {
   start: number
   end: number
 }
 
-/** Bytes to send as they are, or those of the file that stand at a slice of it. */
+/** Literal bytes, or a slice of the file. */
 export type Piece = Buffer | Slice
 
-/** More ranges than this in one request are nobody's download; the request is answered whole (RFC 9110, 17.15). */
-const mostRanges = 100
+/** A request with more ranges is answered with the whole file (RFC 9110, 17.15). */
+const maxRanges = 100
 
 /**
- * Reads a Range field (RFC 9110, 14.1.2 and 14.2) for a file of `size` bytes. `whole`: there is none, or it is to be
- * ignored: malformed, of another unit, of too many ranges, or of more bytes than the file has. `unsatisfiable`: it
- * is well-formed, and no byte of it exists. Slices come in the order asked for; those that overlap are made one.
+ * Reads a Range field (RFC 9110, 14.1.2 and 14.2) for a file of `size` bytes. `whole`: no field, or one to ignore:
+ * malformed, another unit, too many ranges, or more bytes than the file has. `unsatisfiable`: well-formed, but no byte of
+ * it exists. Slices keep the requested order; overlapping ones are merged.
  */
 export function readRanges(
   field: string | undefined,
   size: number,
 ): 'whole' | 'unsatisfiable' | Slice[] {
   const specs = readSpecs(field)
-  if (!specs || specs.length > mostRanges) return 'whole'
+  if (!specs || specs.length > maxRanges) return 'whole'
   const slices = specs.flatMap((spec) => sliceOf(spec, size) ?? [])
   if (slices.length === 0) return 'unsatisfiable'
   const wanted = slices.reduce((sum, { start, end }) => sum + end - start, 0)
-  // Zero bytes are wanted of an empty file by `bytes=-1`, which is satisfiable, and which no Content-Range can say.
+  // `bytes=-1` of an empty file is satisfiable with zero bytes, which Content-Range cannot express.
   if (wanted > size || wanted === 0) return 'whole'
   return coalesce(slices)
 }
@@ -34,7 +34,7 @@ export function readRanges(
 // `Content-Range` of a slice (RFC 9110, 14.4).
 const contentRange = ({ start, end }: Slice, size: number) => `bytes ${start}-${end - 1}/${size}`
 
-/** How a file's slices are sent: one as itself, several as multipart/byteranges (RFC 9110, 14.6 and 15.3.7). */
+/** The body of a 206: one slice as it is, several as multipart/byteranges (RFC 9110, 14.6 and 15.3.7). */
 export function frame(slices: Slice[], file: { contentType: string; size: number }) {
   const [only] = slices
   if (only && slices.length === 1) {
@@ -70,15 +70,15 @@ interface Spec {
   last: string
 }
 
-// Undefined unless every element is well-formed: one that is not spoils the field (RFC 9110, 14.1.1). Elements of a
-// list may be empty (5.6.1.2), the list may not. Units are case-insensitive (14.1).
+// Undefined unless every element is well-formed (RFC 9110, 14.1.1). Elements of a list may be empty (5.6.1.2), the list
+// may not. Units are case-insensitive (14.1).
 function readSpecs(field: string | undefined): Spec[] | undefined {
   const set = /^bytes=(.*)$/i.exec(field ?? '')?.[1]
   if (set === undefined) return undefined
   const specs: Spec[] = []
   for (const [index, element] of set.split(',').entries()) {
     if (/^[\t ]*$/.test(element)) continue
-    // White space may stand around commas, not after the equals sign.
+    // White space is permitted around commas, not after the equals sign.
     const form = index === 0 ? /^(\d*)-(\d*)[\t ]*$/ : /^[\t ]*(\d*)-(\d*)[\t ]*$/
     const [, first, last] = form.exec(element) ?? []
     if (first === undefined || last === undefined || first + last === '') return undefined
@@ -88,7 +88,7 @@ function readSpecs(field: string | undefined): Spec[] | undefined {
   return specs.length > 0 ? specs : undefined
 }
 
-// RFC 9110, 14.1.2: a last position past the end means the end; a suffix longer than the file means all of it.
+// RFC 9110, 14.1.2: a last position past the end means the end; a suffix longer than the file means the whole file.
 function sliceOf({ first, last }: Spec, size: number): Slice | undefined {
   if (first === '') {
     const length = Math.min(Number(last), size)
@@ -99,7 +99,7 @@ function sliceOf({ first, last }: Spec, size: number): Slice | undefined {
   return { start, end: last === '' ? size : Math.min(Number(last) + 1, size) }
 }
 
-// The first of the slices that belong together keeps its place.
+// A merged slice takes the position of the first of its parts.
 function coalesce(slices: Slice[]): Slice[] {
   const apart: Slice[] = []
   for (const slice of slices) {

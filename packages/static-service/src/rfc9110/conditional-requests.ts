@@ -1,48 +1,44 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { includesTag, isCurrent, readIfMatch } from '@domains-and-files/http'
 
-/** What a representation is recognised by: its strong entity tag, and its last change, in whole seconds since 1970. */
+/** What identifies a representation: its strong entity tag, and its last change in whole seconds since 1970. */
 export interface Validators {
   etag: string
-  changed: number
+  /** Undefined while the date is not reliable: then conditions on dates are ignored. */
+  changed: number | undefined
 }
 
 /**
- * Judges the preconditions of a GET or HEAD in the order of RFC 9110, 13.2.2. A date that is not an HTTP-date is
- * ignored (13.1.3, 13.1.4); an element of a list that is not an entity tag matches nothing.
+ * Evaluates the preconditions of a GET or HEAD in the order of RFC 9110, 13.2.2. A malformed HTTP-date is ignored (13.1.3,
+ * 13.1.4); a malformed entity tag matches nothing.
  */
 export function evaluateConditions(
   headers: IncomingHttpHeaders,
-  own: Validators,
+  { etag, changed }: Validators,
 ): 'proceed' | 'not modified' | 'failed' {
   const ifMatch = headers['if-match']
-  if (ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), own.etag)) return 'failed'
-  const unmodifiedSince = readHttpDate(headers['if-unmodified-since'])
-  const hasChanged = unmodifiedSince !== undefined && own.changed > unmodifiedSince
-  if (ifMatch === undefined && hasChanged) return 'failed'
-
-  const ifNoneMatch = headers['if-none-match']
-  if (ifNoneMatch !== undefined) {
-    return isCurrent(ifNoneMatch, own.etag) ? 'not modified' : 'proceed'
+  if (ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), etag)) return 'failed'
+  if (ifMatch === undefined && changed !== undefined) {
+    const unmodifiedSince = readHttpDate(headers['if-unmodified-since'])
+    if (unmodifiedSince !== undefined && changed > unmodifiedSince) return 'failed'
   }
+  const ifNoneMatch = headers['if-none-match']
+  if (ifNoneMatch !== undefined) return isCurrent(ifNoneMatch, etag) ? 'not modified' : 'proceed'
+  if (changed === undefined) return 'proceed'
   const modifiedSince = readHttpDate(headers['if-modified-since'])
-  const isUnchanged = modifiedSince !== undefined && own.changed <= modifiedSince
-  return isUnchanged ? 'not modified' : 'proceed'
+  return modifiedSince !== undefined && changed <= modifiedSince ? 'not modified' : 'proceed'
 }
 
 /**
- * Whether a Range may be answered in parts: there is no If-Range, or it names this very representation by its strong
- * tag or by its exact date (RFC 9110, 13.1.5).
+ * Whether a Range may be answered in parts: there is no If-Range, or it names this very representation by its strong tag
+ * or its exact date (RFC 9110, 13.1.5).
  */
-export function allowsParts(ifRange: string | undefined, own: Validators): boolean {
-  if (ifRange === undefined || ifRange === own.etag) return true
-  return readHttpDate(ifRange) === own.changed
+export function allowsParts(ifRange: string | undefined, { etag, changed }: Validators): boolean {
+  if (ifRange === undefined || ifRange === etag) return true
+  return changed !== undefined && readHttpDate(ifRange) === changed
 }
 
-/**
- * Reads an HTTP-date in its three forms (RFC 9110, 5.6.7) as seconds since 1970; undefined for all else, be it a date
- * that `Date.parse` would take.
- */
+/** Reads the three forms of an HTTP-date (RFC 9110, 5.6.7) as seconds since 1970; anything else is undefined. */
 export function readHttpDate(text: string | undefined, now = Date.now()): number | undefined {
   if (text === undefined) return undefined
   const parts = (imfFixdate.exec(text) ?? rfc850.exec(text) ?? asctime.exec(text))?.groups
@@ -69,7 +65,7 @@ const imfFixdate = RegExp(`^${weekday}, (?<day>\\d\\d) ${month} (?<year>\\d{4}) 
 const rfc850 = RegExp(`^${longWeekday}, (?<day>\\d\\d)-${month}-(?<year>\\d\\d) ${time} GMT$`)
 const asctime = RegExp(`^${weekday} ${month} (?<day>\\d\\d| \\d) ${time} (?<year>\\d{4})$`)
 
-// Two digits that would mean more than 50 years from now mean the past (RFC 9110, 5.6.7).
+// A two-digit year more than 50 years in the future is in the past (RFC 9110, 5.6.7).
 function fullYear(lastDigits: number, now: number): number {
   const thisYear = new Date(now).getUTCFullYear()
   const year = thisYear - (thisYear % 100) + lastDigits

@@ -3,44 +3,44 @@ import Negotiator from 'negotiator'
 import { type ContentCoding, encodedForms } from '../blobs/blob-path.ts'
 
 /**
- * The forms that a client takes, the best first (RFC 9110, 12.5.3). Identity is always among them: a client that
- * refuses it, too, is better served by a body that it may not want than by a 406.
+ * The codings that a client accepts, best first (RFC 9110, 12.5.3). Identity is always among them: a client that excludes
+ * it is better served by a body that it may not want than by a 406.
  */
-export function preferForms(acceptEncoding: string | undefined): readonly ContentCoding[] {
+export function preferCodings(acceptEncoding: string | undefined): readonly ContentCoding[] {
   if (acceptEncoding === undefined || acceptEncoding === '') return identityOnly
-  const known = readBefore.get(acceptEncoding)
+  const known = negotiated.get(acceptEncoding)
   if (known) return known
-  const forms = negotiate(acceptEncoding)
-  readBefore.set(acceptEncoding, forms)
-  return forms
+  const codings = negotiate(acceptEncoding)
+  negotiated.set(acceptEncoding, codings)
+  return codings
 }
 
-/** The best of what a client takes that there is. */
-export const chooseForm = (
+/** The best accepted coding that is stored. */
+export const chooseCoding = (
   preferred: readonly ContentCoding[],
-  kept: readonly ContentCoding[],
-): ContentCoding => preferred.find((form) => kept.includes(form)) ?? 'identity'
+  stored: readonly ContentCoding[],
+): ContentCoding => preferred.find((coding) => stored.includes(coding)) ?? 'identity'
 
-/** The strong entity tag of a form: that of the file for identity, and one of its own for each other. */
-export const tagOf = (digest: string, form: ContentCoding) =>
-  form === 'identity' ? `"${digest}"` : `"${digest}-${form}"`
+/** The strong entity tag of a representation; each coding has its own. */
+export const contentTag = (digest: string, coding: ContentCoding) =>
+  coding === 'identity' ? `"${digest}"` : `"${digest}-${coding}"`
 
 const identityOnly: readonly ContentCoding[] = ['identity']
-// Among forms that a client likes equally the smallest is taken, which comes first.
+// Of codings with equal weight the one that compresses best is chosen.
 const order: ContentCoding[] = [...encodedForms, 'identity']
 
-// Browsers send a handful of different fields, all day.
-const readBefore = new LRUCache<string, readonly ContentCoding[]>({ max: 256 })
+// Browsers send a handful of different fields.
+const negotiated = new LRUCache<string, readonly ContentCoding[]>({ max: 256 })
 
-// `preferred` is a feature of negotiator 1.0 that its types, written for 0.6, do not know.
-type Preferring = {
+// `preferred` is an option of negotiator 1.0 that its types, for 0.6, lack.
+type Negotiation = {
   encodings(available: string[], options: { preferred: string[] }): ContentCoding[]
 }
 
 function negotiate(acceptEncoding: string): ContentCoding[] {
   // `x-gzip` is an old name of gzip (RFC 9110, 8.4.1.3).
   const field = acceptEncoding.toLowerCase().replaceAll('x-gzip', 'gzip')
-  const negotiator = new Negotiator({ headers: { 'accept-encoding': field } }) as Preferring
-  const taken = negotiator.encodings(order, { preferred: order })
-  return taken.includes('identity') ? taken : [...taken, 'identity']
+  const negotiator = new Negotiator({ headers: { 'accept-encoding': field } }) as Negotiation
+  const accepted = negotiator.encodings(order, { preferred: order })
+  return accepted.includes('identity') ? accepted : [...accepted, 'identity']
 }

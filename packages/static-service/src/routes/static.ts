@@ -3,133 +3,92 @@ import { type App, HttpError } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
-import type { BlobStore } from '../blobs/blob-store.ts'
-import type { Compressor } from '../blobs/compressor.ts'
-import type { Catalog } from '../catalog/catalog.ts'
+import type { ContentCoding } from '../blobs/blob-path.ts'
 import type { Config } from '../config.ts'
 import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
 import { join, readPath } from '../files/file-path.ts'
-import type { FileRow } from '../files/file-record.ts'
-import { frame, readRanges } from '../rfc9110/byte-ranges.ts'
+import { frame, type Slice } from '../rfc9110/byte-ranges.ts'
+import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
+import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
+import type { ContentCache } from '../serving/content-cache.ts'
+import { bodyOf } from '../serving/content-stream.ts'
+import { canOffload, type Offload, offloadHeaders } from '../serving/proxy-offload.ts'
+import { selectRanges } from '../serving/select-ranges.ts'
 import {
-  allowsParts,
-  evaluateConditions,
-  type Validators,
-} from '../rfc9110/conditional-requests.ts'
-import { chooseForm, preferForms, tagOf } from '../rfc9110/content-negotiation.ts'
-import { ContentCache } from '../serving/content-cache.ts'
-import {
-  describeFile,
-  headersOf,
-  openToAll,
-  type Served,
-  wholeOf,
-} from '../serving/content-headers.ts'
-import { bodyOf, closeContent } from '../serving/content-stream.ts'
-import { canOffload, handOver, type Offload } from '../serving/proxy-offload.ts'
+  commonHeaders,
+  crossOriginHeaders,
+  representationHeaders,
+  type ServedFile,
+  validatorsOf,
+} from '../serving/served-file.ts'
 import { type StaticQuery, staticSchema } from './static-schema.ts'
 
 type Request = FastifyRequest & { params: { '*': string }; query: z.infer<typeof StaticQuery> }
 
-interface Parts {
-  store: BlobStore
-  catalog: Catalog
-  compressor: Compressor
-  rules: Config['static']
+interface Dependencies {
+  cache: ContentCache
+  rules: Pick<Config['static'], 'index' | 'offload'>
+  /** Milliseconds since 1970; passed in by tests. */
+  now?: () => number
 }
 
 /**
- * GET and HEAD /static/{path}, for everybody: conditions, ranges and content codings by RFC 9110. Every answer is of
- * the file as it was at some moment after the request came, whole, with the validators of those very bytes.
- * Returns the shelf that it serves from, for who counts.
+ * GET and HEAD /static/{path}: conditions, ranges and content codings by RFC 9110. Every response is complete, of the file
+ * as it was at one moment after the request arrived, with the validators of those bytes. `CachedResponses` answers most
+ * requests before this route.
  */
-export function registerStaticRoutes(app: App, { rules, ...parts }: Parts): ContentCache {
-  const describe = (row: FileRow) => describeFile(row, rules)
-  const shelf = new ContentCache({ ...parts, memoryBytes: rules.memoryCacheBytes, describe })
-
+export function registerStaticRoutes(app: App, dependencies: Dependencies): void {
   app.route({
     method: ['GET', 'HEAD'],
     url: '/static/*',
     config: { access: 'public' },
     schema: staticSchema,
-    // Before anything of the request is parsed further: what has no query and no body has nothing to parse.
-    onRequest: (request, reply, done) => {
-      if (!answerAtOnce(request, reply)) done()
-    },
-    handler: (request, reply) => answerInTime(request, reply),
+    handler: (request, reply) => serveFile(request, reply, dependencies),
   })
-  return shelf
-
-  // Most requests are for what is in memory, whole and without a question about its age: they wait for nothing.
-  function answerAtOnce(request: Request, reply: FastifyReply): FastifyReply | undefined {
-    const { method, headers } = request
-    if (method !== 'GET' || rules.offload || request.url.includes('?')) return undefined
-    if (judged.some((name) => headers[name] !== undefined)) return undefined
-    const known = shelf.recall(request.params['*'], preferForms(headers['accept-encoding']))
-    if (!known) return undefined
-    const { served, form, bytes } = known
-    const { whole, unchanged } = headersOf(served, form, bytes.length)
-    const isKnown =
-      evaluateConditions(headers, { etag: whole.etag, changed: served.changed }) === 'not modified'
-    reply.removeHeader('vary')
-    return isKnown ? reply.code(304).headers(unchanged).send() : reply.headers(whole).send(bytes)
-  }
-
-  async function answerInTime(request: Request, reply: FastifyReply) {
-    // So a failure leaves; where there is a file, its own headers follow.
-    reply.removeHeader('vary').headers({ ...openToAll, 'cache-control': 'no-store' })
-    const target = readTarget(request.params['*'], rules.index)
-    for (let attempt = 0; attempt < mostAttempts; attempt += 1) {
-      const served = await shelf.find(target.path)
-      if (!served) return answerMissing(request, reply, target)
-      const forms = attempt === 0 ? 'all' : 'identity'
-      const offload = rules.offload
-      const isAnswered = await answer(request, reply, { shelf, served, forms, offload })
-      if (isAnswered) return reply
-      // The bytes are gone: the file was replaced or deleted after its row was read, or a form was.
-      shelf.forget(served)
-    }
-    throw new Error(`the blob of ${target.path} is missing`)
-  }
-
-  async function answerMissing(request: Request, reply: FastifyReply, target: Target) {
-    const { path, isDirectory } = target
-    if (isDirectory || !rules.index || !(await shelf.find(join(path, rules.index)))) {
-      throw fileNotFound(path)
-    }
-    // Links in the index count from the directory, so it must end in a slash. Said in the words of the request.
-    const [called = '', ...query] = (request.raw.url ?? '').split('?')
-    const name = called.slice(called.lastIndexOf('/') + 1)
-    return reply
-      .code(302)
-      .header('location', [`./${name}/`, ...query].join('?'))
-      .send()
-  }
 }
 
-// Between row and bytes a file can be replaced again and again, but not this often: then its bytes are lost.
-const mostAttempts = 8
+async function serveFile(
+  request: Request,
+  reply: FastifyReply,
+  { cache, rules: { index, offload }, now = Date.now }: Dependencies,
+) {
+  // CORS_ORIGIN is for the API: its headers are replaced, and so is their order.
+  for (const name of ['vary', ...Object.keys(crossOriginHeaders)]) reply.removeHeader(name)
+  // The headers of a failure; those of a file replace them.
+  reply.headers({ ...crossOriginHeaders, 'cache-control': 'no-store' })
+  const target = readTarget(request, index)
+  for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
+    const file = await cache.find(target.path)
+    if (!file) return redirectToIndex(request, reply, { target, cache, index })
+    const coding = attempt === 0 ? 'negotiated' : 'identity'
+    if (await respond(request, reply, { cache, file, coding, offload, now: now() })) return reply
+    // The file was replaced or deleted after its row was read, or a compressed form was.
+    cache.invalidate(file)
+  }
+  throw new Error(`the blob of ${target.path} is missing`)
+}
 
-// What an answer can depend on beside the content coding and If-None-Match.
-const judged = ['range', 'if-match', 'if-modified-since', 'if-unmodified-since']
+// A file can be replaced again and again between row and bytes, but not this often: then its bytes are lost.
+const maxAttempts = 8
 
 interface Target {
   path: string
   isDirectory: boolean
 }
 
-// A form that no path can have is refused; what is well-formed and cannot be there is simply not there.
-function readTarget(text: string, index: string | undefined): Target {
-  if (text.startsWith('/')) throw fileNotFound(text)
+// An invalid path is refused; a valid one that cannot be stored is simply absent.
+function readTarget({ params: { '*': text }, url }: Request, index: string | undefined): Target {
+  // One file has one URL: an encoded slash is no separator.
+  if (text.startsWith('/') || /^[^?]*%2f/i.test(url)) throw fileNotFound(text)
   const isDirectory = text === '' || text.endsWith('/')
-  if (!isDirectory) return { path: readStored(text), isDirectory }
-  const directory = text && readStored(text.slice(0, -1))
+  if (!isDirectory) return { path: readStoredPath(text), isDirectory }
+  const directory = text && readStoredPath(text.slice(0, -1))
   if (!index) throw fileNotFound(text)
   return { path: join(directory, index), isDirectory }
 }
 
-// Reserved names are refused where files are stored; where they are read there is nothing.
-function readStored(text: string): string {
+// Reserved names cannot be stored, so they are absent here.
+function readStoredPath(text: string): string {
   try {
     return readPath(text)
   } catch (error) {
@@ -138,81 +97,122 @@ function readStored(text: string): string {
   }
 }
 
-interface Answerable {
-  shelf: ContentCache
-  served: Served
-  forms: 'all' | 'identity'
-  offload: Offload | undefined
+interface MissingFile {
+  target: Target
+  cache: ContentCache
+  index: string | undefined
 }
 
-// False, and nothing is sent, when the bytes are not there any more. Never the reply itself: it can be awaited, and
-// would be until the last byte has left.
-async function answer(
+// Relative links in an index resolve against its directory, so the URL must end in a slash.
+async function redirectToIndex(
   request: Request,
   reply: FastifyReply,
-  { shelf, served, forms, offload }: Answerable,
-): Promise<boolean> {
-  const { row, changed } = served
-  const { headers } = request
-  if (served.headers.vary) reply.header('vary', served.headers.vary)
+  { target: { path, isDirectory }, cache, index }: MissingFile,
+) {
+  if (isDirectory || !index || !(await cache.find(join(path, index)))) throw fileNotFound(path)
+  const [pathname = '', ...query] = (request.raw.url ?? '').split('?')
+  const name = pathname.slice(pathname.lastIndexOf('/') + 1)
+  return reply
+    .code(302)
+    .header('location', [`./${name}/`, ...query].join('?'))
+    .send()
+}
 
-  const ranges = rangesOf(request, served)
-  const isWhole = ranges === 'whole'
-  const preferred = preferForms(headers['accept-encoding'])
-  const isCoded = isWhole && forms === 'all' && preferred[0] !== 'identity'
-  const form = isCoded ? chooseForm(preferred, (await shelf.forms(served)) ?? []) : 'identity'
-  const etag = tagOf(row.digest, form)
-  const verdict = evaluateConditions(headers, { etag, changed })
-  if (verdict === 'failed') throw preconditionFailed(row.path)
-  const known = { ...served.headers, etag, ...headersOfQuery(request.query, served) }
+interface Source {
+  cache: ContentCache
+  file: ServedFile
+  coding: 'negotiated' | 'identity'
+  offload: Offload | undefined
+  now: number
+}
+
+// Returns false, with nothing sent, when the bytes are missing. Never returns the reply: awaiting that would wait until
+// the last byte is sent.
+async function respond(request: Request, reply: FastifyReply, source: Source): Promise<boolean> {
+  const { cache, file, offload, now } = source
+  if (file.headers.vary) reply.header('vary', file.headers.vary)
+  const ranges = selectRanges(request, file, now)
+  const isNegotiated = source.coding === 'negotiated' && ranges === 'whole'
+  const coding = isNegotiated ? await negotiate(request, cache, file) : 'identity'
+  const validators = validatorsOf(file, coding, now)
+  const verdict = evaluateConditions(request.headers, validators)
+  if (verdict === 'failed') throw preconditionFailed(file.row.path)
+  const headers = { ...commonHeaders(file, validators), ...queryHeaders(request.query, file) }
   if (verdict === 'not modified') {
-    reply.code(304).headers(known).send()
+    reply.code(304).headers(headers).send()
     return true
   }
-  if (ranges === 'unsatisfiable') throw rangeNotSatisfiable(row.size)
+  if (ranges === 'unsatisfiable') throw rangeNotSatisfiable(file.row.size)
+  const content = { cache, file, coding, headers }
+  if (request.method === 'HEAD') return sendHead(reply, content)
+  const isLarge = offload !== undefined && file.row.size >= offload.minBytes
+  if (isLarge && canOffload(request, ranges, { to: offload.to, coding })) {
+    return sendOffloaded(reply, { ...content, to: offload.to, isWhole: ranges === 'whole' })
+  }
+  return sendContent(reply, content, ranges)
+}
 
-  const isLarge = offload !== undefined && row.size >= offload.leastBytes
-  if (isLarge && canOffload(request, ranges, { to: offload.to, form })) {
-    if (!(await shelf.has(served, form))) return false
-    const { headers: own } = wholeOf(served.contentType, form, row.size)
-    const place = { to: offload.to, digest: row.digest, form, isWhole }
-    reply
-      .removeHeader('cache-control')
-      .headers(handOver({ ...known, ...own }, place))
-      .send()
-    return true
-  }
-  const content = await shelf.content(served, form)
+async function negotiate({ headers }: Request, cache: ContentCache, file: ServedFile) {
+  const preferred = preferCodings(headers['accept-encoding'])
+  if (preferred[0] === 'identity') return 'identity'
+  return chooseCoding(preferred, (await cache.codings(file)) ?? [])
+}
+
+interface Selected {
+  cache: ContentCache
+  file: ServedFile
+  coding: ContentCoding
+  headers: Record<string, string>
+}
+
+async function sendHead(reply: FastifyReply, { cache, file, coding, headers }: Selected) {
+  const size = await cache.sizeOf(file, coding)
+  if (size === undefined) return false
+  reply
+    .headers({ ...headers, ...representationHeaders(file.contentType, coding) })
+    .header('content-length', size)
+    .send()
+  return true
+}
+
+async function sendOffloaded(
+  reply: FastifyReply,
+  { cache, file, coding, headers, to, isWhole }: Selected & { to: Offload['to']; isWhole: boolean },
+) {
+  if ((await cache.sizeOf(file, coding)) === undefined) return false
+  const all = { ...headers, ...representationHeaders(file.contentType, coding) }
+  const location = { to, digest: file.row.digest, coding, isWhole }
+  reply.removeHeader('cache-control').headers(offloadHeaders(all, location)).send()
+  return true
+}
+
+async function sendContent(
+  reply: FastifyReply,
+  { cache, file, coding, headers }: Selected,
+  ranges: 'whole' | Slice[],
+) {
+  const { row, contentType } = file
+  const content = await cache.content(file, coding)
   if (!content) return false
   const size = Buffer.isBuffer(content) ? content.length : content.size
-  const parts = isWhole
-    ? wholeOf(served.contentType, form, size)
-    : frame(ranges, { contentType: served.contentType, size })
-  const all = { ...known, ...parts.headers, 'content-length': parts.length }
-  if (request.method === 'HEAD') {
-    await closeContent(content)
-    reply.headers(all).send()
-    return true
-  }
+  const parts =
+    ranges === 'whole'
+      ? {
+          headers: representationHeaders(contentType, coding),
+          pieces: [{ start: 0, end: size }],
+          length: size,
+        }
+      : frame(ranges, { contentType, size })
   const body = await bodyOf(content, parts.pieces, row.digest)
   reply
-    .code(isWhole ? 200 : 206)
-    .headers(all)
+    .code(ranges === 'whole' ? 200 : 206)
+    .headers({ ...headers, ...parts.headers, 'content-length': parts.length })
     .send(body)
   return true
 }
 
-// Parts are those of the identity form, whatever else the client takes. Only GET has parts (RFC 9110, 14.2).
-function rangesOf({ method, headers }: Request, { row, changed }: Served) {
-  if (method !== 'GET' || headers.range === undefined) return 'whole'
-  const own: Validators = { etag: tagOf(row.digest, 'identity'), changed }
-  return allowsParts(headers['if-range']?.toString(), own)
-    ? readRanges(headers.range, row.size)
-    : 'whole'
-}
-
-// What the query adds. A `v` that is not of these bytes is somebody's old link: it changes nothing.
-function headersOfQuery({ v, download }: Request['query'], { row }: Served) {
+// A `v` that is not of these bytes is an old link: it changes nothing.
+function queryHeaders({ v, download }: Request['query'], { row }: ServedFile) {
   const isImmutable =
     typeof v === 'string' && /^[0-9a-f]{8,}$/i.test(v) && row.digest.startsWith(v.toLowerCase())
   return {

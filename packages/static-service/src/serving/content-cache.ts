@@ -4,153 +4,167 @@ import { type Compressor, minBytes } from '../blobs/compressor.ts'
 import { IntegrityProofs } from '../blobs/integrity.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../files/file-record.ts'
-import { chooseForm } from '../rfc9110/content-negotiation.ts'
-import type { Served } from './content-headers.ts'
+import { chooseCoding } from '../rfc9110/content-negotiation.ts'
 import type { Content } from './content-stream.ts'
 import { LruLoader } from './lru-loader.ts'
+import type { ServedFile } from './served-file.ts'
 
-interface Parts {
+interface Dependencies {
   store: BlobStore
   catalog: Catalog
   compressor: Compressor
   memoryBytes: number
-  describe: (row: FileRow) => Served
+  describe: (row: FileRow) => ServedFile
+}
+
+/** A representation of a file whose bytes are in memory. */
+export interface CachedContent {
+  file: ServedFile
+  coding: ContentCoding
+  bytes: Buffer
 }
 
 /**
- * What can be served, from memory where it is small and often wanted. Never stale: rows are forgotten when the catalog
- * tells of a change, which is before the change is answered; bytes are kept by digest, once they were found to have it.
+ * Files and their contents for serving; small contents stay in memory. Never stale: rows are invalidated by the catalog's
+ * change event, which precedes the response to the change; bytes are cached by digest, after they were found to match it.
  */
 export class ContentCache {
-  readonly #parts: Parts
-  readonly #files: LruLoader<Served>
-  readonly #forms: LruLoader<readonly ContentCoding[]>
-  readonly #bodies: LruLoader<Buffer>
+  readonly #store: BlobStore
+  readonly #compressor: Compressor
+  readonly #loadFile: (path: string) => Promise<ServedFile | undefined>
+  readonly #files: LruLoader<ServedFile>
+  readonly #codings: LruLoader<readonly ContentCoding[]>
+  readonly #contents: LruLoader<Buffer>
   readonly #proofs = new IntegrityProofs()
 
-  constructor(parts: Parts) {
-    const share = Math.floor(parts.memoryBytes / 8)
-    this.#parts = parts
+  constructor({ store, catalog, compressor, memoryBytes, describe }: Dependencies) {
+    const share = Math.floor(memoryBytes / 8)
+    this.#store = store
+    this.#compressor = compressor
+    this.#loadFile = async (path) => {
+      const row = await catalog.find(path)
+      return row && describe(row)
+    }
     this.#files = new LruLoader(share, () => 4096)
-    this.#forms = new LruLoader(share, () => 64)
-    this.#bodies = new LruLoader(parts.memoryBytes - 2 * share, (body) => body.length)
-    parts.catalog.onChange((paths) => {
+    this.#codings = new LruLoader(share, () => 64)
+    this.#contents = new LruLoader(memoryBytes - 2 * share, (content) => content.length)
+    catalog.onChange((paths) => {
       for (const path of paths) this.#files.forget(path)
     })
-    parts.compressor.onForm((digest) => this.#forms.forget(digest))
+    compressor.onForm((digest) => this.#codings.forget(digest))
   }
 
-  /** What it keeps in memory, for who counts: rows, lists of forms, and contents. */
+  /** Its caches by the label of their metrics. */
   get memory() {
-    return { rows: this.#files, forms: this.#forms, contents: this.#bodies }
+    return { rows: this.#files, forms: this.#codings, contents: this.#contents }
   }
 
   /** The file that is at this path now. */
   find(path: string) {
-    return this.#files.get(path, async () => {
-      const row = await this.#parts.catalog.find(path)
-      return row && this.#parts.describe(row)
-    })
+    return this.#files.get(path, () => this.#loadFile(path))
   }
 
-  /** What memory alone knows of a path, in the best form of those that a client prefers. */
-  recall(
-    path: string,
-    preferred: readonly ContentCoding[],
-  ): { served: Served; form: ContentCoding; bytes: Buffer } | undefined {
-    const served = this.#files.peek(path)
-    if (!served) return undefined
-    const isCoded = preferred[0] !== 'identity' && this.#hasForms(served)
-    const kept = isCoded ? this.#forms.peek(served.row.digest) : identityOnly
-    if (!kept) return undefined
-    const form = chooseForm(preferred, kept)
-    const bytes = this.#bodies.peek(keyOf(served.row, form))
-    return bytes && { served, form, bytes }
+  /** The preferred representation of a path, if memory has all that is needed. Call `countHit` when it is used. */
+  peek(path: string, preferred: readonly ContentCoding[]): CachedContent | undefined {
+    const file = this.#files.inspect(path)
+    if (!file) return undefined
+    const isNegotiated = preferred[0] !== 'identity' && canBeCompressed(file)
+    const stored = isNegotiated ? this.#codings.inspect(file.row.digest) : identityOnly
+    if (!stored) return undefined
+    const coding = chooseCoding(preferred, stored)
+    const bytes = this.#contents.inspect(contentKey(file.row, coding))
+    return bytes && { file, coding, bytes }
   }
 
-  /** The forms that a file is kept in, identity always; those that it could have are asked for. */
-  forms(served: Served) {
-    const { row } = served
-    if (!this.#hasForms(served)) return identityOnly
-    return this.#forms.get(row.digest, async () => {
-      const found: ContentCoding[] = ['identity']
-      for (const form of encodedForms) {
-        if (await this.#parts.store.hasForm(row.digest, form)) found.push(form)
+  /** Counts what `find` and `content` would have counted. */
+  countHit(_used: CachedContent) {
+    this.#files.counts.hit += 1
+    this.#contents.counts.hit += 1
+  }
+
+  /** The codings that a file is stored in, identity among them. Requests the compressed forms that it could have. */
+  codings(file: ServedFile) {
+    const { row } = file
+    if (!canBeCompressed(file)) return identityOnly
+    return this.#codings.get(row.digest, async () => {
+      const stored: ContentCoding[] = ['identity']
+      for (const coding of encodedForms) {
+        if (await this.#store.hasForm(row.digest, coding)) stored.push(coding)
       }
-      if (found.length <= encodedForms.length) this.#parts.compressor.enqueue(row)
-      return found
+      if (stored.length <= encodedForms.length) this.#compressor.enqueue(row)
+      return stored
     })
   }
 
   /**
-   * The bytes of a form, or undefined when they are not there, which is also what becomes of a form that is damaged.
-   * @throws when the content itself is not what was stored, as far as `Proofs` can tell.
+   * The bytes of a representation; undefined when they are missing, or are a damaged compressed form, which is discarded.
+   * @throws when the content is not what was stored.
    */
   content(
-    { row }: Served,
-    form: ContentCoding,
+    { row }: ServedFile,
+    coding: ContentCoding,
   ): Content | undefined | Promise<Content | undefined> {
-    const small = form === 'identity' ? smallFile : smallSource
-    if (row.size > small) return this.#openProven(row, form)
-    return this.#bodies.get(keyOf(row, form), async () => {
-      await using blob = await this.#open(row, form)
+    const maxCached = coding === 'identity' ? maxCachedBytes : maxCompressedSource
+    if (row.size > maxCached) return this.#openProven(row, coding)
+    return this.#contents.get(contentKey(row, coding), async () => {
+      await using blob = await this.#open(row, coding)
       if (!blob) return undefined
-      // A copy: a small buffer is a piece of a larger one, which would stay with it.
+      // Copy: a pooled slice would keep its whole buffer alive.
       const bytes = copyOf(await blob.read(0, blob.size))
-      if (await this.#proofs.areRight(bytes, row, form)) return bytes
-      return await this.#reject(row, form)
+      if (await this.#proofs.areRight(bytes, row, coding)) return bytes
+      return await this.#discard(row, coding)
     })
   }
 
   /**
-   * Whether the bytes of a form are there; they are not read.
-   * @throws when there are not as many as the row says.
+   * The size of a representation, without reading it; undefined when it is missing.
+   * @throws when a content has another size than its row says.
    */
-  async has({ row }: Served, form: ContentCoding): Promise<boolean> {
-    const size = await this.#parts.store.formSize(row.digest, form)
-    if (form === 'identity' && size !== undefined && size !== row.size)
+  async sizeOf({ row }: ServedFile, coding: ContentCoding): Promise<number | undefined> {
+    const cached = this.#contents.inspect(contentKey(row, coding))
+    const size = cached?.length ?? (await this.#store.formSize(row.digest, coding))
+    if (coding === 'identity' && size !== undefined && size !== row.size)
       throw lengthDiffers(row, size)
-    return size !== undefined
+    return size
   }
 
-  /** Looks again at the catalog and the disk for a file whose bytes were not where they should be. */
-  forget({ row }: Served) {
+  /** Drops what is cached about a file whose bytes are missing. */
+  invalidate({ row }: ServedFile) {
     this.#files.forget(row.path)
-    this.#forms.forget(row.digest)
+    this.#codings.forget(row.digest)
   }
 
-  #hasForms({ row, isCompressible }: Served): boolean {
-    return isCompressible && row.size >= minBytes
-  }
-
-  async #openProven(row: FileRow, form: ContentCoding): Promise<OpenBlob | undefined> {
-    const blob = await this.#open(row, form)
+  async #openProven(row: FileRow, coding: ContentCoding): Promise<OpenBlob | undefined> {
+    const blob = await this.#open(row, coding)
     if (!blob) return undefined
     try {
-      if (await this.#proofs.isRight(blob, row, form)) return blob
+      if (await this.#proofs.isRight(blob, row, coding)) return blob
     } catch (error) {
       await blob[Symbol.asyncDispose]()
       throw error
     }
     await blob[Symbol.asyncDispose]()
-    return this.#reject(row, form)
+    return this.#discard(row, coding)
   }
 
-  async #reject(row: FileRow, form: ContentCoding): Promise<undefined> {
-    if (form === 'identity') throw isAltered(row)
-    await this.#parts.compressor.discard(row.digest, form)
+  async #discard(row: FileRow, coding: ContentCoding): Promise<undefined> {
+    if (coding === 'identity') throw isDamaged(row)
+    await this.#compressor.discard(row.digest, coding)
   }
 
-  async #open(row: FileRow, form: ContentCoding): Promise<OpenBlob | undefined> {
-    const blob = await this.#parts.store.open(row.digest, form)
-    if (!blob || form !== 'identity' || blob.size === row.size) return blob
+  async #open(row: FileRow, coding: ContentCoding): Promise<OpenBlob | undefined> {
+    const blob = await this.#store.open(row.digest, coding)
+    if (!blob || coding !== 'identity' || blob.size === row.size) return blob
     await blob[Symbol.asyncDispose]()
     throw lengthDiffers(row, blob.size)
   }
 }
 
-const keyOf = ({ digest }: FileRow, form: ContentCoding) =>
-  form === 'identity' ? digest : `${digest}.${form}`
+const canBeCompressed = ({ row, isCompressible }: ServedFile) =>
+  isCompressible && row.size >= minBytes
+
+const contentKey = ({ digest }: FileRow, coding: ContentCoding) =>
+  coding === 'identity' ? digest : `${digest}.${coding}`
 
 function copyOf(bytes: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(bytes.length)
@@ -160,13 +174,13 @@ function copyOf(bytes: Buffer): Buffer {
 
 const identityOnly: readonly ContentCoding[] = ['identity']
 
-// Larger files are read from the disk each time: there a copy costs more than the system calls that it saves.
-const smallFile = 256 * 1024
-// Of a compressed form only the size of its source is known before it is opened; it is a fraction of that.
-const smallSource = 1024 * 1024
+// Larger files are read each time: there the copy costs more than the system calls that it saves.
+const maxCachedBytes = 256 * 1024
+// The size of a compressed form is unknown before it is opened; it is a fraction of its source.
+const maxCompressedSource = 1024 * 1024
 
 const lengthDiffers = (row: FileRow, found: number) =>
   new Error(`the blob ${row.digest} of ${row.path} has ${found} bytes instead of ${row.size}`)
 
-const isAltered = (row: FileRow) =>
+const isDamaged = (row: FileRow) =>
   new Error(`the blob ${row.digest} of ${row.path} is not what was stored`)

@@ -1,60 +1,64 @@
-import type { FastifyRequest } from 'fastify'
+import type { IncomingHttpHeaders } from 'node:http'
 import { blobPathOf, type ContentCoding } from '../blobs/blob-path.ts'
 import type { Slice } from '../rfc9110/byte-ranges.ts'
 
-/** A proxy that sends stored bytes itself when it is told which, and the size from which on that is worth its while. */
+/** The proxy that may send stored files itself, and the size from which on it does. */
 export interface Offload {
   to: 'nginx' | 'caddy'
-  leastBytes: number
+  minBytes: number
+}
+
+interface OffloadRequest {
+  method: string
+  headers: IncomingHttpHeaders
+  /** The chain of addresses from the connection to the client, as far as TRUST_PROXY trusts it. */
+  ips?: string[]
 }
 
 /**
- * Whether an answer's body can be left to the proxy, which is only asked for what nothing is left to judge about: no
- * condition, and either no range or one that everybody reads alike. All else is answered here, as without a proxy.
+ * Whether the proxy sends the body of a response. It must say so itself, in a field that is believed from trusted proxies
+ * only: another route of the same proxy may have no handler for it. Requests with conditions, or with ranges that servers
+ * read differently, are answered here.
  */
 export function canOffload(
-  request: FastifyRequest,
+  { method, headers, ips }: OffloadRequest,
   ranges: 'whole' | Slice[],
-  { to, form }: { to: Offload['to']; form: ContentCoding },
+  { to, coding }: { to: Offload['to']; coding: ContentCoding },
 ): boolean {
-  const { method, headers } = request
-  if (method !== 'GET' || headers[refusal] === 'off' || !hasComeByProxy(request)) return false
+  if (method !== 'GET' || headers['x-static-offload'] !== to) return false
+  // A request that no trusted proxy forwarded has no chain.
+  if (ips === undefined || ips.length < 2) return false
   if (conditions.some((name) => headers[name] !== undefined)) return false
-  // Of an encoded body Caddy does not tell the length.
-  if (to === 'caddy' && form !== 'identity') return false
+  // Caddy sends encoded bodies without a length.
+  if (to === 'caddy' && coding !== 'identity') return false
   if (headers.range === undefined) return true
   return ranges !== 'whole' && /^bytes=(?:\d{1,15}-\d{0,15}|-\d{1,15})$/.test(headers.range)
 }
 
-/**
- * The headers of an answer whose body the proxy sends: with the place of the content below the data folder, which names
- * a digest and nothing secret.
- */
-export function handOver(
+interface OffloadedContent {
+  to: Offload['to']
+  digest: string
+  coding: ContentCoding
+  isWhole: boolean
+}
+
+/** The headers of a response whose body the proxy sends: with the path of the blob below DATA_DIR, which names a digest. */
+export function offloadHeaders(
   headers: Record<string, string>,
-  {
-    to,
-    digest,
-    form,
-    isWhole,
-  }: { to: Offload['to']; digest: string; form: ContentCoding; isWhole: boolean },
+  { to, digest, coding, isWhole }: OffloadedContent,
 ): Record<string, string> {
-  const place = { 'x-accel-redirect': `/blobs/${blobPathOf(digest, form).join('/')}` }
-  if (to === 'caddy') return { ...headers, ...place }
-  // nginx keeps these by itself and would send them twice: those of a second answer beside them, when it had to ask
-  // again, and to a whole file an Accept-Ranges of its own. Under other names it knows nothing of them.
+  const location = { 'x-accel-redirect': `/blobs/${blobPathOf(digest, coding).join('/')}` }
+  if (to === 'caddy') return { ...headers, ...location }
+  // nginx keeps these fields, so that they would be sent twice: beside those of a second request to us, and beside its
+  // own Accept-Ranges for a whole file. It does not know them under other names.
   const renamed = Object.entries(headers).flatMap(([name, value]) => {
     if (name === 'accept-ranges' && isWhole) return []
     return [[keptByNginx.has(name) ? `x-static-${name}` : name, value]]
   })
-  return { ...Object.fromEntries(renamed), ...place }
+  return { ...Object.fromEntries(renamed), ...location }
 }
 
 const keptByNginx = new Set(['accept-ranges', 'cache-control', 'content-disposition'])
-
-// By this the proxy, which found nothing at the place that it was told, asks for the bytes themselves: between our
-// answer and its opening of the file that file may have been deleted or replaced.
-const refusal = 'x-static-offload'
 
 const conditions = [
   'if-match',
@@ -63,6 +67,3 @@ const conditions = [
   'if-unmodified-since',
   'if-range',
 ]
-
-// Who comes directly would get no body. TRUST_PROXY says who is a proxy; a proxy says for whom it asks.
-const hasComeByProxy = ({ ips }: FastifyRequest) => ips !== undefined && ips.length > 1

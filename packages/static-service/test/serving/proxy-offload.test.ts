@@ -2,14 +2,16 @@ import { describe, expect, test } from 'vitest'
 import { readConfig } from '../../src/config.ts'
 import { startStatic } from '../support/static-start.ts'
 
-// What the service says to the proxy; what the client then gets of a real one is tried by test/e2e/proxies.
+// What the service tells the proxy; test/e2e/proxies tests what clients of a real one get.
 
 const settings = { STATIC_OFFLOAD: 'nginx', STATIC_OFFLOAD_BYTES: '1000', TRUST_PROXY: '127.0.0.1' }
-const proxied = { 'X-Forwarded-For': '203.0.113.7' }
+const forwarded = { 'X-Forwarded-For': '203.0.113.7' }
+const proxied = { ...forwarded, 'X-Static-Offload': 'nginx' }
+const byCaddy = { ...forwarded, 'X-Static-Offload': 'caddy' }
 const large = 'The quick brown fox jumps over the lazy dog.\n'.repeat(100)
 
-describe('the body of a large file is left to the proxy', () => {
-  test('by the place of its content, with every header that the client is to see', async () => {
+describe('the proxy sends the body of a large file', () => {
+  test('by the path of its blob, with every header for the client', async () => {
     await using service = await startStatic(settings)
     const { digest } = await service.put('a.html', large)
     const target = `/static/a.html?download&v=${digest.slice(0, 8)}`
@@ -25,16 +27,16 @@ describe('the body of a large file is left to the proxy', () => {
     })
     const kept = ['content-type', 'etag', 'last-modified', 'vary', 'content-security-policy']
     for (const name of kept) expect(headers[name]).toBe(own.headers[name])
-    // nginx would keep these beside its own.
+    // nginx would send these twice.
     const names = ['accept-ranges', 'cache-control', 'content-disposition']
     expect(names.filter((name) => headers[name] !== undefined)).toEqual([])
   })
 
-  test('and Caddy takes the headers by their names', async () => {
+  test('Caddy gets the headers by their own names', async () => {
     await using service = await startStatic({ ...settings, STATIC_OFFLOAD: 'caddy' })
     await service.put('a.html', large)
 
-    const { headers } = await service.ask('/static/a.html', proxied)
+    const { headers } = await service.ask('/static/a.html', byCaddy)
 
     expect(headers['x-accel-redirect']).toMatch(/^\/blobs\//)
     expect(headers).toMatchObject({
@@ -44,18 +46,18 @@ describe('the body of a large file is left to the proxy', () => {
   })
 
   test.each([
-    ['bytes=0-9', true, 'one range that everybody reads alike'],
+    ['bytes=0-9', true, 'one range that all servers read alike'],
     ['bytes=5-', true, 'an open end'],
     ['bytes=-5', true, 'a suffix'],
     ['bytes=0-9999999', true, 'an end past the end'],
-    ['bytes=0-1,2-3', false, 'several, whose frame is ours'],
-    ['bytes=0-9,5-14', false, 'several that are one'],
+    ['bytes=0-1,2-3', false, 'several ranges'],
+    ['bytes=0-9,5-14', false, 'several that overlap'],
     ['bytes=,0-9', false, 'an empty element'],
     ['Bytes=0-9', false, 'a unit in capitals'],
     ['bytes=0-99999999999999999999', false, 'a number larger than any machine word'],
-    ['bytes=5-4', false, 'what is to be ignored'],
+    ['bytes=5-4', false, 'a malformed range'],
     ['items=0-9', false, 'an unknown unit'],
-  ])('%s: %s, for it is %s', async (range, isLeft) => {
+  ])('Range %s: %s (%s)', async (range, isLeft) => {
     await using service = await startStatic(settings)
     await service.put('a.bin', large)
 
@@ -66,16 +68,19 @@ describe('the body of a large file is left to the proxy', () => {
     expect(body.length > 0).toBe(!isLeft)
   })
 
-  test('a compressed form to nginx, not to Caddy, which does not tell its length', async () => {
+  test('nginx sends compressed forms, Caddy does not: it would omit their length', async () => {
     await using nginx = await startStatic(settings)
     await using caddy = await startStatic({ ...settings, STATIC_OFFLOAD: 'caddy' })
-    const taken = { ...proxied, 'Accept-Encoding': 'br' }
+    const proxies = [
+      { service: nginx, headers: proxied },
+      { service: caddy, headers: byCaddy },
+    ]
 
     const answers = await Promise.all(
-      [nginx, caddy].map(async (service) => {
+      proxies.map(async ({ service, headers }) => {
         service.compressor.enqueue(await service.put('a.txt', large))
         await service.compressor.idle()
-        return service.ask('/static/a.txt', taken)
+        return service.ask('/static/a.txt', { ...headers, 'Accept-Encoding': 'br' })
       }),
     )
 
@@ -85,11 +90,17 @@ describe('the body of a large file is left to the proxy', () => {
   })
 })
 
-describe('it is sent from here', () => {
+describe('the service sends the body itself', () => {
   test.each([
-    ['to who comes directly', {}, 'GET'],
-    ['to a proxy that found nothing there', { ...proxied, 'X-Static-Offload': 'off' }, 'GET'],
-    ['where nothing is sent', proxied, 'HEAD'],
+    ['to a client that no proxy forwards', { 'X-Static-Offload': 'nginx' }, 'GET'],
+    ['to a proxy that does not say that it can', forwarded, 'GET'],
+    [
+      'to a proxy that says nothing after it found no file',
+      { ...proxied, 'X-Static-Offload': '' },
+      'GET',
+    ],
+    ['to another kind of proxy', byCaddy, 'GET'],
+    ['for HEAD', proxied, 'HEAD'],
     ['under If-None-Match', { ...proxied, 'If-None-Match': '"0"' }, 'GET'],
     ['under If-Match', { ...proxied, 'If-Match': '*' }, 'GET'],
     [
@@ -115,7 +126,7 @@ describe('it is sent from here', () => {
     expect(answer.body.toString()).toBe(method === 'HEAD' ? '' : large)
   })
 
-  test('where it is small', async () => {
+  test('if it is small', async () => {
     await using service = await startStatic(settings)
     await service.put('a.bin', 'x'.repeat(999))
 
@@ -124,8 +135,8 @@ describe('it is sent from here', () => {
     expect([answer.headers['x-accel-redirect'], answer.body.length]).toEqual([undefined, 999])
   })
 
-  test('by default, whoever asks', async () => {
-    await using service = await startStatic({ TRUST_PROXY: 'true', STATIC_OFFLOAD_BYTES: '0' })
+  test('by default, whatever the proxy says', async () => {
+    await using service = await startStatic({ TRUST_PROXY: '127.0.0.1', STATIC_OFFLOAD_BYTES: '0' })
     await service.put('a.bin', large)
 
     const answer = await service.ask('/static/a.bin', proxied)
@@ -137,7 +148,7 @@ describe('it is sent from here', () => {
   })
 })
 
-test('a content that is damaged is not left to anybody', async () => {
+test('a damaged content is not offloaded', async () => {
   await using service = await startStatic(settings)
   const row = await service.put('a.bin', large)
   await service.cut(row, 1200)
@@ -147,7 +158,7 @@ test('a content that is damaged is not left to anybody', async () => {
   expect([answer.status, answer.headers['x-accel-redirect']]).toEqual([500, undefined])
 })
 
-test('without a proxy that is trusted the service does not start', () => {
+test('offload without TRUST_PROXY is refused at startup', () => {
   expect(() => readConfig({ STATIC_OFFLOAD: 'nginx' })).toThrow(
     'TRUST_PROXY: must say who the proxy is that STATIC_OFFLOAD leaves the bodies to',
   )

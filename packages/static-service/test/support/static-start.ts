@@ -3,7 +3,12 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { createApp, createLogger, createMetrics } from '@domains-and-files/http'
+import {
+  createApp,
+  createLogger,
+  createMetrics,
+  type EarlyResponder,
+} from '@domains-and-files/http'
 import { blobPathOf, type ContentCoding } from '../../src/blobs/blob-path.ts'
 import { BlobStore } from '../../src/blobs/blob-store.ts'
 import { Compressor } from '../../src/blobs/compressor.ts'
@@ -12,6 +17,9 @@ import { readConfig } from '../../src/config.ts'
 import type { FileRow } from '../../src/files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../../src/files/media-type.ts'
 import { registerStaticRoutes } from '../../src/routes/static.ts'
+import { CachedResponses } from '../../src/serving/cached-responses.ts'
+import { ContentCache } from '../../src/serving/content-cache.ts'
+import { describeFile } from '../../src/serving/served-file.ts'
 
 /** An answer as it came over the wire; header names in lower case, values as they were. */
 export interface Raw {
@@ -26,6 +34,7 @@ export interface StaticService extends AsyncDisposable {
   store: BlobStore
   catalog: Catalog
   compressor: Compressor
+  early: CountedResponder
   /** Log lines, parsed. */
   lines: () => Record<string, unknown>[]
   put: (path: string, content: string | Buffer) => Promise<FileRow>
@@ -43,6 +52,28 @@ export interface StaticService extends AsyncDisposable {
   cut: (row: FileRow, length: number) => Promise<void>
 }
 
+/** An early responder that can be bypassed, and counts its responses. */
+export interface CountedResponder extends EarlyResponder {
+  isBypassed: boolean
+  count: number
+}
+
+function countResponses(responder: EarlyResponder): CountedResponder {
+  const { prefix, route } = responder
+  const counted: CountedResponder = {
+    prefix,
+    route,
+    isBypassed: false,
+    count: 0,
+    respond(request) {
+      const response = counted.isBypassed ? undefined : responder.respond(request)
+      if (response) counted.count += 1
+      return response
+    },
+  }
+  return counted
+}
+
 // STATIC_FRONT names a module that puts a proxy before the service, through which all is asked then (see test/e2e/run-proxies).
 const front: Front | undefined = process.env.STATIC_FRONT
   ? (await import(process.env.STATIC_FRONT)).front
@@ -56,8 +87,21 @@ interface Front {
 
 const secret = 'a secret of these tests that is long enough'
 
+/** Metrics are protected by it, as in the service. */
+export const metricsToken = 'metrics-token-of-tests'
+
+interface StaticOptions {
+  /** Leaves every request to the framework. */
+  withoutEarlyResponses?: boolean
+  /** By default a second ahead, so that the dates of new files are reliable (RFC 9110, 8.8.2.2). */
+  now?: () => number
+}
+
 /** The static routes before a real store and catalog, listening; files are put into them directly. */
-export async function startStatic(env: Record<string, string> = {}): Promise<StaticService> {
+export async function startStatic(
+  env: Record<string, string> = {},
+  { withoutEarlyResponses = false, now = () => Date.now() + 1000 }: StaticOptions = {},
+): Promise<StaticService> {
   const outside = await mkdtemp(join(tmpdir(), 'static-service-'))
   const dataDir = join(outside, 'data')
   const config = readConfig({ JWT_SECRET: secret, DATA_DIR: dataDir, ...front?.env, ...env })
@@ -76,17 +120,26 @@ export async function startStatic(env: Record<string, string> = {}): Promise<Sta
   const catalog = await Catalog.open(dataDir)
   catalog.onFree((digests) => store.collect(digests))
   const compressor = new Compressor({ store, log })
+  const rules = config.static
+  const memoryBytes = rules.memoryCacheBytes
+  const describe = (row: FileRow) => describeFile(row, rules)
+  const cache = new ContentCache({ store, catalog, compressor, memoryBytes, describe })
+  const early = countResponses(new CachedResponses(cache, rules.offload, now))
+  early.isBypassed = withoutEarlyResponses
   const app = await createApp(
     {
       about: { title: 'test', version: '0', description: '' },
       log,
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
-      metrics: { registry: createMetrics(), token: undefined },
+      metrics: { registry: createMetrics(), token: metricsToken },
       health: () => ({ checks: {} }),
+      // A busy machine must not shed the requests of tests.
+      connections: { maxLoopDelayMs: 60_000, maxQueueMs: 60_000 },
+      early,
     },
     async (routes) => {
-      registerStaticRoutes(routes, { store, catalog, compressor, rules: config.static })
+      registerStaticRoutes(routes, { cache, rules, now })
     },
   )
   await app.listen({ host: '127.0.0.1', port: 0 })
@@ -107,6 +160,7 @@ export async function startStatic(env: Record<string, string> = {}): Promise<Sta
     store,
     catalog,
     compressor,
+    early,
     lines: () => written.map((line) => JSON.parse(line)),
     send,
     put: (path, content) => put(store, catalog, path, Buffer.from(content)),

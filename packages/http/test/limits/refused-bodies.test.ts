@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { start } from '../support/start.ts'
 
-test('who sends a body that is too large gets to read the answer, on a connection that stays', async () => {
+test('a client that sends a too large body can read the 413, on a connection that stays open', async () => {
   await using service = await start()
   const body = 'x'.repeat(4_000_000)
 

@@ -211,11 +211,9 @@ describe('a directory', () => {
     ['/static/docs', './docs/'],
     ['/static/docs?a=b?c', './docs/?a=b?c'],
     ['/static/two%20words', './two%20words/'],
-    ['/static/up%2fdown', './up%2fdown/'],
   ])('%s with STATIC_INDEX leads to %s, from where links in it count', async (target, location) => {
     await indexed.put('docs/index.html', 'x')
     await indexed.put('two words/index.html', 'x')
-    await indexed.put('up/down/index.html', 'x')
 
     const answer = await indexed.ask(target)
 
@@ -239,4 +237,58 @@ describe('HEAD', () => {
       expect(head.headers).toEqual({ ...get.headers, date: expect.any(String) })
     },
   )
+})
+
+describe('two contents in one second', () => {
+  const get = (service: StaticService, headers: Record<string, string> = {}) =>
+    service.ask('/static/a.txt', headers)
+
+  test('have no date, and no condition on dates holds, until the second is over', async () => {
+    let now = 0
+    await using service = await startStatic({}, { now: () => now })
+    const one = await service.put('a.txt', 'one')
+    now = Date.parse(one.updatedAt)
+    const first = await get(service)
+    const { updatedAt } = await service.put('a.txt', 'two')
+    now = Date.parse(updatedAt)
+    const date = new Date(updatedAt).toUTCString()
+
+    const during = [
+      await get(service),
+      await get(service, { 'If-Modified-Since': date }),
+      await get(service, { Range: 'bytes=0-0', 'If-Range': date }),
+      await get(service, { 'If-Unmodified-Since': 'Sun, 06 Nov 1994 08:49:37 GMT' }),
+    ]
+
+    expect(first.headers['last-modified']).toBeUndefined()
+    expect(during.map(({ status, body }) => [status, body.toString()])).toEqual(
+      Array(4).fill([200, 'two']),
+    )
+    expect(during.filter(({ headers }) => headers['last-modified'])).toEqual([])
+  })
+
+  test('once it is over, the last one has the date', async () => {
+    let now = 0
+    await using service = await startStatic({}, { now: () => now })
+    const { updatedAt } = await service.put('a.txt', 'two')
+    now = Math.floor(Date.parse(updatedAt) / 1000) * 1000 + 1000
+    const date = new Date(updatedAt).toUTCString()
+
+    const after = await get(service)
+    const unchanged = await get(service, { 'If-Modified-Since': date })
+    const part = await get(service, { Range: 'bytes=0-0', 'If-Range': date })
+
+    expect(after.headers['last-modified']).toBe(date)
+    expect([unchanged.status, part.status, part.body.toString()]).toEqual([304, 206, 't'])
+  })
+
+  test('tags work all the time', async () => {
+    await using service = await startStatic({}, { now: () => 0 })
+    const { digest } = await service.put('a.txt', 'one')
+
+    const known = await get(service, { 'If-None-Match': `"${digest}"` })
+    const part = await get(service, { Range: 'bytes=0-0', 'If-Range': `"${digest}"` })
+
+    expect([known.status, part.status]).toEqual([304, 206])
+  })
 })

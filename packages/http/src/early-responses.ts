@@ -1,0 +1,101 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import { clientAddressReader } from './client-address.ts'
+import { limitStall } from './limits/connections.ts'
+import type { AccessLog } from './logging/access-log.ts'
+import type { RequestMetrics } from './metrics.ts'
+import { findFramingFault } from './request-framing.ts'
+import { readRequestId } from './request-id.ts'
+import type { TrustProxy } from './settings/trust-proxy.ts'
+
+/** A response that is known without the framework. */
+export interface EarlyResponse {
+  status: number
+  /** Names and values in turn, as `writeHead` takes them; the headers of every response come before them. */
+  headers: readonly string[]
+  /** Absent: HEAD and 304. */
+  body: Buffer | undefined
+}
+
+/**
+ * Answers GET and HEAD below a prefix before the framework, which costs more than a small response itself. The response
+ * must be the one that the framework's route would give; undefined leaves the request to that route.
+ */
+export interface EarlyResponder {
+  prefix: string
+  /** The route whose metrics count these responses. */
+  route: string
+  respond(request: IncomingMessage): EarlyResponse | undefined
+}
+
+interface Dependencies {
+  accessLog: AccessLog
+  metrics: RequestMetrics | undefined
+  trustProxy: TrustProxy
+  stallTimeout: number
+}
+
+/**
+ * The handler that tries the responder; it returns false for requests that it leaves to the framework: all that are not
+ * plain HTTP/1.1 without a body, and all while the service stops or is overloaded.
+ */
+export function answerEarly(
+  app: FastifyInstance,
+  responder: EarlyResponder,
+  dependencies: Dependencies,
+): (request: IncomingMessage, response: ServerResponse) => boolean {
+  const { stallTimeout } = dependencies
+  const record = recorder(responder.route, dependencies)
+  let isStopping = false
+  app.addHook('preClose', async () => {
+    isStopping = true
+  })
+  return (request, response) => {
+    if (!request.url?.startsWith(responder.prefix) || !isPlain(request)) return false
+    if (isStopping || app.isUnderPressure()) return false
+    const early = responder.respond(request)
+    if (!early) return false
+    const requestId = readRequestId(request.headers['x-request-id'])
+    record(request, response, requestId)
+    const first = ['x-request-id', requestId, 'x-content-type-options', 'nosniff']
+    response.writeHead(early.status, [...first, ...early.headers])
+    response.end(early.body)
+    limitStall(response, stallTimeout)
+    return true
+  }
+}
+
+// What the framework's hooks would refuse, or answer with other headers, is theirs.
+function isPlain(request: IncomingMessage): boolean {
+  const { method, headers, httpVersion } = request
+  return (
+    (method === 'GET' || method === 'HEAD') &&
+    httpVersion === '1.1' &&
+    headers['content-length'] === undefined &&
+    headers['transfer-encoding'] === undefined &&
+    headers.upgrade === undefined &&
+    headers.expect === undefined &&
+    findFramingFault(request) === undefined
+  )
+}
+
+// As the framework does: when the last byte was handed to the system, and not for clients that went away before.
+function recorder(route: string, { accessLog, metrics, trustProxy }: Dependencies) {
+  const clientAddress = clientAddressReader(trustProxy)
+  return (request: IncomingMessage, response: ServerResponse, requestId: string) => {
+    const { method = '', url = '' } = request
+    const began = performance.now()
+    const finish = (error?: Error) => {
+      response.off('finish', finish).off('error', finish)
+      const ms = performance.now() - began
+      const status = response.statusCode
+      metrics?.observe({ method, route, status }, ms)
+      if (!error && !accessLog.isEnabled) return
+      const client = clientAddress(request)
+      const entry = { requestId, method, url, status, ms, client }
+      if (error) accessLog.aborted(entry, error)
+      else accessLog.completed(entry)
+    }
+    response.on('finish', finish).on('error', finish)
+  }
+}

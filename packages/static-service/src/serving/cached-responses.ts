@@ -1,0 +1,89 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { EarlyResponder, EarlyResponse } from '@domains-and-files/http'
+import { frame } from '../rfc9110/byte-ranges.ts'
+import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
+import { preferCodings } from '../rfc9110/content-negotiation.ts'
+import type { CachedContent, ContentCache } from './content-cache.ts'
+import type { Offload } from './proxy-offload.ts'
+import { selectRanges } from './select-ranges.ts'
+import {
+  commonHeaders,
+  crossOriginHeaders,
+  flatten,
+  hasReliableDate,
+  prepareHeaders,
+  validatorsOf,
+} from './served-file.ts'
+
+/**
+ * Answers requests for cached contents before the framework: 200, 206 with one range, and 304. Queries, percent-encoded
+ * paths, failures, several ranges, offloaded files and files that changed this very second are left to the route.
+ */
+export class CachedResponses implements EarlyResponder {
+  readonly prefix = '/static/'
+  readonly route = '/static/*'
+  readonly #cache: ContentCache
+  readonly #minOffloadBytes: number
+  readonly #now: () => number
+
+  /** `now` gives milliseconds since 1970; tests pass their own. */
+  constructor(cache: ContentCache, offload: Offload | undefined, now = Date.now) {
+    this.#cache = cache
+    this.#minOffloadBytes = offload?.minBytes ?? Number.POSITIVE_INFINITY
+    this.#now = now
+  }
+
+  respond({ method, url = '', headers }: IncomingMessage): EarlyResponse | undefined {
+    const path = plainPath.exec(url)?.[1]
+    if (path === undefined) return undefined
+    const isPartial = method === 'GET' && headers.range !== undefined
+    const codings = preferCodings(isPartial ? undefined : headers['accept-encoding'])
+    const cached = this.#cache.peek(path, codings)
+    if (!cached || cached.file.row.size >= this.#minOffloadBytes) return undefined
+    const now = this.#now()
+    if (!hasReliableDate(cached.file, now)) return undefined
+    const response = isPartial
+      ? respondPart(headers, cached, now)
+      : respondWhole(headers, cached, { now, isHead: method === 'HEAD' })
+    if (response) this.#cache.countHit(cached)
+    return response
+  }
+}
+
+// In these characters a path is its own percent-encoding.
+const plainPath = /^\/static\/([\w.~/-]+)$/
+
+function respondWhole(
+  headers: IncomingHttpHeaders,
+  { file, coding, bytes }: CachedContent,
+  { now, isHead }: { now: number; isHead: boolean },
+): EarlyResponse | undefined {
+  const verdict = evaluateConditions(headers, validatorsOf(file, coding, now))
+  if (verdict === 'failed') return undefined
+  const { whole, notModified } = prepareHeaders(file, { coding, size: bytes.length })
+  if (verdict === 'not modified') return { status: 304, headers: notModified, body: undefined }
+  return { status: 200, headers: whole, body: isHead ? undefined : bytes }
+}
+
+function respondPart(
+  headers: IncomingHttpHeaders,
+  { file, bytes }: CachedContent,
+  now: number,
+): EarlyResponse | undefined {
+  const ranges = selectRanges({ method: 'GET', headers }, file, now)
+  if (typeof ranges === 'string' || ranges.length > 1) return undefined
+  const validators = validatorsOf(file, 'identity', now)
+  if (evaluateConditions(headers, validators) !== 'proceed') return undefined
+  const part = frame(ranges, { contentType: file.contentType, size: bytes.length })
+  const [slice] = ranges
+  return {
+    status: 206,
+    headers: flatten({
+      ...crossOriginHeaders,
+      ...commonHeaders(file, validators),
+      ...part.headers,
+      'content-length': String(part.length),
+    }),
+    body: bytes.subarray(slice?.start, slice?.end),
+  }
+}
