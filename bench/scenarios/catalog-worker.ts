@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Catalog } from '../../packages/static-service/src/catalog/catalog.ts'
 import { databaseFile, openDatabase } from '../../packages/static-service/src/catalog/database.ts'
-import type { ListQuery } from '../../packages/static-service/src/catalog/search/list-files.ts'
+import type { ListQuery } from '../../packages/static-service/src/catalog/search/list-query.ts'
 import { Transactions } from '../../packages/static-service/src/catalog/transactions.ts'
 import { Unflushed } from '../../packages/static-service/src/catalog/unflushed-contents.ts'
 

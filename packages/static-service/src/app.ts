@@ -6,10 +6,14 @@ import type { Compressor } from './blobs/compressor.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
 import { invalidPath } from './errors.ts'
+import type { FileRow } from './files/file-record.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
+import { registerBrowseRoutes } from './routes/browse.ts'
 import { FileRecordCache } from './routes/file-record-cache.ts'
 import { registerFileRoutes } from './routes/files.ts'
+import { registerPutRoute } from './routes/put-file.ts'
 import { registerStaticRoutes } from './routes/static.ts'
+import { UploadLimits } from './routes/upload-limits.ts'
 import { registerUploadRoutes } from './routes/uploads.ts'
 import { registerVersionRoutes } from './routes/versions.ts'
 import { CachedResponses } from './serving/cached-responses.ts'
@@ -62,15 +66,20 @@ export function buildApp(parts: Dependencies): Promise<App> {
     },
     async (app) => {
       await app.register(auth, parts.auth)
-      await registerUploadRoutes(app, {
-        ...config,
+      const { publicBaseUrl, maxBatchFiles, maxUploadBytes: maxBytes, quotaBytes } = config
+      const uploads = {
         store,
         catalog,
-        onStored: (row) => compressor.enqueue(row),
-      })
-      const { publicBaseUrl } = config
+        limits: new UploadLimits({ catalog, maxBytes, quotaBytes }),
+        maxBatchFiles,
+        publicBaseUrl,
+        onStored: (row: FileRow) => compressor.enqueue(row),
+      }
+      await registerUploadRoutes(app, uploads)
+      await registerPutRoute(app, uploads)
       const records = new FileRecordCache({ catalog, publicBaseUrl, memoryBytes: recordBytes })
-      registerFileRoutes(app, { catalog, records, publicBaseUrl })
+      registerBrowseRoutes(app, { catalog, publicBaseUrl })
+      registerFileRoutes(app, { catalog, records })
       registerVersionRoutes(app, catalog)
       registerStaticRoutes(app, { cache, rules })
       registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })

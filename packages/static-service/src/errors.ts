@@ -1,15 +1,15 @@
 import { HttpError } from '@domains-and-files/http'
 
-// Every failure that a caller of this service can meet, by name. The codes are the contract; the words may change.
+// Every error response of this service. The code is the contract; the detail may be reworded.
 
-export const invalidPath = (why: string) =>
-  new HttpError(400, 'invalid_path', `This cannot be a path: ${why}`)
+export const invalidPath = (reason: string) =>
+  new HttpError(400, 'invalid_path', `Invalid path: ${reason}`)
 
 export const reservedPath = (segment: string) =>
-  new HttpError(400, 'reserved_path', `No path can begin with ${segment}: the API uses that name`)
+  new HttpError(400, 'reserved_path', `A path cannot begin with ${segment}: reserved for the API`)
 
 export const duplicatePath = (path: string) =>
-  new HttpError(400, 'duplicate_path', `Two parts would both be stored at ${path}`)
+  new HttpError(400, 'duplicate_path', `The request names this path twice: ${path}`)
 
 export const fileMissing = (field: string) =>
   new HttpError(400, 'file_missing', `Send a file in the part ${field}`)
@@ -18,18 +18,48 @@ export const malformedUpload = (cause: unknown) =>
   new HttpError(
     400,
     'malformed_body',
-    'The body is not whole and well-formed multipart/form-data: send it again',
+    'The body is truncated or not well-formed multipart/form-data: send it again',
     { cause },
   )
 
+export const truncatedBody = (cause: unknown) =>
+  new HttpError(400, 'malformed_body', 'The body ended early: send it again', { cause })
+
+export const digestMismatch = (field: string) =>
+  new HttpError(400, 'digest_mismatch', `The body does not match ${field}: nothing stored`)
+
+export const malformedDigest = (field: string) =>
+  new HttpError(
+    400,
+    'digest_mismatch',
+    `${field} is malformed: send sha-256=:<base64>: (RFC 9530), or omit the header`,
+  )
+
+export const partialPut = () =>
+  new HttpError(
+    400,
+    'malformed_request',
+    'PUT replaces the whole file: send it without Content-Range',
+  )
+
+export const contentCodingNotSupported = () =>
+  new HttpError(
+    415,
+    'unsupported_media_type',
+    'Files are stored as sent: send the body without Content-Encoding',
+  )
+
 export const fileNotFound = (path: string) =>
-  new HttpError(404, 'file_not_found', `There is no file at ${path}`)
+  new HttpError(404, 'file_not_found', `No file at ${path}`)
 
 export const directoryNotFound = (path: string) =>
-  new HttpError(404, 'directory_not_found', `There is no directory at ${path}`)
+  new HttpError(404, 'directory_not_found', `No directory at ${path}`)
 
 export const noVersion = () =>
-  new HttpError(404, 'no_version', 'No version has been recorded yet: POST one to /api/versions/')
+  new HttpError(404, 'no_version', 'No version recorded yet: POST one to /api/versions/')
+
+export const versionNotFound = (version: string) =>
+  new HttpError(404, 'version_not_found', `No version ${version}`)
 
 export const pathConflict = (path: string) =>
   new HttpError(
@@ -38,46 +68,53 @@ export const pathConflict = (path: string) =>
     `${path} would be both a file and a directory: delete one or choose another path`,
   )
 
+export const targetExists = (path: string) =>
+  new HttpError(
+    409,
+    'path_conflict',
+    `A file exists at ${path}: nothing moved; send "overwrite": true to replace it`,
+  )
+
+export const moveIntoItself = (path: string) =>
+  new HttpError(409, 'path_conflict', `Cannot move a directory into itself: ${path}`)
+
 export const versionExists = (version: string) =>
-  new HttpError(409, 'version_exists', `Version ${version} has been recorded already`)
+  new HttpError(409, 'version_exists', `Version ${version} exists already`)
 
 export const preconditionFailed = (path: string) =>
   new HttpError(
     412,
     'precondition_failed',
-    `What is at ${path} is not what the request's conditions (If-Match and the like) ask for: read it again`,
+    `The file at ${path} does not meet If-Match or another condition: read it again`,
   )
 
-export const fileTooLarge = (max: number) =>
-  new HttpError(413, 'file_too_large', `A file may have at most ${max} bytes`)
+export const fileTooLarge = (maxBytes: number) =>
+  new HttpError(413, 'file_too_large', `Maximum file size: ${maxBytes} bytes`)
 
-export const tooManyFiles = (max: number) =>
-  new HttpError(413, 'too_many_files', `Too many parts: at most ${max} of files, and one path`)
+export const tooManyFiles = (maxFiles: number) =>
+  new HttpError(413, 'too_many_files', `Too many parts: at most ${maxFiles} files and one path`)
 
 export const notMultipart = () =>
-  new HttpError(415, 'unsupported_media_type', 'Files are sent as multipart/form-data')
+  new HttpError(415, 'unsupported_media_type', 'Send files as multipart/form-data')
 
 export const catalogLocked = (cause: unknown) =>
   new HttpError(
     503,
     'unavailable',
-    'Another process has locked the database of this service: nothing was changed; try again',
+    'Another process holds the lock of the database: nothing changed; try again',
     { cause, headers: { 'retry-after': '5' } },
   )
 
 export const rangeNotSatisfiable = (size: number) =>
-  new HttpError(
-    416,
-    'range_not_satisfiable',
-    `The file has ${size} bytes: none of them is in the range`,
-    { headers: { 'accept-ranges': 'bytes', 'content-range': `bytes */${size}` } },
-  )
+  new HttpError(416, 'range_not_satisfiable', `Range outside of the ${size} bytes of the file`, {
+    headers: { 'accept-ranges': 'bytes', 'content-range': `bytes */${size}` },
+  })
 
 export const insufficientStorage = (cause?: unknown) =>
   new HttpError(
     507,
     'insufficient_storage',
-    'The disk of this service is full: nothing was stored; delete files or try again later',
+    'Disk full, nothing stored: delete files or try again later',
     { cause },
   )
 
@@ -85,5 +122,5 @@ export const quotaExceeded = (quota: number) =>
   new HttpError(
     507,
     'quota_exceeded',
-    `All files together may have ${quota} bytes: nothing was stored; delete files first`,
+    `Quota of ${quota} bytes exceeded, nothing stored: delete files first`,
   )

@@ -16,11 +16,11 @@ import type {
   NewVersion,
   VersionRow,
 } from '../files/file-record.ts'
-import type { Conditions } from '../rfc9110/entity-tags.ts'
+import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
 import { type Database, databaseFile, openReader } from './database.ts'
 import type { TreeQuery } from './directory-tree.ts'
-import { Queries, type Totals } from './queries.ts'
-import type { FileList, ListQuery } from './search/list-files.ts'
+import { type ListedVersion, Queries, type Totals } from './queries.ts'
+import type { FileList, ListQuery } from './search/list-query.ts'
 import type { CatalogCommand, Outcome, Put, RejectedCommand } from './transactions.ts'
 import type { Contents } from './unflushed-contents.ts'
 import type { ReadWorkerMethods } from './workers/read-worker.ts'
@@ -109,6 +109,30 @@ export class Catalog {
   }
 
   /**
+   * Checks whether `put` of one file would be refused now, before its content has arrived.
+   * @throws {HttpError} `path_conflict` or `precondition_failed`.
+   */
+  checkPut(path: string, conditions: Conditions): void {
+    const row = this.#queries.find(path)
+    if (!row && this.#queries.conflictsWith(path)) throw pathConflict(path)
+    if (!holds(conditions, row)) throw preconditionFailed(path)
+  }
+
+  /**
+   * Checks whether `put` of a content of a size in this range would certainly exceed the quota now.
+   * @throws {HttpError} `quota_exceeded`.
+   */
+  checkQuota(path: string, size: { minBytes: number; maxBytes: number }): void {
+    const quota = this.#quota
+    if (quota === undefined) return
+    const { storedSize } = this.#queries.totals()
+    if (storedSize + size.minBytes <= quota) return
+    // It may equal a stored content, which takes no more room, or replace one.
+    if (this.#queries.hasFileOfSize(size)) return
+    if (storedSize - this.#queries.freedBy(path) + size.minBytes > quota) throw quotaExceeded(quota)
+  }
+
+  /**
    * Enters these files, all or none, each in place of what was at its path. Small contents that are handed over with
    * them come into the store; all others must be there.
    * @throws {HttpError} `path_conflict`, `precondition_failed`, `quota_exceeded` or `insufficient_storage`.
@@ -158,8 +182,12 @@ export class Catalog {
     return this.#queries.newestVersion()
   }
 
-  /** Newest first. */
-  async listVersions(page: number, pageSize: number): Promise<VersionRow[]> {
+  async findVersion(version: string): Promise<VersionRow | undefined> {
+    return this.#queries.findVersion(version)
+  }
+
+  /** Newest first, changelogs cut to 1 KiB. */
+  async listVersions(page: number, pageSize: number): Promise<ListedVersion[]> {
     return this.#reader.ask('versions', { skip: (page - 1) * pageSize, take: pageSize })
   }
 

@@ -1,5 +1,6 @@
 import type { Statement } from 'better-sqlite3'
 import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
+import { parentOf } from '../files/path-segments.ts'
 import type { Database } from './database.ts'
 
 export const fileColumns = `path, name, digest, size, content_type contentType, category,
@@ -14,16 +15,25 @@ export interface Totals {
   versions: number
 }
 
-/** The questions that take microseconds whatever the size of the store: looked up by key, or counted beforehand. */
+/** Queries that take microseconds at any size of the store: lookups by key, and counters. They run on the main thread. */
 export class Queries {
   readonly #find: Statement<[string], FileRow>
+  readonly #directory: Statement<[string], unknown>
+  readonly #ofSize: Statement<[number, number], unknown>
+  readonly #freed: Statement<[string], { size: number }>
   readonly #refers: Statement<[string], unknown>
   readonly #categories: Statement<[], CategoryCount>
   readonly #totals: Statement<[], Totals>
   readonly #newest: Statement<[], VersionRow>
+  readonly #version: Statement<[string], VersionRow>
 
   constructor(db: Database) {
     this.#find = db.prepare(`select ${fileColumns} from files where path = ?`)
+    this.#directory = db.prepare('select 1 from directories where path = ?')
+    this.#ofSize = db.prepare('select 1 from files where size between ? and ? limit 1')
+    this.#freed = db.prepare(
+      `select blobs.size from files join blobs using (digest) where path = ? and refs = 1`,
+    )
     this.#refers = db.prepare('select 1 from blobs where digest = ?')
     this.#categories = db.prepare(
       `select category, file_count fileCount, total_size totalSize from categories
@@ -36,10 +46,30 @@ export class Queries {
        from directories where id = 1`,
     )
     this.#newest = db.prepare(`select ${versionColumns} from versions order by id desc limit 1`)
+    this.#version = db.prepare(`select ${versionColumns} from versions where version = ?`)
   }
 
   find(path: string): FileRow | undefined {
     return this.#find.get(path)
+  }
+
+  /** Whether the path is a directory, or lies below a file. */
+  conflictsWith(path: string): boolean {
+    if (this.#directory.get(path)) return true
+    for (let above = parentOf(path); above !== ''; above = parentOf(above)) {
+      if (this.#directory.get(above)) return false
+      if (this.#find.get(above)) return true
+    }
+    return false
+  }
+
+  hasFileOfSize({ minBytes, maxBytes }: { minBytes: number; maxBytes: number }): boolean {
+    return this.#ofSize.get(minBytes, maxBytes) !== undefined
+  }
+
+  /** Bytes that are freed when the file at this path goes: none if another file has the same content. */
+  freedBy(path: string): number {
+    return this.#freed.get(path)?.size ?? 0
   }
 
   isReferenced(digest: string): boolean {
@@ -59,12 +89,43 @@ export class Queries {
   newestVersion(): VersionRow | undefined {
     return this.#newest.get()
   }
+
+  findVersion(version: string): VersionRow | undefined {
+    return this.#version.get(version)
+  }
 }
 
-/** The page of versions that begins after `skip`, newest first. */
-export const listVersions = (db: Database, { skip, take }: { skip: number; take: number }) =>
-  db
-    .prepare<[number, number], VersionRow>(
-      `select ${versionColumns} from versions order by id desc limit ? offset ?`,
+/** A version as it is listed: its changelog is cut to 1 KiB. */
+export interface ListedVersion extends VersionRow {
+  isTruncated: boolean
+}
+
+/** The page of versions after the first `skip`, newest first. */
+export function listVersions(
+  db: Database,
+  { skip, take }: { skip: number; take: number },
+): ListedVersion[] {
+  const rows = db
+    .prepare<[number, number, number], VersionRow & { bytes: number }>(
+      `select id, version, substr(changelog, 1, ?) changelog, octet_length(changelog) bytes,
+         created_by createdBy, created_at createdAt
+       from versions order by id desc limit ? offset ?`,
     )
-    .all(take, skip)
+    .all(maxListedBytes, take, skip)
+  return rows.map(({ bytes, ...row }) => ({
+    ...row,
+    changelog: cutUtf8(row.changelog, maxListedBytes),
+    isTruncated: bytes > maxListedBytes,
+  }))
+}
+
+const maxListedBytes = 1024
+
+// At most this many bytes, cut between two characters.
+function cutUtf8(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text)
+  if (bytes.length <= maxBytes) return text
+  let end = maxBytes
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
+  return bytes.toString('utf8', 0, end)
+}

@@ -1,44 +1,25 @@
-import { invalidPath, reservedPath } from '../errors.ts'
-
-const longestPath = 1024
-const longestSegment = 255
-const mostSegments = 32
-
-// The API's own names under /api/files/.
-const reserved = new Set(['categories', 'tree', 'upload'])
+import { fileNotFound, invalidPath, reservedPath } from '../errors.ts'
+import { findPathFault } from './path-rules.ts'
 
 /**
- * A valid stored path, NFC-normalised, from text that has been percent-decoded once and is never decoded again.
+ * Stored path, NFC-normalised, from text that has been percent-decoded once and is never decoded again.
  * @throws {HttpError} `invalid_path` or `reserved_path`.
  */
 export function readPath(text: string): string {
-  if (!text.isWellFormed()) throw invalidPath('it is not valid Unicode')
   const path = text.normalize('NFC')
-  if (path === '') throw invalidPath('it is empty')
-  if (Buffer.byteLength(path) > longestPath) {
-    throw invalidPath(`it has more than ${longestPath} bytes`)
-  }
-  if (forbidden.test(path)) {
-    throw invalidPath('it holds a backslash, a control character or one that overrides direction')
-  }
-  const segments = path.split('/')
-  if (segments.length > mostSegments) {
-    throw invalidPath(`it has more than ${mostSegments} segments`)
-  }
-  for (const segment of segments) checkSegment(segment)
-  const [first = ''] = segments
-  if (reserved.has(first)) throw reservedPath(first)
-  return path
+  const fault = findPathFault(path)
+  if (!fault) return path
+  throw fault.code === 'invalid_path' ? invalidPath(fault.reason) : reservedPath(fault.segment)
 }
 
 /**
- * A path as people write it in a form or in `prefix`: one leading slash is dropped.
+ * Stored path as written in a form or a JSON body: one leading slash is dropped.
  * @throws {HttpError} `invalid_path` or `reserved_path`.
  */
 export const readWrittenPath = (text: string) => readPath(text.replace(/^\//, ''))
 
 /**
- * A directory as people write it: one leading and one trailing slash are dropped, and nothing is the root.
+ * Directory as written by a client: one leading and one trailing slash are dropped. The root is empty.
  * @throws {HttpError} `invalid_path` or `reserved_path`.
  */
 export function readDirectory(text: string): string {
@@ -47,7 +28,22 @@ export function readDirectory(text: string): string {
 }
 
 /**
- * Sees that a URL can be percent-decoded whole: the framework leaves a query parameter that cannot be as it is.
+ * Stored path from the decoded rest of a URL. `%2F` is not a path separator: each file has one URL.
+ * @throws {HttpError} `file_not_found`, `invalid_path` or `reserved_path`.
+ */
+export function readUrlPath(url: string, decoded: string): string {
+  if (hasEncodedSlash(url)) throw fileNotFound(decoded)
+  return readPath(decoded)
+}
+
+/** Whether the path of a URL, before its query, contains `%2F`. */
+export function hasEncodedSlash(url: string): boolean {
+  const at = url.search(/%2f/i)
+  return at !== -1 && !url.slice(0, at).includes('?')
+}
+
+/**
+ * Checks that a URL can be percent-decoded: the framework leaves a malformed query parameter undecoded.
  * @throws {HttpError} `invalid_path`.
  */
 export function checkEncoding(url: string): void {
@@ -58,22 +54,11 @@ export function checkEncoding(url: string): void {
   }
 }
 
-/** The path of a name below a directory; the root is empty. */
+/** Path of a name below a directory; the root is empty. */
 export const join = (directory: string, name: string) => (directory ? `${directory}/${name}` : name)
 
-/** A path as part of a URL, each segment percent-encoded. */
+/** Path as part of a URL: each segment percent-encoded. */
 export const encodePath = (path: string) => path.split('/').map(encodeURIComponent).join('/')
 
-/** Where a path is served; absolute with a base. */
+/** URL of a served file; absolute with a base. */
 export const urlOf = (path: string, base = '') => `${base}/static/${encodePath(path)}`
-
-function checkSegment(segment: string) {
-  if (segment === '') throw invalidPath('a segment is empty')
-  if (segment === '.' || segment === '..') throw invalidPath('a segment is . or ..')
-  if (Buffer.byteLength(segment) > longestSegment) {
-    throw invalidPath(`a segment has more than ${longestSegment} bytes`)
-  }
-}
-
-// Backslashes, C0 and C1 controls with DEL, and the embeddings, overrides and isolates of direction (UAX 9).
-const forbidden = /[\\\p{Cc}\u202a-\u202e\u2066-\u2069]/u

@@ -16,20 +16,28 @@ export const categories = [
 
 export type Category = (typeof categories)[number]
 
-/** How many of a file's first bytes `contentTypeOf` wants to see. */
+/** Number of leading bytes of a file that `contentTypeOf` needs. */
 export const headLength = 4100
 
-/** The media type of a file: by its name's extension, else by its first bytes. What a client claims is not asked. */
+/**
+ * Media type of a file: from the extension of its name, else from its first bytes, else `application/octet-stream`.
+ * The Content-Type that a client sends is ignored.
+ */
 export async function contentTypeOf(name: string, head: Uint8Array): Promise<string> {
-  // Only the extension: to the library a bare `html` would be one.
-  const extension = extname(name)
-  const known = extension.length > 1 && (lookup(extension) || unlisted.get(extension.toLowerCase()))
+  // With the dot: the library would take a bare `html` for an extension.
+  const extension = extname(name).toLowerCase()
+  const textType = ambiguous.get(extension)
+  if (textType) return (await detect(head)) ?? textType
+  const known = extension.length > 1 && (unlisted.get(extension) ?? lookup(extension))
   if (known) return known
-  const found = await sniff(head)
-  return found ?? 'application/octet-stream'
+  const detected = await detect(head)
+  if (detected) return detected
+  const isNamedText = textNames.test(name)
+  const isPlainText = extension === '' && head.length > 0
+  return (isNamedText || isPlainText) && isText(head) ? 'text/plain' : 'application/octet-stream'
 }
 
-/** The category that a media type belongs to. */
+/** Category of a media type. */
 export function categoryOf(contentType: string): Category {
   const [top = ''] = contentType.split('/', 1)
   const special = table.get(contentType)
@@ -44,14 +52,14 @@ export function categoryOf(contentType: string): Category {
   return top === 'text' ? 'document' : 'other'
 }
 
-/** Whether a media type is made of text, so that compressing it pays. */
+/** Whether files of a media type compress well. */
 export const isCompressible = (contentType: string) =>
   contentType.startsWith('text/') ||
   /\+(?:json|xml|text|yaml)$/.test(contentType) ||
   compressible.has(contentType)
 
-// A broken file may make the sniffer throw: it is then simply not known.
-async function sniff(head: Uint8Array): Promise<string | undefined> {
+// The detector may throw on a damaged file.
+async function detect(head: Uint8Array): Promise<string | undefined> {
   try {
     return (await fileTypeFromBuffer(head))?.mime
   } catch {
@@ -59,17 +67,48 @@ async function sniff(head: Uint8Array): Promise<string | undefined> {
   }
 }
 
-// Text that the library has no type for and whose first bytes say nothing.
+// UTF-8 without control characters other than white space and escape sequences. The last character may be cut off.
+function isText(head: Uint8Array): boolean {
+  if (head.some((byte) => (byte < 0x20 && !textControls.has(byte)) || byte === 0x7f)) return false
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(head, { stream: true })
+    return true
+  } catch {
+    return false
+  }
+}
+
+const textControls = new Set(Buffer.from('\b\t\n\v\f\r\x1b'))
+
+// The registered type of these extensions is a binary format. Without its signature the file is text of this type.
+const ambiguous = new Map([
+  ['.ts', 'text/x-typescript'], // or an MPEG transport stream
+  ['.mts', 'text/x-typescript'],
+  ['.key', 'text/plain'], // a PEM key, or a Keynote document
+])
+
+// Text files that have no extension, also when they are empty.
+const textNames =
+  /^(?:readme|licen[cs]e|copying|notice|authors|contributors|changelog|changes|news|todo|install|version|codeowners|makefile|dockerfile|gemfile|rakefile|procfile)$/i
+
+// Missing from the library, or better known for another format.
 const unlisted = new Map([
+  ['.cts', 'text/x-typescript'],
+  ['.diff', 'text/x-diff'],
   ['.go', 'text/x-go'],
   ['.jsonl', 'application/x-ndjson'],
   ['.kt', 'text/x-kotlin'],
   ['.ndjson', 'application/x-ndjson'],
+  ['.patch', 'text/x-diff'],
   ['.py', 'text/x-python'],
   ['.rb', 'text/x-ruby'],
+  ['.rs', 'text/x-rust'],
   ['.swift', 'text/x-swift'],
   ['.tsx', 'text/x-tsx'],
   ['.vue', 'text/x-vue'],
+  ...'adoc asc cfg env jsonc lock md5 properties rst sha1 sha256 sha384 sha512 sum'
+    .split(' ')
+    .map((extension) => [`.${extension}`, 'text/plain'] as const),
 ])
 
 const listed: Partial<Record<Category, string>> = {

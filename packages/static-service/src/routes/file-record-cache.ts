@@ -1,53 +1,53 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { etagOf } from '../rfc9110/entity-tags.ts'
 import { LruLoader } from '../serving/lru-loader.ts'
-import { describe } from './file-schema.ts'
+import { describeFile } from './file-schema.ts'
 
-/** A file's record as it is answered: its entity tag, and its JSON. */
-export interface WrittenRecord {
+/** File record as sent: its entity tag and its JSON. */
+export interface CachedRecord {
   etag: string
   json: string
 }
 
-interface Parts {
+interface Dependencies {
   catalog: Catalog
   publicBaseUrl: string | undefined
   memoryBytes: number
 }
 
 /**
- * The records of files, written out, in a bounded memory: to look one up, hash it for its tag, describe and
- * write it was a good part of each answer. Never stale: one is forgotten when the catalog tells of a change, which is before
- * the change is answered.
+ * LRU cache of serialized file records, bounded in bytes. Never stale: the catalog reports a change, and its entry is
+ * invalidated, before the change is answered.
  */
 export class FileRecordCache {
-  readonly #parts: Parts
-  readonly #kept: LruLoader<WrittenRecord>
+  readonly #dependencies: Dependencies
+  readonly #records: LruLoader<CachedRecord>
 
-  constructor(parts: Parts) {
-    this.#parts = parts
-    this.#kept = new LruLoader(parts.memoryBytes, ({ etag, json }) => etag.length + json.length)
-    parts.catalog.onChange((paths) => {
-      for (const path of paths) this.#kept.forget(path)
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
+    const { memoryBytes, catalog } = dependencies
+    this.#records = new LruLoader(memoryBytes, ({ etag, json }) => etag.length + json.length)
+    catalog.onChange((paths) => {
+      for (const path of paths) this.#records.forget(path)
     })
   }
 
-  /** For who counts. */
+  /** For the cache metrics. */
   get memory() {
-    return this.#kept
+    return this.#records
   }
 
-  /** What memory alone knows of the file that is at this path now. */
-  recall(path: string): WrittenRecord | undefined {
-    return this.#kept.peek(path)
+  /** The record at this path, if it is cached. */
+  peek(path: string): CachedRecord | undefined {
+    return this.#records.peek(path)
   }
 
-  /** The record of the file that is at this path now, if there is one. */
+  /** The record at this path, from the cache or the catalog. */
   find(path: string) {
-    return this.#kept.get(path, async () => {
-      const { catalog, publicBaseUrl } = this.#parts
+    return this.#records.get(path, async () => {
+      const { catalog, publicBaseUrl } = this.#dependencies
       const row = await catalog.find(path)
-      return row && { etag: etagOf(row), json: JSON.stringify(describe(row, publicBaseUrl)) }
+      return row && { etag: etagOf(row), json: JSON.stringify(describeFile(row, publicBaseUrl)) }
     })
   }
 }

@@ -1,24 +1,25 @@
 import { Pagination, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
 import { urlOf } from '../files/file-path.ts'
-import type { FileRow } from '../files/file-record.ts'
+import type { CategoryCount as Count, FileRow } from '../files/file-record.ts'
 import { categories } from '../files/media-type.ts'
 import { category, file } from './openapi-examples.ts'
 
-// Files, directories and categories as callers see them.
+// Files, directories and categories as the API describes them.
 
 export const FileRecord = z
   .object({
     path: z.string(),
-    name: z.string().meta({ description: 'the last segment of the path' }),
-    category: z.enum(categories).meta({ description: 'by the content type' }),
-    content_type: z
-      .string()
-      .meta({ description: 'by the name, else by the first bytes', examples: ['image/png'] }),
+    name: z.string().meta({ description: 'last segment of the path' }),
+    category: z.enum(categories).meta({ description: 'derived from the content type' }),
+    content_type: z.string().meta({
+      description: 'from the extension, else from the first bytes',
+      examples: ['image/png'],
+    }),
     size: z.int().meta({ description: 'bytes' }),
     sha256: z.string().meta({ description: '64 hex digits' }),
-    url: z.string().meta({ description: 'where it is served, to everybody' }),
-    uploaded_by: z.string().meta({ description: 'a username' }),
+    url: z.string().meta({ description: 'public URL of the content' }),
+    uploaded_by: z.string().meta({ description: 'username' }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
@@ -43,8 +44,8 @@ export const DirectoryNode = z
     name: z.string(),
     path: z.string(),
     type: z.literal('directory'),
-    file_count: z.int().meta({ description: 'of everything below' }),
-    total_size: z.int().meta({ description: 'of everything below' }),
+    file_count: z.int().meta({ description: 'including everything below' }),
+    total_size: z.int().meta({ description: 'including everything below' }),
     get children(): z.ZodNullable<
       z.ZodArray<z.ZodUnion<readonly [typeof DirectoryNode, typeof FileNode]>>
     > {
@@ -53,7 +54,7 @@ export const DirectoryNode = z
     truncated: z
       .literal(true)
       .optional()
-      .meta({ description: 'the directory has more children than an answer holds' }),
+      .meta({ description: 'the directory has more children than a response can hold' }),
   })
   .meta({ id: 'DirectoryNode' })
 
@@ -64,15 +65,15 @@ export const FileList = z
       total_is_exact: z
         .literal(false)
         .optional()
-        .meta({ description: 'there are more hits than were counted' }),
+        .meta({ description: 'total_items is a lower bound' }),
     }),
   })
   .meta({
     examples: [{ files: [file], pagination: paginate({ page: 1, page_size: 50 }, 1) }],
   })
 
-/** A file as callers see it; its URL is absolute with a base. */
-export const describe = (row: FileRow, base?: string) => ({
+/** File record of the API; its URL is absolute with a base. */
+export const describeFile = (row: FileRow, base?: string) => ({
   path: row.path,
   name: row.name,
   category: row.category,
@@ -83,4 +84,11 @@ export const describe = (row: FileRow, base?: string) => ({
   uploaded_by: row.uploadedBy,
   created_at: row.createdAt,
   updated_at: row.updatedAt,
+})
+
+/** Category of the API with the number and size of its files. */
+export const describeCategory = ({ category, fileCount, totalSize }: Count) => ({
+  category,
+  file_count: fileCount,
+  total_size: totalSize,
 })

@@ -3,35 +3,28 @@ import type { Multipart, MultipartFile } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import type { StagedBlob } from '../blobs/staged-blob.ts'
-import {
-  fileMissing,
-  fileTooLarge,
-  invalidPath,
-  malformedUpload,
-  quotaExceeded,
-  tooManyFiles,
-} from '../errors.ts'
+import { fileMissing, invalidPath, malformedUpload, tooManyFiles } from '../errors.ts'
+import type { SizeMeter } from './upload-limits.ts'
 
-/** What a form may hold: one field `path`, and files in parts of this name. */
+/** What a form may hold: at most one field `path`, and files in parts named `field`. */
 export interface FormRules {
   field: string
   maxFiles: number
-  maxBytes: number
-  /** Where it is smaller than `maxBytes`, it is what a file is too large for. */
-  quotaBytes: number | undefined
-  /** How many bytes of one file may stay in memory; together they never are many. */
-  room: number
+  /** Maximum bytes of one file that stay in memory; all files of a form share 1 MiB. */
+  memoryBytes: number
+  /**
+   * Called when a file part begins, with its file name and the field `path` if that came before. Throws to refuse the
+   * file before its bytes arrive.
+   */
+  admit: (name: string, path: string | undefined) => SizeMeter
 }
 
-/**
- * An upload that has arrived whole. Its drafts go when the block that read it ends, but those that were kept and are
- * referred to by then.
- */
+/** An upload that has arrived whole. Disposing of it removes the contents that no stored file refers to. */
 export class MultipartForm implements AsyncDisposable {
   readonly files: { name: string; draft: StagedBlob }[] = []
   path: string | undefined
-  /** How many bytes more may stay in memory. */
-  room = 1_048_576
+  /** Remaining bytes of memory for contents. */
+  memoryBytes = 1_048_576
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.files.map(({ draft }) => draft[Symbol.asyncDispose]()))
@@ -39,109 +32,135 @@ export class MultipartForm implements AsyncDisposable {
 }
 
 /**
- * Reads a form to its end, its fields in any order, its files into drafts, whatever their size in bounded memory.
- * Leaves nothing behind when it fails, or when the sender goes away; what is still on its way then is read and dropped,
- * so that the sender gets to read the answer.
- * @throws {HttpError} `malformed_body`, `validation_failed`, `invalid_path`, `file_missing`, `file_too_large`,
- *   `too_many_files`, `quota_exceeded` or `insufficient_storage`.
+ * Reads a form, its fields in any order, its files into drafts in bounded memory. On failure, or when the client
+ * disconnects, nothing stays behind; the rest of the body is discarded so that the client can read the response.
+ * @throws {HttpError} `malformed_body`, `validation_failed`, `invalid_path`, `file_missing`, `too_many_files`,
+ *   `insufficient_storage`, or what `admit` and its meter throw.
  */
 export async function readForm(
   request: FastifyRequest,
   store: BlobStore,
   rules: FormRules,
 ): Promise<MultipartForm> {
-  const form = new MultipartForm()
-  const stray: string[] = []
+  const reader = new FormReader(store, rules)
   try {
-    for await (const part of request.parts(parserOptions(rules))) {
-      await readPart(part, { form, stray, store, rules })
-    }
+    for await (const part of request.parts(parserOptions(rules))) await reader.read(part)
+    reader.end()
+    return reader.form
   } catch (error) {
-    await form[Symbol.asyncDispose]()
+    await reader.form[Symbol.asyncDispose]()
     request.raw.unpipe()
     request.raw.resume()
     throw nameFailure(error, rules)
   }
-  const fault = judge(form, stray, rules)
-  if (!fault) return form
-  await form[Symbol.asyncDispose]()
-  throw fault
 }
 
-interface Reading {
-  form: MultipartForm
-  stray: string[]
-  store: BlobStore
-  rules: FormRules
-}
+class FormReader {
+  readonly form = new MultipartForm()
+  readonly #store: BlobStore
+  readonly #rules: FormRules
+  /** Names of unknown or repeated parts. */
+  readonly #strays: string[] = []
+  #refusedBytes = 0
+  #hasPath = false
 
-async function readPart(part: Multipart, { form, stray, store, rules }: Reading) {
-  if (part.type === 'file' && part.fieldname === rules.field) {
-    if (form.files.length === rules.maxFiles) throw tooManyFiles(rules.maxFiles)
+  constructor(store: BlobStore, rules: FormRules) {
+    this.#store = store
+    this.#rules = rules
+  }
+
+  async read(part: Multipart): Promise<void> {
+    if (part.type === 'field') return this.#readField(part)
+    if (part.fieldname !== this.#rules.field) return this.#skipFile(part)
+    return this.#readFile(part)
+  }
+
+  /** @throws {HttpError} `file_missing` or `validation_failed`. */
+  end(): void {
+    // Browsers send a nameless empty file where none was chosen.
+    const isEmpty = this.form.files.every(({ name, draft }) => name === '' && draft.size === 0)
+    if (isEmpty) throw fileMissing(this.#rules.field)
+    if (this.#strays.length > 0) throw this.#strayParts()
+  }
+
+  async #readFile(part: MultipartFile) {
+    const { form } = this
+    const { maxFiles, memoryBytes, admit } = this.#rules
+    if (form.files.length === maxFiles) throw tooManyFiles(maxFiles)
     const name = readText(part.filename)
-    const draft = store.draft(Math.min(rules.room, form.room))
+    const count = admit(name, form.path)
+    const draft = this.#store.draft(Math.min(memoryBytes, form.memoryBytes))
     form.files.push({ name, draft })
-    await receive(part.file, draft, rules)
-    if (draft.isSmall) form.room -= draft.size
-    return
+    for await (const chunk of part.file) {
+      count(chunk.length)
+      this.#limitRefused(chunk.length)
+      await draft.write(chunk)
+    }
+    await draft.seal()
+    if (draft.isSmall) form.memoryBytes -= draft.size
   }
-  if (part.type === 'file') {
-    stray.push(part.fieldname)
-    for await (const _ignored of part.file);
-    return
+
+  #readField(part: Extract<Multipart, { type: 'field' }>) {
+    if (part.fieldname !== 'path' || this.#hasPath) {
+      this.#strays.push(part.fieldname)
+      return
+    }
+    if (part.valueTruncated) throw invalidPath('it is too long')
+    this.#hasPath = true
+    // An empty field counts as absent: HTML forms always send it.
+    this.form.path = readText(String(part.value)) || undefined
   }
-  if (part.fieldname !== 'path' || form.path !== undefined) {
-    stray.push(part.fieldname)
-    return
+
+  async #skipFile(part: MultipartFile) {
+    this.#strays.push(part.fieldname)
+    for await (const chunk of part.file) this.#limitRefused(chunk.length)
   }
-  if (part.valueTruncated) throw invalidPath('it is too long')
-  form.path = readText(String(part.value))
+
+  // A form with an unknown part is refused: read on for further faults, but not a large file.
+  #limitRefused(bytes: number) {
+    if (this.#strays.length === 0) return
+    this.#refusedBytes += bytes
+    if (this.#refusedBytes > maxRefusedBytes) throw this.#strayParts()
+  }
+
+  #strayParts() {
+    return validationFailed(
+      this.#strays.map((name) => ({
+        path: `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+        message: name === 'path' ? 'must be sent once' : 'is not known here',
+      })),
+    )
+  }
 }
 
-async function receive(file: MultipartFile['file'], draft: StagedBlob, rules: FormRules) {
-  const { maxBytes, quotaBytes = maxBytes } = rules
-  for await (const chunk of file) await draft.write(chunk)
-  // Only now: the parser ends a file that is too large as if it were whole, and says so at its end.
-  if (file.truncated) {
-    throw quotaBytes < maxBytes ? quotaExceeded(quotaBytes) : fileTooLarge(maxBytes)
-  }
-  await draft.seal()
-}
-
-function judge(form: MultipartForm, stray: string[], { field }: FormRules): HttpError | undefined {
-  // A browser sends a nameless empty file where none was chosen.
-  const isNothing = form.files.every(({ name, draft }) => name === '' && draft.size === 0)
-  if (isNothing) return fileMissing(field)
-  if (stray.length === 0) return undefined
-  return validationFailed(
-    stray.map((name) => ({
-      path: `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
-      message: name === 'path' ? 'must be sent once' : 'is not known here',
-    })),
-  )
-}
-
-// Bytes that were not UTF-8 have become this character on the way through the parser.
+// The parser replaces bytes that are not UTF-8 with this character.
 function readText(text: string | undefined): string {
   if (text?.includes('\ufffd')) throw invalidPath('it is not valid UTF-8')
   return text ?? ''
 }
 
-const parserOptions = ({ maxFiles, maxBytes, quotaBytes = maxBytes }: FormRules) => ({
-  // A folder that is sent whole has its directories in the names of its files.
+const parserOptions = ({ maxFiles }: FormRules) => ({
+  // An uploaded directory has relative paths in its file names.
   preservePath: true,
   throwFileSizeLimit: false,
   limits: {
-    fileSize: Math.min(maxBytes, quotaBytes),
-    files: maxFiles + mostStrays,
-    fields: mostStrays,
+    fileSize: Number.POSITIVE_INFINITY, // `admit` limits it
+    files: maxFiles + maxStrays,
+    fields: maxStrays,
     fieldSize: 8192,
-    parts: maxFiles + mostStrays,
+    parts: maxFiles + maxStrays,
   },
 })
 
-// Parts that are read, so that they can be named, though they should not be there.
-const mostStrays = 8
+// Parts, and bytes of files, that are read only so that one response can name every fault.
+const maxStrays = 8
+const maxRefusedBytes = 1_048_576
+
+// The parser's own limit for the headers of a part, and the fields.
+const maxPartBytes = 81_920 + 8192
+
+/** Bytes that a valid form may have beside its files. */
+export const formOverhead = (maxFiles: number) => (maxFiles + maxStrays) * maxPartBytes
 
 function nameFailure(error: unknown, { maxFiles }: FormRules): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''

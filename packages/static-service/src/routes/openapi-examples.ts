@@ -7,7 +7,7 @@ import {
   quotaExceeded,
 } from '../errors.ts'
 
-// What the description of the API shows: one file, one version, and what several routes tell alike.
+// Examples and headers of the OpenAPI document that several routes share.
 
 export const file = {
   path: 'notes/hello.txt',
@@ -44,7 +44,7 @@ export const tree = {
 export const version = {
   id: 1,
   version: '1.4.0',
-  changelog: 'Dark mode, and a faster start.',
+  changelog: 'Dark mode and a faster start.',
   created_by: 'admin',
   created_at: '2027-01-15T09:30:00.000Z',
 }
@@ -59,28 +59,35 @@ export const stats = {
 
 const etag = '"ea65beb02cd7af588b52298bc8e4c0af"'
 
-/** The tag of an answer that is a record. */
 export const recordTag: Record<string, HeaderDoc> = {
-  etag: { description: 'Of this record: another after every change of it', example: etag },
+  etag: { description: 'Changes with every change of the record', example: etag },
 }
 
-export const takesNoneMatch: Record<string, HeaderDoc> = {
-  'if-none-match': {
-    description: 'The ETag of what you have: 304 if it is still that',
-    example: etag,
-  },
+export const ifNoneMatchHeader: Record<string, HeaderDoc> = {
+  'if-none-match': { description: 'ETag of a cached copy: 304 if still current', example: etag },
 }
 
-/** Only if it is as I know it; the tag is that of the record, or of the content as /static tells it. */
-export const takesMatch: Record<string, HeaderDoc> = {
+/** Precondition of a change; the tag is that of the record or of the content under /static. */
+export const ifMatchHeader: Record<string, HeaderDoc> = {
   'if-match': {
-    description: 'Only if the file that is there has this ETag; `*`: only if there is one',
+    description: 'Only if the stored file has this ETag; `*`: only if there is one',
     example: etag,
   },
 }
 
-/** What any upload can come to. */
-export const uploadFailures = [
+/** Preconditions of an upload. */
+export const uploadConditions: Record<string, HeaderDoc> = {
+  ...ifMatchHeader,
+  'if-none-match': { description: '`*`: only if there is no such file', example: '*' },
+}
+
+/** Response header of an upload. */
+export const locationHeader: Record<string, HeaderDoc> = {
+  location: { description: 'URL of the record', example: `/api/files/${file.path}` },
+}
+
+/** Errors of every upload. */
+export const uploadErrors = [
   invalidPath('a segment is . or ..'),
   pathConflict('notes'),
   insufficientStorage(),

@@ -109,6 +109,19 @@ async function compare(service: Service, model: Model) {
     }
   }
 
+  for (const prefix of ['', ...model.directories()]) {
+    for (const recursive of [true, false]) {
+      for (const more of [{}, { search: 'a' }, { category: 'document' }]) {
+        const query = { prefix, sort: '-size', ...more }
+        const fields = new URLSearchParams({ ...query, recursive: String(recursive) })
+        const found = await get(`/api/files?${fields}`)
+        const expected = model.list({ ...query, recursive })
+        expect(found.files?.map(({ path }) => path)).toEqual(expected)
+        expect(found.pagination?.total_items).toBe(expected.length)
+      }
+    }
+  }
+
   expect((await get('/api/files/categories')).categories).toEqual(model.categories())
   expect(await get('/api/versions/stats')).toEqual(model.stats())
   expect((await get('/api/files/tree')).tree).toEqual(model.tree())

@@ -5,6 +5,7 @@ import {
   contentTypeOf,
   isCompressible,
 } from '../../src/files/media-type.ts'
+import { nameOf } from '../../src/files/path-segments.ts'
 
 const nothing = new Uint8Array()
 
@@ -26,14 +27,51 @@ test.each([
 })
 
 test.each([
-  ['a gzip file', '1f8b0800000000000003', 'application/gzip'],
-  ['a PDF', '255044462d312e370a', 'application/pdf'],
-  ['nothing', '', 'application/octet-stream'],
-  ['half a header', '1f', 'application/octet-stream'],
-  ['text', '68656c6c6f', 'application/octet-stream'],
-])('a name that says nothing leaves it to the first bytes: %s', async (_what, hex, type) => {
-  expect(await contentTypeOf('file', Buffer.from(hex, 'hex'))).toBe(type)
+  ['a gzip file', 'file', '1f8b0800000000000003', 'application/gzip'],
+  ['a PDF', 'file', '255044462d312e370a', 'application/pdf'],
+  ['an empty file', 'file', '', 'application/octet-stream'],
+  ['half a header', 'file', '1f', 'application/octet-stream'],
+  ['text', 'file', '68656c6c6f', 'text/plain'],
+  ['text that ends inside a character', 'file', '68656cc3', 'text/plain'],
+  ['Latin-1', 'file', '68e96c6c6f', 'application/octet-stream'],
+  ['text with a NUL', 'file', '68006c', 'application/octet-stream'],
+  ['text under an unknown extension', 'a.xyzzy', '68656c6c6f', 'application/octet-stream'],
+])('without a known extension the first bytes decide: %s', async (_what, name, hex, type) => {
+  expect(await contentTypeOf(name, Buffer.from(hex, 'hex'))).toBe(type)
 })
+
+test.each([
+  ['README', 'text/plain'],
+  ['docs/LICENSE', 'text/plain'],
+  ['Makefile', 'text/plain'],
+  ['a.tar.gz.sha256', 'text/plain'],
+  ['a.jsonc', 'text/plain'],
+  ['a.DIFF', 'text/x-diff'],
+  ['a.rs', 'text/x-rust'],
+])('%s is text even when it is empty: %s', async (path, type) => {
+  expect(await contentTypeOf(nameOf(path), nothing)).toBe(type)
+})
+
+test('a binary file under the name of a text file is not text', async () => {
+  expect(await contentTypeOf('README', Buffer.from([0, 1, 2]))).toBe('application/octet-stream')
+})
+
+test.each(['a.ts', 'a.mts', 'a.TS'])(
+  '%s is TypeScript unless it is an MPEG stream',
+  async (name) => {
+    const stream = Buffer.alloc(188 * 3)
+    for (const start of [0, 188, 376]) stream[start] = 0x47
+
+    const types = [
+      await contentTypeOf(name, Buffer.from('export const a = 1\n')),
+      await contentTypeOf(name, nothing),
+      await contentTypeOf(name, stream),
+    ]
+
+    expect(types).toEqual(['text/x-typescript', 'text/x-typescript', 'video/mp2t'])
+    expect(categoryOf('text/x-typescript')).toBe('code')
+  },
+)
 
 test.each([
   ['text/html', true],

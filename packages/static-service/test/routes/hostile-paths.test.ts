@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
+import { encodePath } from '../../src/files/file-path.ts'
 import { inspect, plant, probe, readTable, type Target } from '../support/hostile.ts'
 import { start } from '../support/start.ts'
 
@@ -68,12 +69,13 @@ const strange = [
 
 test.each(invalid.map((path) => [path]))('%j is not a path anywhere', async (path) => {
   await using service = await start()
-  const url = encodeURIComponent(path)
+  const url = encodePath(path)
 
   const answers = [
     await service.put(path),
     await service.send('upload', [{ name: 'file', content: 'x', filename: path }]),
     await service.call('GET', `/api/files/${url}`),
+    await service.call('PUT', `/api/files/${url}`, { body: 'x' }),
     await service.call('DELETE', `/api/files/${url}`),
   ]
 
@@ -89,7 +91,7 @@ const refusals = new Map(
 
 test.each(strange.map((path) => [path]))('%j is a path like any other', async (path) => {
   await using service = await start()
-  const url = path.split('/').map(encodeURIComponent).join('/')
+  const url = encodePath(path)
 
   const stored = await service.put(path, 'content')
 
@@ -98,7 +100,7 @@ test.each(strange.map((path) => [path]))('%j is a path like any other', async (p
   expect(described.body).toEqual(stored.body)
   const served = await service.call('GET', `/static/${url}`)
   expect(served.bytes.toString()).toBe('content')
-  const deleted = await service.call('DELETE', `/api/files/${encodeURIComponent(path)}`)
+  const deleted = await service.call('DELETE', `/api/files/${url}`)
   expect(deleted.status).toBe(204)
 })
 
@@ -127,6 +129,24 @@ test.each([
   const { status, body } = await service.call('GET', `/api/files/${path}`)
 
   expect([status, body.code]).toEqual([400, 'invalid_path'])
+})
+
+test.each(['%2F', '%2f'])('%s is not a path separator in a URL', async (slash) => {
+  await using service = await start()
+  await service.put('a/b')
+  await service.call('GET', '/api/files/a/b')
+
+  const answers = [
+    await service.call('GET', `/api/files/a${slash}b`),
+    await service.call('HEAD', `/api/files/a${slash}b`),
+    await service.call('PUT', `/api/files/a${slash}b`, { body: 'x' }),
+    await service.call('DELETE', `/api/files/a${slash}b`),
+  ]
+
+  expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 404])
+  expect(answers[0]?.body.code).toBe('file_not_found')
+  const listed = await service.call('GET', `/api/files?prefix=${slash}a${slash}`)
+  expect(listed.body.files?.map(({ path }) => path)).toEqual(['a/b'])
 })
 
 test('a file name that is not UTF-8 is refused', async () => {

@@ -34,6 +34,50 @@ test('versions are recorded, listed newest first, and the newest is public', asy
   expect(health.body).toMatchObject({ status: 'ok', current_version: '1.1.0-rc.1+build_5' })
 })
 
+test('a list cuts changelogs to 1 KiB, and each version has its own whole', async () => {
+  await using service = await start()
+  const changelogs = {
+    short: 'x'.repeat(1024),
+    long: `${'x'.repeat(1023)}é`,
+    'a+b': 'é'.repeat(9999),
+  }
+  for (const [version, changelog] of Object.entries(changelogs)) {
+    await service.call('POST', '/api/versions', { json: { version, changelog } })
+  }
+
+  const list = await service.call('GET', '/api/versions')
+  const wholes = await Promise.all(
+    ['short', 'long/', 'a+b', 'a%2Bb/'].map((name) => service.call('GET', `/api/versions/${name}`)),
+  )
+
+  expect(list.body.versions).toMatchObject([
+    { version: 'a+b', changelog: 'é'.repeat(512), changelog_truncated: true },
+    { version: 'long', changelog: 'x'.repeat(1023), changelog_truncated: true },
+    { version: 'short', changelog: changelogs.short },
+  ])
+  expect(JSON.stringify(list.body).match(/changelog_truncated/g)).toHaveLength(2)
+  expect(wholes.map(({ body }) => body.changelog)).toEqual([
+    changelogs.short,
+    changelogs.long,
+    changelogs['a+b'],
+    changelogs['a+b'],
+  ])
+  expect(wholes[1]?.body).toMatchObject({ id: 2, version: 'long', created_by: 'admin' })
+})
+
+test.each([
+  ['GET', '2.0', 404, 'version_not_found'],
+  ['GET', 'a%2Fb', 404, 'version_not_found'],
+  ['POST', '1.0', 405, 'method_not_allowed'],
+])('%s of version %s is refused with %i', async (method, version, status, code) => {
+  await using service = await start()
+  await service.call('POST', '/api/versions', { json: { version: '1.0', changelog: '' } })
+
+  const answer = await service.call(method, `/api/versions/${version}`)
+
+  expect([answer.status, answer.body.code]).toEqual([status, code])
+})
+
 test('before the first version there is none', async () => {
   await using service = await start()
 
@@ -119,8 +163,9 @@ test('who may only look cannot record, and only the newest version is public', a
   const viewer = await service.call('POST', '/api/versions', { json, user: 'viewer' })
   const list = await service.call('GET', '/api/versions', { user: 'nobody' })
   const stats = await service.call('GET', '/api/versions/stats', { user: 'nobody' })
+  const one = await service.call('GET', '/api/versions/1', { user: 'nobody' })
 
-  expect([viewer.status, list.status, stats.status]).toEqual([403, 401, 401])
+  expect([viewer.status, list.status, stats.status, one.status]).toEqual([403, 401, 401, 401])
 })
 
 test('the figures of the store can be read with the metrics token', async () => {
@@ -154,6 +199,7 @@ test('the description of the API names every route, and each of our operations o
     '/api/versions',
     '/api/versions/current',
     '/api/versions/stats',
+    '/api/versions/{version}',
     '/health',
     '/metrics',
     '/static/{path}',

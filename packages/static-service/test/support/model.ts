@@ -7,12 +7,24 @@ const kinds: Record<string, [type: string, category: string]> = {
   txt: ['text/plain', 'document'],
 }
 
+const kindOf = (path: string, content: string): [type: string, category: string] =>
+  kinds[path.split('.').at(-1) ?? ''] ??
+  (content === '' ? ['application/octet-stream', 'other'] : ['text/plain', 'document'])
+
 export interface Known {
   path: string
   content: string
   size: number
   type: string
   category: string
+}
+
+interface ModelQuery {
+  search?: string
+  category?: string
+  prefix?: string
+  recursive?: boolean
+  sort: string
 }
 
 /** What the service should hold, kept as simply as it can be: a map, and loops over all of it. */
@@ -26,10 +38,7 @@ export class Model {
     if (all.some((path) => all.some((other) => other.startsWith(`${path}/`)))) return 'conflict'
     const isNew = files.every(({ path }) => !this.#files.has(path))
     for (const { path, content } of files) {
-      const [type, category] = kinds[path.split('.').at(-1) ?? ''] ?? [
-        'application/octet-stream',
-        'other',
-      ]
+      const [type, category] = kindOf(path, content)
       this.#files.set(path, { path, content, size: Buffer.byteLength(content), type, category })
     }
     return isNew ? 'new' : 'replaced'
@@ -48,9 +57,12 @@ export class Model {
     return [...this.#files.values()].sort((one, other) => byBytes(one.path, other.path))
   }
 
-  list({ search = '', category, sort }: { search?: string; category?: string; sort: string }) {
+  list({ search = '', category, prefix = '', recursive = true, sort }: ModelQuery) {
+    const start = prefix && `${prefix}/`
     const found = this.files.filter(
       (file) =>
+        file.path.startsWith(start) &&
+        (recursive || !file.path.slice(start.length).includes('/')) &&
         file.path.toLowerCase().includes(search.toLowerCase()) &&
         (category === undefined || file.category === category),
     )

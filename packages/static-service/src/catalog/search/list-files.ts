@@ -1,129 +1,179 @@
 import type { Statement } from 'better-sqlite3'
 import type { FileRow } from '../../files/file-record.ts'
-import type { Category } from '../../files/media-type.ts'
 import type { Database } from '../database.ts'
 import { fileColumns } from '../queries.ts'
+import {
+  type FileList,
+  type Filter,
+  filterByPath,
+  type ListQuery,
+  orders,
+  type Scope,
+} from './list-query.ts'
 import { SeekCache } from './seek-cache.ts'
 import { TrigramFrequency } from './trigram-frequency.ts'
 import { fold, matchOf } from './trigrams.ts'
 
-export const sorts = ['path', '-path', 'updated_at', '-updated_at', 'size', '-size'] as const
-
-export interface ListQuery {
-  category?: Category | undefined
-  search?: string | undefined
-  sort: (typeof sorts)[number]
-  page: number
-  pageSize: number
-}
-
-export interface FileList {
-  rows: FileRow[]
-  total: number
-  /** False when there are more than `total`. */
-  isExact: boolean
-}
-
-/** Hits of a search are counted up to here. */
+/** Matches of a search are counted up to this number. */
 export const maxHits = 10_000
 
-const mostSearches = 64
+const maxCachedResults = 64
 
-// As searches compare it: kept only where it is not the path in capitals.
+// The path as searches compare it; stored only where it differs from the path in upper case.
 const folded = 'coalesce(folded, upper(path))'
 
-/** Pages of the files, in a total order; equal times and sizes follow their paths, backwards in a descending sort. */
+const everything: Filter = { conditions: [], values: {} }
+
+/** Pages of the stored files in a total order. */
 export class FileListing {
   readonly #db: Database
-  readonly #sample: TrigramFrequency
-  readonly #landmarks = new SeekCache()
-  /** What was found since the last change, so that a next page need not search again. */
-  readonly #found = new Map<string, number[]>()
+  readonly #frequency: TrigramFrequency
+  readonly #seekCache = new SeekCache()
+  /** Ids of complete results since the last change, for their next pages. */
+  readonly #results = new Map<string, number[]>()
   readonly #statements = new Map<string, Statement>()
 
   constructor(db: Database) {
     this.#db = db
-    this.#sample = new TrigramFrequency(db)
+    this.#frequency = new TrigramFrequency(db)
   }
 
   list(query: ListQuery): FileList {
-    // One snapshot, so that the page and the total belong together, and the landmarks to both.
+    // One snapshot for the page, the total and the cached positions.
     return this.#db.transaction(() => {
-      const isNew = this.#landmarks.enter(Number(this.#one('pragma data_version')))
-      if (isNew || this.#found.size > mostSearches) this.#found.clear()
-      return query.search ? this.#search(query, fold(query.search)) : this.#page(query)
+      const isNew = this.#seekCache.enter(Number(this.#one('pragma data_version')))
+      if (isNew || this.#results.size > maxCachedResults) this.#results.clear()
+      const scope = this.#scopeOf(query)
+      if (!scope) return { rows: [], total: 0, isExact: true }
+      return this.#page(query, scope === 'all' ? undefined : scope)
     })()
   }
 
-  #page(query: ListQuery): FileList {
-    const total = Number(
-      query.category
-        ? (this.#one('select file_count from categories where category = @category', {
-            category: query.category,
-          }) ?? 0)
-        : this.#one('select file_count from directories where id = 1'),
-    )
-    const skip = (query.page - 1) * query.pageSize
-    const rows = skip >= total ? [] : this.#scan(query, { total, skip })
-    return { rows, total, isExact: true }
-  }
-
   /**
-   * Rare terms: all hits from the index, put in order here. Common ones: along the order itself, where the next hit is
-   * mostly not far, so that a page does not wait until a million hits are sorted.
+   * An index provides the page where it has the order and the total is known. Otherwise up to 10,000 matching files are
+   * collected and sorted. More of them are read along the order, where the next match is mostly near.
    */
-  #search(query: ListQuery, term: string): FileList {
+  #page(query: ListQuery, scope: Scope | undefined): FileList {
     const skip = (query.page - 1) * query.pageSize
-    const asked = JSON.stringify([term, query.category, query.sort])
-    const ids = this.#found.get(asked) ?? this.#hits(query, term)
-    this.#found.set(asked, ids)
+    const total = this.#totalOf(query, scope)
+    const isIndexed = !scope || query.sort === 'path' || query.sort === '-path'
+    if (total !== undefined && (isIndexed || total > maxHits)) {
+      const rows = skip >= total ? [] : this.#scan(query, { scope, total, skip })
+      return { rows, total, isExact: true }
+    }
+    const ids = this.#matches(query, scope)
     if (ids.length <= maxHits) {
       const rows = this.#rows(ids.slice(skip, skip + query.pageSize), query.sort)
       return { rows, total: ids.length, isExact: true }
     }
-    return { rows: this.#scan(query, { skip, term }), total: maxHits, isExact: false }
+    return { rows: this.#scan(query, { scope, skip }), total: maxHits, isExact: false }
   }
 
-  /** In their order, or, when they are too many, one more than are counted, in none. */
-  #hits({ category, sort }: ListQuery, term: string): number[] {
-    this.#sample.refresh()
-    const shareOf = (gram: string) => this.#sample.shareOf(gram)
-    const { match, isExact } = matchOf({ folded: term, category, shareOf })
-    const check = isExact ? '' : `and instr(${folded}, @term) > 0`
+  /** Undefined when there is no such directory. */
+  #scopeOf({ prefix = '', recursive = true }: ListQuery): Scope | 'all' | undefined {
+    if (prefix === '' && recursive) return 'all'
+    const directory = this.#prepare<{ id: number; file_count: number; children: number }>(
+      'select id, file_count, children from directories where path = @prefix',
+    ).get({ prefix })
+    if (!directory) return undefined
+    const byPath = filterByPath(prefix, recursive)
+    if (recursive) return { byPath, direct: byPath, isRecursive: true, size: directory.file_count }
+    const values = { directory: directory.id }
+    const subdirectories = this.#one(
+      'select count(*) from directories where parent = @directory',
+      values,
+    )
+    return {
+      byPath,
+      direct: { conditions: ['directory = @directory'], values },
+      isRecursive: false,
+      size: directory.children - Number(subdirectories),
+    }
+  }
+
+  /** Number of files where a counter has it. */
+  #totalOf({ category, search }: ListQuery, scope: Scope | undefined): number | undefined {
+    if (search || (scope && category)) return undefined
+    if (scope) return scope.size
+    if (!category) return Number(this.#one('select file_count from directories where id = 1'))
+    const count = this.#one('select file_count from categories where category = @category', {
+      category,
+    })
+    return Number(count ?? 0)
+  }
+
+  /** Ids in their order; if there are too many, one more than are counted, unordered. */
+  #matches(query: ListQuery, scope: Scope | undefined): number[] {
+    const key = JSON.stringify(keyOf(query))
+    const known = this.#results.get(key)
+    if (known) return known
+    const { from, conditions, values } = this.#sourceOf(query, scope)
     const ids = this.#one(
       `with hits as materialized (
-         select id, path, size, updated_at from grams cross join files on id = grams.rowid
-         where grams match @match ${check} limit ${maxHits + 1})
-       select json_group_array(id) from (select id from hits order by ${orders[sort].by})`,
-      { match, term },
+         select id, path, size, updated_at from ${from}
+         where ${conditions.join(' and ')} limit ${maxHits + 1})
+       select json_group_array(id) from (select id from hits order by ${orders[query.sort].by})`,
+      values,
     )
-    return JSON.parse(String(ids)) as number[] // Written just above.
+    const found = JSON.parse(String(ids)) as number[] // SQLite wrote it just above.
+    this.#results.set(key, found)
+    return found
   }
 
-  // Counted from the nearest place that is known; the second half from the end, where the total is known.
-  #scan(query: ListQuery, { skip, total, term }: Span): FileRow[] {
-    const { category, sort, pageSize } = query
+  // The index of trigrams or that of the directory, whichever has fewer candidates.
+  #sourceOf({ category, search }: ListQuery, scope: Scope | undefined): Filter & { from: string } {
+    const { conditions, values } = scope?.direct ?? everything
+    const ofCategory = category ? ['category = @category'] : []
+    if (!search) {
+      return {
+        from: 'files',
+        conditions: [...conditions, ...ofCategory],
+        values: { ...values, category },
+      }
+    }
+    const term = fold(search)
+    const contains = `instr(${folded}, @term) > 0`
+    this.#frequency.refresh()
+    const shareOf = (trigram: string) => this.#frequency.shareOf(trigram)
+    const { match, isExact, share } = matchOf({ folded: term, category, shareOf })
+    if (scope && scope.size <= Math.max(maxHits, share * this.#frequency.population)) {
+      return {
+        from: 'files',
+        conditions: [...conditions, ...ofCategory, contains],
+        values: { ...values, category, term },
+      }
+    }
+    return {
+      from: 'grams cross join files on id = grams.rowid',
+      conditions: ['grams match @match', ...(isExact ? [] : [contains]), ...conditions],
+      values: { ...values, match, term },
+    }
+  }
+
+  // Counts from the nearest known position; in the second half from the end where the total is known.
+  #scan(query: ListQuery, { scope, skip, total }: Span): FileRow[] {
+    const { pageSize } = query
     const isBackwards = total !== undefined && skip > total / 2
+    const sort = sortOf(query, scope)
     const order = orders[isBackwards ? orders[sort].reversed : sort]
     const take = isBackwards ? Math.min(pageSize, total - skip) : pageSize
     const position = isBackwards ? total - skip - take : skip
-    const scale = JSON.stringify([order.by, category, term])
-    const start = this.#landmarks.before(scale, position)
-    const filters = [
-      ...(category ? ['category = @category'] : []),
-      ...(term === undefined ? [] : [`instr(${folded}, @term) > 0`]),
-      ...(start ? [order.from] : []),
-    ]
-    const where = filters.length > 0 ? `where ${filters.join(' and ')}` : ''
-    // The ids come from an index alone; whole rows are read for the page only.
+    const scale = JSON.stringify([order.by, ...keyOf(query)])
+    const start = this.#seekCache.before(scale, position)
+    const { conditions, values } = scanFilter(query, scope)
+    if (start) conditions.push(order.from)
+    const where = conditions.length > 0 ? `where ${conditions.join(' and ')}` : ''
+    // An index alone provides the ids; whole rows are read for the page only.
     const ids = this.#prepare(
       `select id from files ${where} order by ${order.by} limit @take offset @offset`,
     )
       .pluck()
-      .all({ ...start?.row, category, term, take, offset: position - (start?.position ?? 0) })
-    const rows = this.#rows(ids, sort)
+      .all({ ...start?.row, ...values, take, offset: position - (start?.position ?? 0) })
+    const rows = this.#rows(ids, query.sort)
     const row = isBackwards ? rows.at(-1) : rows[0]
-    if (row && (position > 0 || term)) this.#landmarks.add(scale, { position, row })
+    if (row && (position > 0 || query.search || scope)) {
+      this.#seekCache.add(scale, { position, row })
+    }
     return rows
   }
 
@@ -138,45 +188,49 @@ export class FileListing {
     return this.#prepare(sql).pluck().get(values)
   }
 
-  // Each question has a few dozen forms: they are kept as they come.
+  // A few dozen texts in all: prepared once each.
   #prepare<Row = unknown>(sql: string): Statement<[Record<string, unknown>], Row> {
     const known = this.#statements.get(sql) ?? this.#db.prepare(sql)
     this.#statements.set(sql, known)
-    return known as Statement<[Record<string, unknown>], Row> // The text says what comes.
+    return known as Statement<[Record<string, unknown>], Row> // The SQL text determines the row.
   }
 }
 
 interface Span {
+  scope: Scope | undefined
   skip: number
-  /** How many there are in all, where that is known. */
+  /** Number of files in the list, if known. */
   total?: number
-  term?: string
 }
 
-interface Order {
-  by: string
-  /** From a row on, itself included. */
-  from: string
-  reversed: ListQuery['sort']
+// What determines the files of a list and their order, without the page.
+const keyOf = ({ category, search, prefix, recursive, sort }: ListQuery) => [
+  search && fold(search),
+  category,
+  prefix,
+  recursive,
+  sort,
+]
+
+// The index of a directory has its files by name.
+const isByName = ({ sort, category, search }: ListQuery, scope: Scope | undefined) =>
+  scope?.isRecursive === false && !category && !search && (sort === 'path' || sort === '-path')
+
+const sortOf = (query: ListQuery, scope: Scope | undefined) => {
+  if (!isByName(query, scope)) return query.sort
+  return query.sort === 'path' ? 'name' : '-name'
 }
 
-const orders: Record<ListQuery['sort'], Order> = {
-  path: { by: 'path', from: 'path >= @path', reversed: '-path' },
-  '-path': { by: 'path desc', from: 'path <= @path', reversed: 'path' },
-  updated_at: {
-    by: 'updated_at, path',
-    from: '(updated_at, path) >= (@updatedAt, @path)',
-    reversed: '-updated_at',
-  },
-  '-updated_at': {
-    by: 'updated_at desc, path desc',
-    from: '(updated_at, path) <= (@updatedAt, @path)',
-    reversed: 'updated_at',
-  },
-  size: { by: 'size, path', from: '(size, path) >= (@size, @path)', reversed: '-size' },
-  '-size': {
-    by: 'size desc, path desc',
-    from: '(size, path) <= (@size, @path)',
-    reversed: 'size',
-  },
+function scanFilter(query: ListQuery, scope: Scope | undefined): Filter {
+  const { category, search } = query
+  const { conditions, values } =
+    (isByName(query, scope) ? scope?.direct : scope?.byPath) ?? everything
+  return {
+    conditions: [
+      ...(category ? ['category = @category'] : []),
+      ...(search ? [`instr(${folded}, @term) > 0`] : []),
+      ...conditions,
+    ],
+    values: { ...values, category, term: search && fold(search) },
+  }
 }

@@ -1,42 +1,42 @@
 import type { FileRow } from '../../files/file-record.ts'
 
-/** A place in an order: the row that stands there, and how many stand before it. */
-export interface Landmark {
+/** A position in an order: the row there, and the number of rows before it. */
+export interface SeekPosition {
   position: number
   row: FileRow
 }
 
 /**
- * Places that were found by counting along an order, so that the next page near them is not counted from the start.
- * True for one state of the database only.
+ * Known positions in orders of files: the next page near one is not counted from the start. Valid for one state of the
+ * database.
  */
 export class SeekCache {
-  readonly #orders = new Map<string, Landmark[]>()
+  readonly #orders = new Map<string, SeekPosition[]>()
   #state = -1
   #count = 0
 
-  /** Forgets all when the database is not in the state any more in which they were found, and says so. */
+  /** Drops all positions when the database has changed or they are too many; returns whether it did. */
   enter(state: number): boolean {
-    if (state === this.#state && this.#count < mostLandmarks) return false
+    if (state === this.#state && this.#count < maxPositions) return false
     this.#orders.clear()
     this.#state = state
     this.#count = 0
     return true
   }
 
-  /** The last known place that is not after `position`. */
-  before(order: string, position: number): Landmark | undefined {
+  /** The last known position that is not after `position`. */
+  before(order: string, position: number): SeekPosition | undefined {
     return this.#orders.get(order)?.findLast((each) => each.position <= position)
   }
 
-  add(order: string, landmark: Landmark): void {
+  add(order: string, found: SeekPosition): void {
     const known = this.#orders.get(order) ?? []
-    const at = known.findLastIndex((each) => each.position <= landmark.position)
-    if (known[at]?.position === landmark.position) return
-    known.splice(at + 1, 0, landmark)
+    const at = known.findLastIndex((each) => each.position <= found.position)
+    if (known[at]?.position === found.position) return
+    known.splice(at + 1, 0, found)
     this.#orders.set(order, known)
     this.#count += 1
   }
 }
 
-const mostLandmarks = 1000
+const maxPositions = 1000

@@ -1,12 +1,12 @@
 /**
- * Paths are found by their grams: runs of three bytes, shorter ones at the end. A run of bytes of UTF-8 is found where
- * its characters are and nowhere else, so one index serves every alphabet, and by their prefixes terms of one letter too.
+ * Search index over paths: runs of three bytes, shorter ones at the end. A run of UTF-8 bytes occurs only where its
+ * characters do, so one index serves every alphabet, and its prefixes serve terms of one letter.
  */
 
-/** A text as searches compare it: case and Unicode spelling do not matter. In capitals, since sigma has two small forms. */
+/** Text as searches compare it: case and Unicode spelling do not matter. Upper case, since sigma has two small forms. */
 export const fold = (text: string) => text.toLowerCase().toUpperCase().normalize('NFC')
 
-/** The grams of a folded text, each once. */
+/** The distinct trigrams of a folded text. */
 export const trigramsOf = (folded: string) => [...new Set(starts(Buffer.from(folded)))]
 
 /** What the index holds for a file. */
@@ -17,36 +17,51 @@ export interface Term {
   folded: string
   /** Only files of this category. */
   category?: string | undefined
-  /** About which share of the files holds a gram, 0 to 1. */
-  shareOf: (gram: string) => number
+  /** Estimated share of the files that contain a trigram, 0 to 1. */
+  shareOf: (trigram: string) => number
 }
 
-/** How a term is looked for in the index; `isExact` when nothing else than its hits is found. */
-export function matchOf({ folded, category, shareOf }: Term): { match: string; isExact: boolean } {
+export interface Match {
+  /** FTS5 query. */
+  match: string
+  /** True when every result contains the term. */
+  isExact: boolean
+  /** Estimated share of the files that the query reads, 0 to 1. */
+  share: number
+}
+
+/** The index query for a term. */
+export function matchOf({ folded, category, shareOf }: Term): Match {
   const bytes = Buffer.from(folded)
-  const grams = bytes.length < gramLength ? [`"${write(bytes)}" *`] : rarest(bytes, shareOf)
-  const match = (category ? [...grams, category] : grams).join(' AND ')
-  return { match, isExact: bytes.length <= gramLength }
+  const isShort = bytes.length < trigramLength
+  const { trigrams, share } = isShort
+    ? { trigrams: [`"${write(bytes)}" *`], share: 1 }
+    : rarest(bytes, shareOf)
+  const match = (category ? [...trigrams, category] : trigrams).join(' AND ')
+  return { match, isExact: bytes.length <= trigramLength, share }
 }
 
-const gramLength = 3
+const trigramLength = 3
 
-// The index walks the first gram's files and asks the others for each: the rarest leads. The rows that are found are
-// compared anyway, so what nearly every file has is not worth asking for.
-function rarest(bytes: Buffer, shareOf: Term['shareOf']): string[] {
-  const grams = [...new Set(starts(bytes).slice(0, 1 - gramLength))]
-    .map((gram) => ({ gram, share: shareOf(gram) }))
+// FTS5 reads the files of the first trigram and probes the others for each: the rarest leads. The rows are compared
+// with the term anyway, so trigrams of nearly every file are omitted.
+function rarest(bytes: Buffer, shareOf: Term['shareOf']) {
+  const trigrams = [...new Set(starts(bytes).slice(0, 1 - trigramLength))]
+    .map((trigram) => ({ trigram, share: shareOf(trigram) }))
     .sort((one, other) => one.share - other.share)
-  const useful = grams.filter(({ share }, at) => at === 0 || share < commonShare)
-  return useful.slice(0, mostGrams).map(({ gram }) => `"${gram}"`)
+  const useful = trigrams.filter(({ share }, at) => at === 0 || share < commonShare)
+  return {
+    trigrams: useful.slice(0, maxTrigrams).map(({ trigram }) => `"${trigram}"`),
+    share: trigrams[0]?.share ?? 0,
+  }
 }
 
-const mostGrams = 4
+const maxTrigrams = 4
 
 const commonShare = 0.3
 
 const starts = (bytes: Buffer) =>
-  Array.from(bytes, (_byte, at) => write(bytes.subarray(at, at + gramLength)))
+  Array.from(bytes, (_byte, at) => write(bytes.subarray(at, at + trigramLength)))
 
-// The tokenizer takes every letter beyond ASCII as it is; ASCII is left for the categories.
+// The tokenizer keeps every letter beyond ASCII as it is; ASCII is left for the categories.
 const write = (bytes: Buffer) => String.fromCharCode(...Array.from(bytes, (byte) => 0x100 + byte))

@@ -2,7 +2,8 @@ import { workerData } from 'node:worker_threads'
 import { type Database, openReader } from '../database.ts'
 import { type TreeQuery, writeTree } from '../directory-tree.ts'
 import { listVersions } from '../queries.ts'
-import { FileListing, type ListQuery } from '../search/list-files.ts'
+import { FileListing } from '../search/list-files.ts'
+import type { ListQuery } from '../search/list-query.ts'
 import { serveCalls } from './worker-rpc.ts'
 
 // The thread that answers what takes longer than a lookup.

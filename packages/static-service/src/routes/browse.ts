@@ -1,0 +1,155 @@
+import { type App, pageQuery, paginate } from '@domains-and-files/http'
+import { z } from 'zod'
+import type { Catalog } from '../catalog/catalog.ts'
+import { sorts } from '../catalog/search/list-query.ts'
+import { directoryNotFound, invalidPath, reservedPath } from '../errors.ts'
+import { checkEncoding, readDirectory } from '../files/file-path.ts'
+import { categories } from '../files/media-type.ts'
+import {
+  CategoryCount,
+  DirectoryNode,
+  describeCategory,
+  describeFile,
+  FileList,
+} from './file-schema.ts'
+import { category, tree } from './openapi-examples.ts'
+
+interface Dependencies {
+  catalog: Catalog
+  publicBaseUrl: string | undefined
+}
+
+/** Routes that list the stored files: as pages, by category and as a tree. */
+export function registerBrowseRoutes(app: App, dependencies: Dependencies) {
+  for (const slash of ['', '/']) listFiles(app, slash, dependencies)
+  listCategories(app, dependencies)
+  getTree(app, dependencies)
+}
+
+const tags = ['files']
+
+const prefixFaults = [invalidPath('a segment is empty'), reservedPath('tree')]
+
+const ListQuery = z.strictObject({
+  ...pageQuery(50, 200),
+  category: z
+    .enum(categories, `must be one of ${categories.join(', ')}`)
+    .optional()
+    .meta({ description: 'only files of this category' }),
+  search: z
+    .string('must be given once')
+    .refine((text) => text !== '' && [...text].length <= 200, 'must have 1 to 200 characters')
+    .optional()
+    .meta({
+      description: 'part of the path, case-insensitive',
+      minLength: 1,
+      maxLength: 200,
+    }),
+  prefix: z
+    .string('must be given once')
+    .default('')
+    .meta({ description: 'only files below this directory' }),
+  recursive: z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('true')
+    .transform((text) => text === 'true')
+    .meta({ type: 'boolean', description: 'false: only files directly in the directory' }),
+  sort: z
+    .enum(sorts, `must be one of ${sorts.join(', ')}`)
+    .default('path')
+    .meta({ description: 'with a leading -: descending' }),
+})
+
+const listFilesSchema = {
+  operationId: 'listFiles',
+  summary: 'List files',
+  description: 'A page past the end is an empty list.',
+  tags,
+  querystring: ListQuery,
+  errors: prefixFaults,
+  responses: { 200: { description: 'One page of the list' } },
+  response: { 200: FileList },
+}
+
+function listFiles(app: App, slash: string, { catalog, publicBaseUrl }: Dependencies) {
+  app.get(
+    `/api/files${slash}`,
+    { config: { access: 'viewer' }, schema: listFilesSchema },
+    async ({ query, url }) => {
+      checkEncoding(url)
+      const prefix = readDirectory(query.prefix)
+      const list = await catalog.list({ ...query, prefix, pageSize: query.page_size })
+      return {
+        files: list.rows.map((row) => describeFile(row, publicBaseUrl)),
+        pagination: {
+          ...paginate(query, list.total),
+          ...(list.isExact ? {} : { total_is_exact: false as const }),
+        },
+      }
+    },
+  )
+}
+
+const listCategoriesSchema = {
+  operationId: 'listCategories',
+  summary: 'Count files by category, largest count first',
+  tags,
+  responses: { 200: { description: 'The categories with at least one file' } },
+  response: {
+    200: z
+      .object({ categories: z.array(CategoryCount) })
+      .meta({ examples: [{ categories: [category] }] }),
+  },
+}
+
+function listCategories(app: App, { catalog }: Dependencies) {
+  app.get(
+    '/api/files/categories',
+    { config: { access: 'viewer' }, schema: listCategoriesSchema },
+    async () => ({ categories: (await catalog.categories()).map(describeCategory) }),
+  )
+}
+
+const maxDepth = 32
+
+const TreeQuery = z.strictObject({
+  prefix: z
+    .string('must be given once')
+    .default('')
+    .meta({ description: 'the directory to start at' }),
+  depth: z
+    .string('must be a whole number')
+    .regex(/^[0-9]{1,9}$/, 'must be a whole number from 0')
+    .transform(Number)
+    .default(maxDepth)
+    .meta({ type: 'integer', description: 'number of levels to open' }),
+})
+
+const getTreeSchema = {
+  operationId: 'getTree',
+  summary: 'Show a directory with everything below it',
+  description:
+    'At most 10,000 nodes, breadth first. An unopened directory has `children: null`: request it with its path as `prefix`.',
+  tags,
+  querystring: TreeQuery,
+  errors: [...prefixFaults, directoryNotFound('notes/old')],
+  responses: { 200: { description: 'The directory and what lies below it' } },
+  response: {
+    200: z.object({ tree: DirectoryNode }).meta({ examples: [{ tree }] }),
+  },
+}
+
+function getTree(app: App, { catalog }: Dependencies) {
+  app.get(
+    '/api/files/tree',
+    { config: { access: 'viewer' }, schema: getTreeSchema },
+    async (request, reply) => {
+      const { prefix, depth } = request.query
+      checkEncoding(request.url)
+      const json = await catalog.tree({ prefix: readDirectory(prefix), depth })
+      if (!json) throw directoryNotFound(prefix)
+      // The read worker serialized it: 10,000 nodes would block the event loop.
+      return reply.type('application/json; charset=utf-8').send(Buffer.from(json) as never)
+    },
+  )
+}

@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { digestMismatch, malformedDigest } from '../errors.ts'
+
+/** Checks a body against the digests that its request announced. */
+export interface DigestCheck {
+  update: (chunk: Buffer) => void
+  /** @throws {HttpError} `digest_mismatch`. */
+  end: () => void
+}
+
+/**
+ * SHA-256 check of `Content-Digest` and `Repr-Digest` (RFC 9530); other algorithms are ignored. Without a content
+ * coding both name the same bytes.
+ * @throws {HttpError} `digest_mismatch` when a field is malformed.
+ */
+export function checkDigests(headers: IncomingHttpHeaders): DigestCheck {
+  const expected = ['Content-Digest', 'Repr-Digest'].flatMap((field) => {
+    const value = headers[field.toLowerCase()]
+    const digest = value === undefined ? undefined : readSha256(field, value.toString())
+    return digest === undefined ? [] : [{ field, digest }]
+  })
+  if (expected.length === 0) return { update: () => undefined, end: () => undefined }
+  const hash = createHash('sha256')
+  return {
+    update: (chunk) => hash.update(chunk),
+    end: () => {
+      const actual = hash.digest('base64')
+      for (const { field, digest } of expected) if (digest !== actual) throw digestMismatch(field)
+    },
+  }
+}
+
+// A dictionary of byte sequences (RFC 9651, 3.2 and 3.3.5); of a repeated key the last value counts.
+function readSha256(field: string, value: string): string | undefined {
+  const members = value
+    .split(',')
+    .map((member) => /^([a-z*][\w.*-]*)=:([\w+/]*={0,2}):$/.exec(member.trim()))
+  if (members.some((member) => member === null)) throw malformedDigest(field)
+  const digest = members.findLast((member) => member?.[1] === 'sha-256')?.[2]
+  if (digest !== undefined && Buffer.from(digest, 'base64').length !== 32) {
+    throw malformedDigest(field)
+  }
+  return digest && Buffer.from(digest, 'base64').toString('base64')
+}

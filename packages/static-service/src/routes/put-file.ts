@@ -1,0 +1,129 @@
+import type { IncomingMessage } from 'node:http'
+import type { App } from '@domains-and-files/http'
+import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { StagedBlob } from '../blobs/staged-blob.ts'
+import {
+  contentCodingNotSupported,
+  digestMismatch,
+  fileNotFound,
+  fileTooLarge,
+  partialPut,
+  truncatedBody,
+} from '../errors.ts'
+import { encodePath, readUrlPath } from '../files/file-path.ts'
+import { checkDigests, type DigestCheck } from './content-digest.ts'
+import { describeFile, FileRecord } from './file-schema.ts'
+import { conditionsOf, FilePath, pathFaults } from './files.ts'
+import { file, locationHeader, uploadConditions, uploadErrors } from './openapi-examples.ts'
+import { storeFiles } from './store-files.ts'
+import type { SizeMeter, UploadLimits } from './upload-limits.ts'
+import type { UploadDependencies } from './uploads.ts'
+
+const putFileSchema = (maxBytes: number) => ({
+  operationId: 'putFile',
+  summary: 'Store the request body as a file',
+  description:
+    'The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload.',
+  tags: ['files'],
+  params: FilePath,
+  requestHeaders: {
+    ...uploadConditions,
+    'content-digest': {
+      description: 'SHA-256 of the body (RFC 9530), checked before anything is stored',
+      example: `sha-256=:${Buffer.from(file.sha256, 'hex').toString('base64')}:`,
+    },
+  },
+  errors: [
+    ...uploadErrors,
+    ...pathFaults,
+    fileNotFound('a%2Fb'),
+    digestMismatch('Content-Digest'),
+    partialPut(),
+    contentCodingNotSupported(),
+    fileTooLarge(maxBytes),
+  ],
+  responses: {
+    200: { description: 'Replaced: the record of the file', headers: locationHeader },
+    201: { description: 'Created: the record of the file', headers: locationHeader },
+  },
+  consumes: ['application/octet-stream'],
+  body: z.any().meta({ type: 'string', format: 'binary' }),
+  response: { 200: FileRecord, 201: FileRecord },
+})
+
+/** Route PUT /api/files/{path}. */
+export async function registerPutRoute(app: App, dependencies: UploadDependencies) {
+  await app.register(async (scope) => {
+    // Encapsulated: the handler reads the body of any content type itself.
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+    putFile(scope, dependencies)
+  })
+}
+
+function putFile(app: App, dependencies: UploadDependencies) {
+  const { store, catalog, limits, publicBaseUrl } = dependencies
+  app.put(
+    '/api/files/*',
+    {
+      config: { access: 'editor' },
+      onRequest: async (request) => {
+        refuseEarly(request, limits)
+        // Ignored, also where it is malformed: the framework would refuse it.
+        delete request.headers['content-type']
+      },
+      schema: putFileSchema(limits.maxBytes),
+    },
+    async (request, reply) => {
+      const path = readUrlPath(request.url, request.params['*'])
+      const digests = checkDigests(request.headers)
+      await using draft = store.draft(catalog.mostOfContent)
+      await receive(request.raw, draft, { digests, count: limits.meter(path) })
+      digests.end()
+      const { rows, wasNew } = await storeFiles(request, [{ path, draft }], dependencies)
+      const [row] = rows
+      if (!row) throw new Error('the catalog returned no row')
+      return reply
+        .code(wasNew ? 201 : 200)
+        .header('location', `/api/files/${encodePath(row.path)}`)
+        .send(describeFile(row, publicBaseUrl))
+    },
+  )
+}
+
+// Everything that the headers decide, before the first byte of the body.
+function refuseEarly(request: FastifyRequest, limits: UploadLimits) {
+  const { headers, url } = request
+  const { '*': rest } = FilePath.parse(request.params)
+  const path = readUrlPath(url, rest)
+  if (headers['content-range'] !== undefined) throw partialPut()
+  if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw contentCodingNotSupported()
+  checkDigests(headers)
+  limits.checkTarget(path, conditionsOf(headers))
+  const length = headers['content-length']
+  if (length === undefined) return
+  limits.checkSize(Number(length))
+  limits.checkQuota(path, Number(length))
+}
+
+interface Checks {
+  digests: DigestCheck
+  count: SizeMeter
+}
+
+async function receive(body: IncomingMessage, draft: StagedBlob, { digests, count }: Checks) {
+  try {
+    // Not destroyed on an error: the socket must stay open for the response.
+    for await (const chunk of body.iterator({ destroyOnReturn: false })) {
+      count(chunk.length)
+      digests.update(chunk)
+      await draft.write(chunk)
+    }
+    await draft.seal()
+  } catch (error) {
+    const isTruncated = body.errored !== null
+    body.resume()
+    throw isTruncated ? truncatedBody(error) : error
+  }
+}

@@ -1,0 +1,66 @@
+import type { Catalog } from '../catalog/catalog.ts'
+import { fileTooLarge, quotaExceeded } from '../errors.ts'
+import type { Conditions } from '../rfc9110/entity-tags.ts'
+
+interface Dependencies {
+  catalog: Catalog
+  /** Maximum size of one file. */
+  maxBytes: number
+  /** Maximum size of all distinct contents; undefined: none. */
+  quotaBytes: number | undefined
+}
+
+/**
+ * Refuses uploads as early as their end is certain: by Content-Length, by what is stored at the path, or as soon as a
+ * limit is passed. The transaction that enters the file decides in the end.
+ */
+export class UploadLimits {
+  readonly #dependencies: Dependencies
+
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
+  }
+
+  get maxBytes() {
+    return this.#dependencies.maxBytes
+  }
+
+  /** @throws {HttpError} `file_too_large` or `quota_exceeded` for a file of this size or more, whatever is stored. */
+  checkSize(bytes: number): void {
+    const { maxBytes, quotaBytes = Number.POSITIVE_INFINITY } = this.#dependencies
+    if (bytes > maxBytes) throw fileTooLarge(maxBytes)
+    if (bytes > quotaBytes) throw quotaExceeded(quotaBytes)
+  }
+
+  /** @throws {HttpError} `path_conflict` or `precondition_failed`. */
+  checkTarget(path: string, conditions: Conditions): void {
+    this.#dependencies.catalog.checkPut(path, conditions)
+  }
+
+  /** @throws {HttpError} `quota_exceeded` when a file of exactly this size cannot be stored at the path. */
+  checkQuota(path: string, size: number): void {
+    this.#dependencies.catalog.checkQuota(path, { minBytes: size, maxBytes: size })
+  }
+
+  /** Counts the bytes of one file as they arrive; the path is undefined while it is unknown. */
+  meter(path: string | undefined): SizeMeter {
+    let total = 0
+    let nextCheck = quotaCheckBytes
+    return (bytes) => {
+      total += bytes
+      this.checkSize(total)
+      if (path === undefined || total < nextCheck) return
+      nextCheck = total + quotaCheckBytes
+      this.#dependencies.catalog.checkQuota(path, {
+        minBytes: total,
+        maxBytes: this.#dependencies.maxBytes,
+      })
+    }
+  }
+}
+
+/** Takes the size of each chunk. @throws {HttpError} `file_too_large` or `quota_exceeded`. */
+export type SizeMeter = (bytes: number) => void
+
+// The check reads the catalog, so not for each chunk.
+const quotaCheckBytes = 1_048_576
