@@ -6,7 +6,7 @@ import { need, type Watch } from './watch.ts'
 
 /** Everything that the static service can do, said in types that were generated from its description. */
 export async function runScenario(baseUrl: string, password: string, watch: Watch) {
-  const api = createClient<paths>({ baseUrl })
+  const api = createClient<paths>({ baseUrl, pathSerializer })
   api.use(watch)
   const login = await api.POST('/api/auth/login', { body: { username: 'admin', password } })
   const { access_token } = need(login.data)
@@ -48,7 +48,18 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     parseAs: 'text',
   })
 
+  await api.PUT('/api/files/{path}', {
+    params: { path: { path: 'notes/raw.txt' } },
+    body: 'Hello again\n',
+    bodySerializer: (text) => text,
+    headers: { 'content-type': 'application/octet-stream' },
+  })
+  const inSite = await api.GET('/api/files', {
+    params: { query: { prefix: 'site', recursive: false } },
+  })
+
   const version = await api.POST('/api/versions', { body: { version: '1.4.0', changelog: 'New' } })
+  await api.GET('/api/versions/{version}', { params: { path: { version: '1.4.0' } } })
   await api.GET('/api/versions', { params: { query: { page: 1 } } })
   const current = await api.GET('/api/versions/current')
   const stats = await api.GET('/api/versions/stats')
@@ -67,10 +78,17 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   expect(tree.data?.tree).toMatchObject({ file_count: 3 })
   expect([content.data, part.data]).toEqual(['Hello, files\n', 'Hello'])
   expect(current.data).toEqual(version.data)
-  expect(stats.data).toMatchObject({ total_files: 3, versions: 1 })
+  expect(stats.data).toMatchObject({ total_files: 4, versions: 1 })
+  expect(inSite.data?.pagination).toMatchObject({ total_items: 2 })
   expect(deleted.response.status).toBe(204)
   expect(gone.error).toMatchObject({ status: 404, code: 'file_not_found' })
 }
+
+// OpenAPI has no path parameter with slashes, and `%2F` is not a path separator here.
+const pathSerializer = (pathname: string, parameters: Record<string, unknown>) =>
+  pathname.replaceAll(/\{(\w+)\}/g, (_match, name: string) =>
+    String(parameters[name]).split('/').map(encodeURIComponent).join('/'),
+  )
 
 function formOf(parts: Record<string, string[]>, names: string[], path = ''): FormData {
   const form = new FormData()

@@ -50,9 +50,10 @@ const ListQuery = z.strictObject({
     .default('')
     .meta({ description: 'only files below this directory' }),
   recursive: z
-    .enum(['true', 'false'], 'must be true or false')
-    .default('true')
+    .string('must be true or false')
+    .regex(/^(?:true|false)$/, 'must be true or false')
     .transform((text) => text === 'true')
+    .default(true)
     .meta({ type: 'boolean', description: 'false: only files directly in the directory' }),
   sort: z
     .enum(sorts, `must be one of ${sorts.join(', ')}`)

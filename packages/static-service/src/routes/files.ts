@@ -22,7 +22,10 @@ export function registerFileRoutes(app: App, dependencies: Dependencies) {
 }
 
 export const FilePath = z.object({
-  '*': z.string().meta({ description: 'path of a file', examples: [file.path] }),
+  '*': z.string().meta({
+    description: 'path of a file, its slashes not percent-encoded',
+    examples: [file.path],
+  }),
 })
 
 export const pathFaults = [invalidPath('a segment is empty'), reservedPath('tree')]

@@ -48,7 +48,7 @@ const putFileSchema = (maxBytes: number) => ({
     201: { description: 'Created: the record of the file', headers: locationHeader },
   },
   consumes: ['application/octet-stream'],
-  body: z.any().meta({ type: 'string', format: 'binary' }),
+  body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
   response: { 200: FileRecord, 201: FileRecord },
 })
 
