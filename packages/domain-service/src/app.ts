@@ -3,11 +3,13 @@ import { type App, createApp, type Logger, type Registry } from '@domains-and-fi
 import type { Database } from 'better-sqlite3'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Config } from './config.ts'
+import type { DomainList } from './domain-list/domain-list.ts'
 import type { ChangeHistory } from './ledger/change-history.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import type { RegistrarClient } from './registrar/client.ts'
 import { registerDomainRoutes } from './routes/domains.ts'
 import { registerHistoryRoutes } from './routes/history.ts'
+import { addRateLimitHeaders } from './routes/rate-limit-headers.ts'
 import { registerRecordRoutes } from './routes/records.ts'
 import { registerRegistrarRoutes } from './routes/registrar.ts'
 import type { ZoneWriter } from './zones/zone-writer.ts'
@@ -17,6 +19,7 @@ export interface Dependencies {
   auth: Auth
   database: Database
   registrar: RegistrarClient
+  domains: DomainList
   journal: ChangeHistory
   zones: ZoneWriter
   metrics: Registry
@@ -25,7 +28,7 @@ export interface Dependencies {
 
 /** The domain service's app, all its routes in place, not yet listening. */
 export function buildApp(parts: Dependencies): Promise<App> {
-  const { config, registrar, journal, zones } = parts
+  const { config, registrar, domains, journal, zones } = parts
   registerMetrics({ ...parts, hashes: parts.auth.hashes })
   return createApp(
     {
@@ -51,11 +54,12 @@ export function buildApp(parts: Dependencies): Promise<App> {
     },
     async (app) => {
       await app.register(auth, parts.auth)
-      const caches = registerDomainRoutes(app, registrar, config.cacheTtl)
+      addRateLimitHeaders(app, registrar)
+      const caches = registerDomainRoutes(app, { registrar, domains, cacheTtlMs: config.cacheTtl })
       registerCacheMetrics(parts.metrics, { ...caches, zones })
       registerRecordRoutes(app, zones)
       registerHistoryRoutes(app, journal, zones)
-      registerRegistrarRoutes(app, registrar)
+      registerRegistrarRoutes(app, { registrar, domains })
     },
   )
 }

@@ -15,7 +15,7 @@ export const Settings = z.object({
   REGISTRAR_USERNAME: z.string().min(1).optional(),
   REGISTRAR_CLIENT_IP: z
     .string()
-    .refine(isIPv4, 'must be an IPv4 address: the registrar takes no other')
+    .refine(isIPv4, 'must be an IPv4 address: the registrar accepts no other')
     .optional(),
   REGISTRAR_RATE: z
     .string()
@@ -28,10 +28,11 @@ export const Settings = z.object({
     }),
   REGISTRAR_TIMEOUT_MS: positive.max(120_000).default(15_000),
   CACHE_TTL_MS: z.coerce.number().int().min(0).max(3_600_000).default(30_000),
+  DOMAINS_TTL_MS: z.coerce.number().int().min(1_000).max(86_400_000).default(300_000),
   VERIFY_WRITES: z.stringbool({ error: 'must be true or false' }).default(true),
 })
 
-/** The registrar that comes with this project, with the credentials that it starts with. */
+/** The bundled sandbox, with its default credentials. */
 const sandbox = {
   url: 'http://127.0.0.1:3003/xml.response',
   apiUser: 'sandbox',
@@ -40,16 +41,16 @@ const sandbox = {
   clientIp: '127.0.0.1',
 }
 
-const needed = ['REGISTRAR_API_USER', 'REGISTRAR_API_KEY', 'REGISTRAR_CLIENT_IP'] as const
+const accountSettings = ['REGISTRAR_API_USER', 'REGISTRAR_API_KEY', 'REGISTRAR_CLIENT_IP'] as const
 
 export type Config = ReturnType<typeof readConfig>
 
 /**
- * Every variable of this service, with its rule and default.
+ * Reads every setting of this service.
  * @throws {InvalidEnvironment} listing every error.
  */
 export function readConfig(env: Record<string, string | undefined>) {
-  const settings = readEnv(Settings.superRefine(demandAccount), env)
+  const settings = readEnv(Settings.superRefine(requireAccount), env)
   const {
     REGISTRAR_API_USER: apiUser,
     REGISTRAR_API_KEY: apiKey,
@@ -70,20 +71,22 @@ export function readConfig(env: Record<string, string | undefined>) {
     limits: settings.REGISTRAR_RATE,
     timeout: settings.REGISTRAR_TIMEOUT_MS,
     cacheTtl: settings.CACHE_TTL_MS,
+    domainsTtlMs: settings.DOMAINS_TTL_MS,
     verify: settings.VERIFY_WRITES,
   }
 }
 
-// Somebody who names one of them means a registrar of their own: half an account is a mistake, not a default.
-function demandAccount(settings: z.output<typeof Settings>, context: z.core.$RefinementCtx) {
+// Production, or any of these four set, requires all four.
+function requireAccount(settings: z.output<typeof Settings>, context: z.core.$RefinementCtx) {
   const isProduction = settings.NODE_ENV === 'production'
-  if (!isProduction && !settings.REGISTRAR_URL && needed.every((name) => !settings[name])) return
-  for (const name of ['REGISTRAR_URL', ...needed] as const) {
+  if (!isProduction && !settings.REGISTRAR_URL && accountSettings.every((name) => !settings[name]))
+    return
+  for (const name of ['REGISTRAR_URL', ...accountSettings] as const) {
     if (!settings[name])
       context.addIssue({
         code: 'custom',
         path: [name],
-        message: 'is required for the registrar of your own',
+        message: 'is required with REGISTRAR_URL and in production',
       })
   }
 }

@@ -120,6 +120,17 @@ export const registrarBusy = (retryAfter: number) =>
     },
   )
 
+export const domainListIncomplete = (
+  retryAfter: number,
+  progress: { pagesRead: number; pages: number | undefined },
+) =>
+  new HttpError(
+    503,
+    'registrar_busy',
+    `Reading the account's list of domains for the first time, ${progress.pagesRead} of ${progress.pages ?? 'unknown'} pages done: try again in ${retryAfter} s`,
+    { headers: { 'retry-after': String(retryAfter) } },
+  )
+
 export const registrarUnavailable = (retryAfter: number) =>
   new HttpError(
     503,

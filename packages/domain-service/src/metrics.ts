@@ -7,16 +7,17 @@ import {
   registerGauge,
 } from '@domains-and-files/http'
 import type { Config } from './config.ts'
+import type { DomainList } from './domain-list/domain-list.ts'
 import type { RegistrarClient } from './registrar/client.ts'
 import type { ZoneWriter } from './zones/zone-writer.ts'
 
-// What an operator wants to know of this service. Labels come from short lists of ours: never a domain or a name.
+// Metrics of this service. Label values come from short fixed lists, never from domains or usernames.
 
-/** The seconds of each call to the registrar, without the wait for the budget, by command and outcome. */
+/** Seconds of each call to the registrar by command and outcome, without the wait for a slot. */
 export const createCallHistogram = (registry: Registry) =>
   new Histogram({
     name: 'registrar_call_duration_seconds',
-    help: 'Time that the registrar took, by command and outcome (ok, or the code of the failure)',
+    help: 'Duration of calls to the registrar by command and outcome (ok, or the error code)',
     labelNames: ['command', 'outcome'],
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30],
     registers: [registry],
@@ -26,67 +27,99 @@ interface MetricSources {
   config: Config
   metrics: Registry
   registrar: RegistrarClient
+  domains: DomainList
   zones: ZoneWriter
   hashes: HashQueue
 }
 
-export function registerMetrics({ config, metrics, registrar, zones, hashes }: MetricSources) {
-  const windows = () => registrar.state().windows
+export function registerMetrics(sources: MetricSources) {
+  const { config, metrics, zones, hashes } = sources
+  registerRegistrarMetrics(sources)
+  registerDomainListMetrics(sources)
   registerGauge(
     metrics,
-    {
-      name: 'registrar_calls_left',
-      help: 'Calls that the registrar still allows',
-      label: 'window',
-    },
-    () => Object.fromEntries(windows().map(({ window, left }) => [window, left])),
-  )
-  registerGauge(
-    metrics,
-    { name: 'registrar_calls_limit', help: 'Calls that it allows at all', label: 'window' },
-    () => Object.fromEntries(windows().map(({ window, limit }) => [window, limit])),
-  )
-  registerGauge(
-    metrics,
-    { name: 'registrar_calls_waiting', help: 'Calls that wait for a place in the budget' },
-    () => registrar.state().waiting,
-  )
-  registerGauge(
-    metrics,
-    { name: 'registrar_circuit_state', help: '1 for the state that it is in', label: 'state' },
-    () => ({ closed: 0, open: 0, half_open: 0, [registrar.state().breaker]: 1 }),
-  )
-  registerGauge(
-    metrics,
-    { name: 'zone_writes_waiting', help: 'Writes that wait for their round' },
+    { name: 'zone_writes_waiting', help: 'Zone writes queued for a batch' },
     () => zones.waiting,
   )
   registerGauge(
     metrics,
-    { name: 'auth_hashes_waiting', help: 'Logins that wait for their password to be hashed' },
+    { name: 'auth_hashes_waiting', help: 'Logins queued for password hashing' },
     () => hashes.pendingCount,
   )
   registerDiskGauges(metrics, config.dataDir)
 }
 
-interface Counted {
+function registerRegistrarMetrics({ metrics, registrar }: MetricSources) {
+  registerGauge(
+    metrics,
+    {
+      name: 'registrar_calls_left',
+      help: 'Calls left in each window of the rate limit',
+      label: 'window',
+    },
+    () => Object.fromEntries(registrar.windows().map(({ window, left }) => [window, left])),
+  )
+  registerGauge(
+    metrics,
+    {
+      name: 'registrar_calls_limit',
+      help: 'Calls allowed in each window of the rate limit',
+      label: 'window',
+    },
+    () => Object.fromEntries(registrar.windows().map(({ window, limit }) => [window, limit])),
+  )
+  registerGauge(
+    metrics,
+    {
+      name: 'registrar_calls_waiting',
+      help: 'Calls and write rounds that wait for slots of the rate limit',
+    },
+    () => registrar.state().waiting,
+  )
+  registerGauge(
+    metrics,
+    {
+      name: 'registrar_circuit_state',
+      help: '1 for the present state of the circuit breaker',
+      label: 'state',
+    },
+    () => ({ closed: 0, open: 0, half_open: 0, [registrar.state().breaker]: 1 }),
+  )
+}
+
+function registerDomainListMetrics({ metrics, domains }: MetricSources) {
+  registerGauge(
+    metrics,
+    { name: 'domain_list_domains', help: "Domains in the local copy of the account's list" },
+    () => domains.state().domains ?? 0,
+  )
+  registerGauge(
+    metrics,
+    {
+      name: 'domain_list_age_seconds',
+      help: "Age of the local copy of the account's list; 0 before the first reading",
+    },
+    () => domains.state().ageMs / 1000,
+  )
+}
+
+interface CacheCounts {
   counts: { hit: number; miss: number; stale: number }
 }
 
-/** What the read caches had, each by its name. */
-export function registerCacheMetrics(metrics: Registry, caches: Record<string, Counted>) {
-  const figures = {
-    hit: ['domain_cache_hits_total', 'Reads that were answered from the cache'],
-    miss: ['domain_cache_misses_total', 'Reads that the registrar was asked for'],
-    stale: ['domain_cache_stale_total', 'Reads answered with an older value, as it failed'],
+/** Hits, misses and stale answers of each read cache, by its name. */
+export function registerCacheMetrics(metrics: Registry, caches: Record<string, CacheCounts>) {
+  const results = {
+    hit: ['domain_cache_hits_total', 'Reads served from the cache'],
+    miss: ['domain_cache_misses_total', 'Reads that called the registrar'],
+    stale: ['domain_cache_stale_total', 'Reads served stale because the registrar failed'],
   } as const
-  for (const [result, [name, help]] of Object.entries(figures)) {
+  for (const [result, [name, help]] of Object.entries(results)) {
     registerCounter(metrics, { name, help, label: 'cache' }, () =>
       Object.fromEntries(
-        // The keys of `figures` are those of the counts.
         Object.entries(caches).map(([cache, { counts }]) => [
           cache,
-          counts[result as keyof typeof counts],
+          counts[result as keyof typeof counts], // The keys of `results` are those of the counts.
         ]),
       ),
     )

@@ -4,6 +4,8 @@ import { openDataDir } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
+import { DomainList } from './domain-list/domain-list.ts'
+import { DomainListStore } from './domain-list/list-store.ts'
 import { CallQuota } from './ledger/call-quota.ts'
 import { CallStore } from './ledger/call-store.ts'
 import { ChangeHistory } from './ledger/change-history.ts'
@@ -41,12 +43,20 @@ export async function createService(
       log,
       calls: createCallHistogram(metrics),
     })
+    const domains = new DomainList({
+      registrar,
+      store: new DomainListStore(counter, `${config.account.url} ${config.account.userName}`),
+      ttlMs: config.domainsTtlMs,
+      clock,
+      log,
+    })
     const journal = new ChangeHistory(database)
     const { cacheTtl, timeout, verify } = config
     const zones = new ZoneWriter({ registrar, journal, cacheTtl, timeout, verify, log })
-    const parts = { config, auth, database, registrar, journal, zones, metrics, log }
+    const parts = { config, auth, database, registrar, domains, journal, zones, metrics, log }
     const app = await buildApp(parts)
     app.addHook('onClose', async () => {
+      domains.close()
       await zones.settle()
       await registrar.close()
       counter.close()

@@ -27,10 +27,9 @@ const logIn = (service: Service, word: string) =>
     body: JSON.stringify({ username: 'viewer', password: word }),
   })
 
-test('requests are told by route and status, problems by code, calls by command and outcome', async () => {
+test('requests are counted by route and status, problems by code, calls by command and outcome', async () => {
   await using service = await start()
-  service.sandbox.fault({ kind: 'error', number: 2019166, command: getHosts })
-  await service.call('GET', zone)
+  await service.call('GET', '/api/domains/unknown.com/dns/hosts')
   await service.call('GET', zone)
   await service.call('DELETE', `${zone}/0123456789ab`, { user: 'viewer' })
 
@@ -49,7 +48,7 @@ test('requests are told by route and status, problems by code, calls by command 
   expect(Object.keys(figures).join('\n')).not.toMatch(/example|viewer|admin/)
 })
 
-test('the budget is told by what it allows and what is left of it', async () => {
+test('the rate limit and the calls left are gauges by window', async () => {
   await using service = await start({ env: { REGISTRAR_RATE: '5/minute,700/hour' } })
   await service.call('GET', zone)
 
@@ -61,7 +60,7 @@ test('the budget is told by what it allows and what is left of it', async () => 
   })
 })
 
-test('a call that waits for the budget is told of', async () => {
+test('calls that wait for slots are a gauge', async () => {
   await using service = await start({ env: { REGISTRAR_RATE: '100/minute' } })
   service.sandbox.fault({ kind: 'error', number: 500000, command: getHosts, times: 2 })
 
@@ -72,7 +71,7 @@ test('a call that waits for the budget is told of', async () => {
   expect(await scrape(service)).toMatchObject({ registrar_calls_waiting: 0 })
 })
 
-test('an open circuit is told of', async () => {
+test('the state of the circuit breaker is a gauge', async () => {
   await using service = await start()
   const before = await scrape(service)
   service.sandbox.fault({ kind: 'reset', times: 0 })
@@ -87,7 +86,7 @@ test('an open circuit is told of', async () => {
   expect([after[closed], after[open]]).toEqual([0, 1])
 })
 
-test('a write that was not confirmed is counted by its code', async () => {
+test('an unconfirmed write is counted by its code', async () => {
   await using service = await start()
   service.sandbox.fault({ kind: 'lost', command: setHosts })
   service.sandbox.fault({ kind: 'reset', command: getHosts, after: 1, times: 0 })
@@ -100,7 +99,7 @@ test('a write that was not confirmed is counted by its code', async () => {
   })
 })
 
-test('each read cache tells what it had', async () => {
+test('each read cache counts hits and misses; the domain list has its size and age', async () => {
   await using service = await start({ env: { CACHE_TTL_MS: '60000' } })
   for (const path of [zone, zone, '/api/domains', '/api/domains/example.com/info']) {
     await service.call('GET', path)
@@ -109,14 +108,15 @@ test('each read cache tells what it had', async () => {
   expect(await scrape(service)).toMatchObject({
     'domain_cache_hits_total{cache="zones"}': 1,
     'domain_cache_misses_total{cache="zones"}': 1,
-    'domain_cache_misses_total{cache="pages"}': 1,
+    domain_list_domains: 1,
+    domain_list_age_seconds: expect.any(Number),
     'domain_cache_misses_total{cache="infos"}': 1,
     'domain_cache_misses_total{cache="nameservers"}': 0,
     'domain_cache_stale_total{cache="zones"}': 0,
   })
 })
 
-test('an older answer that was given while the registrar failed is counted', async () => {
+test('an answer served stale because the registrar failed is counted', async () => {
   await using service = await start({ env: { CACHE_TTL_MS: '0' } })
   await service.call('GET', zone)
   service.sandbox.fault({ kind: 'reset', command: getHosts, times: 3 })

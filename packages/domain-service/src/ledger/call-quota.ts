@@ -1,5 +1,5 @@
 import { type Clock, systemClock, type Timer } from '../clock.ts'
-import { registrarBusy } from '../errors.ts'
+import { registrarBusy, registrarUnavailable } from '../errors.ts'
 import type { CallLimit } from './call-rate.ts'
 import type { CallStore } from './call-store.ts'
 import { CallWindows, type Priority, priorities, type WindowState } from './call-windows.ts'
@@ -93,6 +93,12 @@ export class CallQuota {
     this.#blockedUntil = Math.max(this.#blockedUntil, this.#clock.now() + milliseconds)
   }
 
+  /** How long so many calls take that are made one by one as slots come free; an upper estimate. */
+  waitMs(priority: Priority, calls: number): number {
+    const now = this.#clock.now()
+    return Math.max(0, this.#blockedUntil - now, this.#windows.lastOf(priority, calls, now) - now)
+  }
+
   state(): WindowState[] {
     return this.#windows.state(this.#clock.now())
   }
@@ -110,6 +116,14 @@ export class CallQuota {
   /** Calls and reservations that wait for slots. */
   get waiting(): number {
     return this.#waiters.length
+  }
+
+  /** Refuses everything that waits. */
+  close() {
+    this.#timer?.cancel()
+    const waiters = this.#waiters
+    this.#waiters = []
+    for (const waiter of waiters) waiter.refuse(registrarUnavailable(5))
   }
 
   #waitOf(priority: Priority): number {

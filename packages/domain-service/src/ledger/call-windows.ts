@@ -16,6 +16,8 @@ export interface WindowState {
   left: number
   /** When the oldest counted call leaves the window; milliseconds since 1970. */
   nextFreeAt: number | undefined
+  /** The same in milliseconds from now; 0 if there is none. */
+  nextFreeMs: number
 }
 
 /** A part of every window that some priorities must not exceed together. */
@@ -89,15 +91,28 @@ export class CallWindows {
     )
   }
 
+  /** When so many calls, made one by one as slots come free, have been made; an upper estimate. */
+  lastOf(priority: Priority, calls: number, now: number): number {
+    return Math.max(
+      ...this.#bounds(priority).map(({ log, limit }) => {
+        const full = Math.floor((calls - 1) / limit.calls)
+        const rest = calls - full * limit.calls
+        return log.earliest(rest, limit, now) + full * windowMs[limit.window]
+      }),
+    )
+  }
+
   state(now: number): WindowState[] {
     return this.#limits.map(({ calls, window }) => {
       const since = now - windowMs[window]
       const oldest = this.#all.oldestAfter(since)
+      const nextFreeAt = oldest === undefined ? undefined : oldest + windowMs[window]
       return {
         window,
         limit: calls,
         left: Math.max(0, calls - this.#all.countAfter(since) - this.#all.held),
-        nextFreeAt: oldest === undefined ? undefined : oldest + windowMs[window],
+        nextFreeAt,
+        nextFreeMs: nextFreeAt === undefined ? 0 : nextFreeAt - now,
       }
     })
   }

@@ -22,6 +22,19 @@ const migrations = [
    create table calls (at integer not null) strict;
    create index calls_at on calls (at);`,
   "alter table calls add column priority text not null default 'write'",
+  `create table domain_list_passes (
+     id integer primary key autoincrement,
+     account text not null,
+     started_at integer not null,
+     completed_at integer,
+     total integer
+   ) strict;
+   create table domain_list_pages (
+     pass integer not null,
+     page integer not null,
+     entries text not null,
+     primary key (pass, page)
+   ) strict, without rowid;`,
 ]
 
 export const databaseName = 'domain-service.sqlite'

@@ -4,7 +4,7 @@ import type { Domain } from '../dns/domain-name.ts'
 import type { emailTypes } from '../dns/email-type.ts'
 import type { Zone } from '../dns/record.ts'
 import { domainNotFound, emailTypeConflict } from '../errors.ts'
-import type { CallQuota, Priority, ReserveOptions } from '../ledger/call-quota.ts'
+import type { CallQuota, Priority, ReserveOptions, WindowState } from '../ledger/call-quota.ts'
 import type { Reservation } from '../ledger/reservation.ts'
 import { CallFailed } from './call-failed.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
@@ -171,6 +171,11 @@ export class RegistrarClient {
     })
   }
 
+  /** Calls made and left in each window of the registrar's limits. */
+  windows(): WindowState[] {
+    return this.#options.quota.state()
+  }
+
   /** What is known of the registrar without calling it. */
   state() {
     const { breaker, quota } = this.#options
@@ -183,16 +188,24 @@ export class RegistrarClient {
     }
   }
 
-  /**
-   * Options of a cache for answers of this registrar. While the readers' calls are scarce, a reader who wants a fresh
-   * answer gets one up to 10 s old.
-   */
-  cacheOptions(ttlMs: number): CacheOptions {
-    const { quota, clock } = this.#options
-    return { ttlMs, freshAgeMs: () => (quota.readsAreScarce ? 10_000 : 0), now: clock.now }
+  /** How old an answer a reader gets who wants a fresh one: 10 s while the readers' calls are scarce, otherwise 0. */
+  get freshAgeMs(): number {
+    return this.#options.quota.readsAreScarce ? 10_000 : 0
   }
 
+  /** Options of a cache for answers of this registrar. */
+  cacheOptions(ttlMs: number): CacheOptions {
+    return { ttlMs, freshAgeMs: () => this.freshAgeMs, now: this.#options.clock.now }
+  }
+
+  /** How long so many calls take that are made one by one as slots come free; an upper estimate. */
+  waitMs(priority: Priority, calls: number): number {
+    return this.#options.quota.waitMs(priority, calls)
+  }
+
+  /** Refuses calls that wait for a slot; resolves when calls under way are answered. */
   close(): Promise<void> {
+    this.#options.quota.close()
     return this.#transport.close()
   }
 

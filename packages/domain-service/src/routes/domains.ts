@@ -1,9 +1,11 @@
 import { allowsDomain, callerOf } from '@domains-and-files/auth'
 import { type App, Pagination, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { ListQuery, RegistrarClient } from '../registrar/client.ts'
+import type { DomainList } from '../domain-list/domain-list.ts'
+import { listTypes, sortKeys } from '../domain-list/domain-query.ts'
+import type { RegistrarClient } from '../registrar/client.ts'
 import { ResponseCache } from '../registrar/response-cache.ts'
-import type { DomainEntry, DomainInfo, Nameservers } from '../registrar/responses.ts'
+import type { DomainInfo, Nameservers } from '../registrar/responses.ts'
 import { isPassing } from '../zones/zone-writer.ts'
 import {
   cacheHeaders,
@@ -16,7 +18,7 @@ import {
 } from './openapi-examples.ts'
 import { AtDomain, domainOf, tellAge, wantsFresh } from './zone-request.ts'
 
-const date = z.iso.date().nullable().meta({ description: 'a day; null: not told' })
+const date = z.iso.date().nullable().meta({ description: 'a day; null: unknown' })
 
 const DomainEntryAnswer = z
   .object({
@@ -27,12 +29,12 @@ const DomainEntryAnswer = z
     is_expired: z.boolean().nullable(),
     is_locked: z.boolean().nullable(),
     auto_renew: z.boolean().nullable(),
-    whois_guard: z.string().nullable().meta({ description: 'as the registrar says' }),
+    whois_guard: z.string().nullable().meta({ description: 'as the registrar names it' }),
     is_premium: z.boolean().nullable(),
     uses_registrar_dns: z
       .boolean()
       .nullable()
-      .meta({ description: 'its records are kept here; null: not told' }),
+      .meta({ description: 'whether its records are at the registrar; null: unknown' }),
   })
   .meta({ id: 'DomainEntry', examples: [domainEntry] })
 
@@ -67,43 +69,37 @@ const NameserversAnswer = z
   })
   .meta({ id: 'Nameservers', examples: [nameserversOf] })
 
-const sortKeys = [
-  'NAME',
-  'NAME_DESC',
-  'EXPIREDATE',
-  'EXPIREDATE_DESC',
-  'CREATEDATE',
-  'CREATEDATE_DESC',
-] as const
-const listTypes = ['ALL', 'EXPIRING', 'EXPIRED'] as const
-
 const ListDomains = z.strictObject({
-  list_type: oneOf(listTypes)
-    .default('ALL')
-    .meta({ description: 'EXPIRING: those that the registrar says will expire soon' }),
+  list_type: oneOf(listTypes).default('ALL').meta({ description: 'EXPIRING: within 30 days' }),
   search_term: z
     .string('must be given once')
     .min(1, 'must have 1 to 70 characters')
     .max(70, 'must have 1 to 70 characters')
     .optional()
-    .meta({ description: 'a part of the name' }),
+    .meta({ description: 'a part of the name, in Unicode or A-labels' }),
   ...pageQuery(20, 100),
   sort_by: oneOf(sortKeys).default('NAME'),
 })
 
-/** The account's own list is told in pages of at least this many. */
-const smallestPage = 10
-const largestPage = 100
+interface DomainSources {
+  registrar: RegistrarClient
+  domains: DomainList
+  cacheTtlMs: number
+}
 
-/** The routes of /api/domains, but for its records. Returns the caches that they read through, for who counts. */
-export function registerDomainRoutes(app: App, registrar: RegistrarClient, cacheTtl: number) {
-  const tags = ['domains']
-  const options = registrar.cacheOptions(cacheTtl)
-  const pages = new ResponseCache<{ domains: DomainEntry[]; total: number }>(options)
-  const accounts = new ResponseCache<DomainEntry[]>({ ttlMs: 5 * 60_000, maxEntries: 50 })
-  const infos = new ResponseCache<DomainInfo>(options)
-  const nameservers = new ResponseCache<Nameservers>(options)
+const tags = ['domains']
 
+/** GET /api/domains, …/info and …/dns/nameservers. Returns the caches that they read through, for metrics. */
+export function registerDomainRoutes(app: App, { registrar, domains, cacheTtlMs }: DomainSources) {
+  const infos = new ResponseCache<DomainInfo>(registrar.cacheOptions(cacheTtlMs))
+  const nameservers = new ResponseCache<Nameservers>(registrar.cacheOptions(cacheTtlMs))
+  registerDomainList(app, domains)
+  registerDomainInfo(app, infos, registrar)
+  registerNameservers(app, nameservers, registrar)
+  return { infos, nameservers }
+}
+
+function registerDomainList(app: App, domains: DomainList) {
   app.get(
     '/api/domains',
     {
@@ -112,16 +108,13 @@ export function registerDomainRoutes(app: App, registrar: RegistrarClient, cache
         operationId: 'listDomains',
         summary: 'List the domains of the account',
         description:
-          'A user who is limited to some domains sees those. Values of `list_type` and `sort_by` are taken in any case.',
+          'From a list kept here and refreshed every few minutes, so a search costs no call to the registrar. Callers limited to some domains see only those. `list_type` and `sort_by` are case-insensitive. While a large account is read for the first time: 503 with Retry-After for callers who may not see all.',
         tags,
         querystring: ListDomains,
         requestHeaders: takesFresh,
         errors: registrarFailures,
         responses: {
-          200: {
-            description: 'One page of the list; past its end, an empty one',
-            headers: cacheHeaders,
-          },
+          200: { description: 'One page; empty past the end', headers: cacheHeaders },
         },
         response: {
           200: z.object({ domains: z.array(DomainEntryAnswer), pagination: Pagination }).meta({
@@ -135,41 +128,30 @@ export function registerDomainRoutes(app: App, registrar: RegistrarClient, cache
     async (request, reply) => {
       const { query } = request
       const caller = callerOf(request)
-      const wanted = {
-        listType: query.list_type,
-        searchTerm: query.search_term,
-        sortBy: query.sort_by,
-      }
-      const how = { fresh: wantsFresh(request), mayBeStale: isPassing }
-      const skipped = (query.page - 1) * query.page_size
-
-      if (caller.domains) {
-        const whole = await accounts.read(
-          JSON.stringify(wanted),
-          () => readAll(registrar, wanted),
-          how,
-        )
-        const theirs = whole.value.filter((domain) => allowsDomain(caller, domain.name))
-        tellAge(reply, whole)
-        return {
-          domains: theirs.slice(skipped, skipped + query.page_size),
-          pagination: paginate(query, theirs.length),
-        }
-      }
-
-      // Below the registrar's smallest page a larger one is read, a multiple of ours, and cut.
-      const pageSize = query.page_size * Math.ceil(smallestPage / query.page_size)
-      const page = { ...wanted, pageSize, page: Math.floor(skipped / pageSize) + 1 }
-      const cached = await pages.read(JSON.stringify(page), () => registrar.listDomains(page), how)
-      const offset = skipped % pageSize
-      tellAge(reply, cached)
-      return {
-        domains: cached.value.domains.slice(offset, offset + query.page_size),
-        pagination: paginate(query, cached.value.total),
-      }
+      const found = await domains.select(
+        {
+          listType: query.list_type,
+          searchTerm: query.search_term,
+          sortBy: query.sort_by,
+          page: query.page,
+          pageSize: query.page_size,
+        },
+        {
+          isVisible: caller.domains ? (name) => allowsDomain(caller, name) : undefined,
+          wantsFresh: wantsFresh(request),
+        },
+      )
+      tellAge(reply, found)
+      return { domains: found.domains, pagination: paginate(query, found.total) }
     },
   )
+}
 
+function registerDomainInfo(
+  app: App,
+  cache: ResponseCache<DomainInfo>,
+  registrar: RegistrarClient,
+) {
   app.get(
     '/api/domains/:domain/info',
     {
@@ -177,7 +159,7 @@ export function registerDomainRoutes(app: App, registrar: RegistrarClient, cache
       schema: {
         operationId: 'getDomain',
         summary: 'Describe a domain',
-        description: 'What the registrar says of it; null is what it did not say.',
+        description: 'As the registrar describes it; null where it says nothing.',
         tags,
         params: AtDomain,
         requestHeaders: takesFresh,
@@ -188,13 +170,19 @@ export function registerDomainRoutes(app: App, registrar: RegistrarClient, cache
     },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
-      const how = { fresh: wantsFresh(request), mayBeStale: isPassing }
-      const cached = await infos.read(domain.name, () => registrar.info(domain), how)
+      const options = { fresh: wantsFresh(request), mayBeStale: isPassing }
+      const cached = await cache.read(domain.name, () => registrar.info(domain), options)
       tellAge(reply, cached)
       return cached.value
     },
   )
+}
 
+function registerNameservers(
+  app: App,
+  cache: ResponseCache<Nameservers>,
+  registrar: RegistrarClient,
+) {
   app.get(
     '/api/domains/:domain/dns/nameservers',
     {
@@ -212,29 +200,12 @@ export function registerDomainRoutes(app: App, registrar: RegistrarClient, cache
     },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
-      const how = { fresh: wantsFresh(request), mayBeStale: isPassing }
-      const cached = await nameservers.read(domain.name, () => registrar.nameservers(domain), how)
+      const options = { fresh: wantsFresh(request), mayBeStale: isPassing }
+      const cached = await cache.read(domain.name, () => registrar.nameservers(domain), options)
       tellAge(reply, cached)
       return { domain: domain.name, ...cached.value }
     },
   )
-  return { pages, accounts, infos, nameservers }
-}
-
-async function readAll(
-  registrar: RegistrarClient,
-  wanted: Omit<ListQuery, 'page' | 'pageSize'>,
-): Promise<DomainEntry[]> {
-  const all: DomainEntry[] = []
-  for (let page = 1; ; page++) {
-    const { domains, total } = await registrar.listDomains({
-      ...wanted,
-      page,
-      pageSize: largestPage,
-    })
-    all.push(...domains)
-    if (domains.length === 0 || page * largestPage >= total) return all
-  }
 }
 
 function oneOf<const Values extends readonly string[]>(values: Values) {

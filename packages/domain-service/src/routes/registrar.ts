@@ -1,12 +1,13 @@
 import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
+import type { DomainList } from '../domain-list/domain-list.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 
 const RegistrarState = z
   .object({
     breaker: z
       .enum(['closed', 'open', 'half_open'])
-      .meta({ description: 'open: no calls are made for a while, since several failed in a row' }),
+      .meta({ description: 'open: calls pause for seconds after several failures in a row' }),
     budget: z.array(
       z.object({
         window: z.enum(['minute', 'hour', 'day']),
@@ -15,9 +16,19 @@ const RegistrarState = z
         next_free_at: z.iso
           .datetime()
           .nullable()
-          .meta({ description: 'when the oldest counted call is free again' }),
+          .meta({ description: 'when the oldest counted call leaves the window' }),
       }),
     ),
+    calls_waiting: z.int().meta({ description: 'calls and write rounds that wait for slots' }),
+    domain_list: z
+      .object({
+        domains: z.int().nullable().meta({ description: 'null: not read yet' }),
+        read_at: z.iso.datetime().nullable(),
+        is_reading: z.boolean(),
+        pages_read: z.int().meta({ description: 'of the reading under way' }),
+        pages: z.int().nullable(),
+      })
+      .meta({ description: "the account's list of domains, as kept here" }),
     last_success_at: z.iso.datetime().nullable(),
     last_failure: z.object({ at: z.iso.datetime(), code: z.string() }).nullable(),
   })
@@ -31,14 +42,25 @@ const RegistrarState = z
           { window: 'hour', limit: 700, left: 697, next_free_at: '2027-01-15T10:30:00.000Z' },
           { window: 'day', limit: 8000, left: 7997, next_free_at: '2027-01-16T09:30:00.000Z' },
         ],
+        calls_waiting: 0,
+        domain_list: {
+          domains: 50,
+          read_at: '2027-01-15T09:28:11.000Z',
+          is_reading: false,
+          pages_read: 0,
+          pages: null,
+        },
         last_success_at: '2027-01-15T09:30:02.000Z',
         last_failure: null,
       },
     ],
   })
 
-/** GET /api/registrar: what an operator wants to know of the account behind the service, without asking it. */
-export function registerRegistrarRoutes(app: App, registrar: RegistrarClient) {
+/** GET /api/registrar: the state of the account behind the service, for operators; it makes no call. */
+export function registerRegistrarRoutes(
+  app: App,
+  { registrar, domains }: { registrar: RegistrarClient; domains: DomainList },
+) {
   app.get(
     '/api/registrar',
     {
@@ -46,20 +68,31 @@ export function registerRegistrarRoutes(app: App, registrar: RegistrarClient) {
       schema: {
         operationId: 'getRegistrar',
         summary: 'The registrar: calls left, last failure',
-        description: 'What the last calls told; it makes none itself.',
+        description: 'From the calls made so far; it makes none itself.',
         tags: ['operations'],
         responses: { 200: { description: 'The state of the account behind this service' } },
         response: { 200: RegistrarState },
       },
     },
     async () => {
-      const { breaker, windows, lastSuccess, lastFailure } = registrar.state()
+      const { breaker, windows, waiting, lastSuccess, lastFailure } = registrar.state()
+      const list = domains.state()
       return {
         breaker,
-        budget: windows.map(({ nextFreeAt, ...rest }) => ({
-          ...rest,
+        budget: windows.map(({ window, limit, left, nextFreeAt }) => ({
+          window,
+          limit,
+          left,
           next_free_at: nextFreeAt === undefined ? null : new Date(nextFreeAt).toISOString(),
         })),
+        calls_waiting: waiting,
+        domain_list: {
+          domains: list.domains ?? null,
+          read_at: list.readAt === undefined ? null : new Date(list.readAt).toISOString(),
+          is_reading: list.isReading,
+          pages_read: list.pagesRead,
+          pages: list.pages ?? null,
+        },
         last_success_at: lastSuccess?.toISOString() ?? null,
         last_failure: lastFailure
           ? { at: lastFailure.at.toISOString(), code: lastFailure.code }

@@ -40,6 +40,12 @@ export class FakeClock implements Clock {
     await turn()
   }
 
+  /** Advances to the next timer; does nothing if there is none. */
+  async advanceToNext() {
+    const next = this.#due(Number.POSITIVE_INFINITY)
+    if (next) await this.advance(Math.max(0, next.at - this.#now))
+  }
+
   #due(end: number): Pending | undefined {
     return this.#pending.filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0]
   }

@@ -1,0 +1,217 @@
+import type { Logger } from '@domains-and-files/http'
+import { type Clock, delay, type Timer } from '../clock.ts'
+import { type Domain, readDomain, toAscii } from '../dns/domain-name.ts'
+import { domainListIncomplete } from '../errors.ts'
+import type { DomainEntry } from '../registrar/responses.ts'
+import { type DomainQuery, isOfType, matchesTerm } from './domain-query.ts'
+import { ListReader, type ListSource, pageSize } from './list-reader.ts'
+import { ListSnapshot } from './list-snapshot.ts'
+import type { DomainListStore, ListPass } from './list-store.ts'
+
+interface ListOptions {
+  registrar: ListSource
+  store: DomainListStore
+  /** Milliseconds from one reading to the next; longer for a list whose reading takes long. */
+  ttlMs: number
+  clock: Clock
+  log: Logger
+}
+
+export interface ListPage {
+  domains: DomainEntry[]
+  total: number
+  /** Milliseconds since the reading began. */
+  age: number
+  /** Outdated, because the registrar fails. */
+  stale: boolean
+}
+
+/** Whether a caller may see a domain. */
+export type Visibility = (name: string) => boolean
+
+// A request waits this long for a reading that can be completed.
+const maxWaitMs = 10_000
+const retryMs = 30_000
+// Of a list that takes minutes to read, no more than a fifth of the time is spent reading.
+const restFactor = 4
+
+/**
+ * The account's domains, kept here: read page by page in the background, searched, sorted and paged locally. The first
+ * request starts the first reading; from then on no request waits for the registrar, also after a restart.
+ */
+export class DomainList {
+  readonly #options: ListOptions
+  readonly #reader: ListReader
+  #snapshot: ListSnapshot | undefined
+  #reading: Promise<void> | undefined
+  #timer: Timer | undefined
+  #hasFailed = false
+  #isClosed = false
+
+  constructor(options: ListOptions) {
+    this.#options = options
+    const { complete, partial } = options.store.load()
+    if (complete) this.#snapshot = new ListSnapshot(complete)
+    this.#reader = new ListReader(options, partial)
+    if (complete || partial) this.#schedule(partial ? 0 : this.#dueInMs(complete))
+  }
+
+  /**
+   * One page of the domains that match and are visible. `isComplete` says that it may come from the registrar directly
+   * while the first reading is under way: the caller sees all domains.
+   * @throws 503 `registrar_busy` with Retry-After while the list is incomplete, or the registrar's error.
+   */
+  async select(
+    query: DomainQuery,
+    caller: { isVisible: Visibility | undefined; wantsFresh: boolean },
+  ): Promise<ListPage> {
+    if (caller.wantsFresh && this.#snapshot) await this.#refresh(this.#snapshot)
+    else if (!this.#snapshot) await this.#awaitFirst(caller.isVisible === undefined)
+    if (this.#snapshot) return this.#pageOf(this.#snapshot, query, caller.isVisible)
+    if (caller.isVisible) throw this.#incomplete()
+    return this.#directPage(query)
+  }
+
+  /**
+   * The longest name of the account that a host name equals or ends in, among those visible.
+   * @throws 503 `registrar_busy` while the list is incomplete and the part read so far has no such name.
+   */
+  async findZoneOf(hostName: string, isVisible: Visibility): Promise<Domain | undefined> {
+    if (!this.#snapshot) await this.#awaitFirst(true)
+    const names = this.#snapshot?.names ?? new Set(this.#reader.entries.map(({ name }) => name))
+    let rest = toAscii(hostName.replace(/\.$/, '')) ?? ''
+    for (; rest.includes('.'); rest = rest.slice(rest.indexOf('.') + 1)) {
+      const domain = names.has(rest) && isVisible(rest) ? readDomain(rest) : undefined
+      if (typeof domain === 'object') return domain
+    }
+    if (!this.#snapshot) throw this.#incomplete()
+    return undefined
+  }
+
+  /** What is known of the list without reading it. */
+  state() {
+    const { pagesRead, pages } = this.#reader.progress
+    return {
+      domains: this.#snapshot?.domains.length,
+      readAt: this.#snapshot?.startedAt,
+      ageMs: this.#snapshot ? this.#options.clock.now() - this.#snapshot.startedAt : 0,
+      isReading: this.#reading !== undefined,
+      pagesRead,
+      pages,
+    }
+  }
+
+  close() {
+    this.#isClosed = true
+    this.#timer?.cancel()
+  }
+
+  #pageOf(snapshot: ListSnapshot, query: DomainQuery, isVisible: Visibility | undefined): ListPage {
+    const now = this.#options.clock.now()
+    const matching = snapshot
+      .sorted(query.sortBy)
+      .filter(
+        (domain) =>
+          matchesTerm(domain, query.searchTerm) &&
+          isOfType(domain, query.listType, now) &&
+          (isVisible === undefined || isVisible(domain.name)),
+      )
+    const start = (query.page - 1) * query.pageSize
+    const age = Math.max(0, now - snapshot.startedAt)
+    return {
+      domains: matching.slice(start, start + query.pageSize),
+      total: matching.length,
+      age,
+      stale: this.#hasFailed && age > this.#options.ttlMs,
+    }
+  }
+
+  // From the part read so far where that has the page, otherwise from the registrar, which pages by at least ten.
+  async #directPage(query: DomainQuery): Promise<ListPage> {
+    const { clock, registrar } = this.#options
+    const skipped = (query.page - 1) * query.pageSize
+    const { entries, progress } = this.#reader
+    const isReadingOrder =
+      query.sortBy === 'NAME' && query.listType === 'ALL' && query.searchTerm === undefined
+    if (isReadingOrder && skipped + query.pageSize <= entries.length) {
+      const domains = entries.slice(skipped, skipped + query.pageSize)
+      const age = clock.now() - (progress.startedAt ?? clock.now())
+      return { domains, total: progress.total ?? entries.length, age, stale: false }
+    }
+    const size = query.pageSize * Math.ceil(10 / query.pageSize)
+    const page = Math.floor(skipped / size) + 1
+    const answer = await registrar.listDomains({ ...query, page, pageSize: size })
+    const start = skipped % size
+    const domains = answer.domains.slice(start, start + query.pageSize)
+    return { domains, total: answer.total, age: 0, stale: false }
+  }
+
+  // Waits for the first reading: to its end if that is near, or for its first page if that is enough to go on.
+  async #awaitFirst(firstPageIsEnough: boolean) {
+    const { nextPage } = this.#reader
+    const reading = this.#read(true)
+    reading.catch(() => undefined) // This request may go on before the reading fails.
+    const timeout = delay(this.#options.clock, maxWaitMs)
+    if (this.#reader.progress.pagesRead === 0) await Promise.race([reading, nextPage, timeout])
+    if (this.#snapshot || this.#reader.progress.pagesRead === 0) return
+    const isNear =
+      this.#reader.isImmediate || (!firstPageIsEnough && this.#remainingMs() <= maxWaitMs)
+    if (isNear) await Promise.race([reading, timeout])
+  }
+
+  // A list of one page costs one call, so a caller who wants it fresh gets it fresh; a longer one is read behind.
+  async #refresh(snapshot: ListSnapshot) {
+    const { clock, registrar } = this.#options
+    if (clock.now() - snapshot.startedAt < registrar.freshAgeMs) return
+    const reading = this.#read(true)
+    reading.catch(() => undefined) // `#readOnce` notes it; a long list is answered from what is here.
+    if (snapshot.domains.length <= pageSize) await Promise.race([reading, delay(clock, maxWaitMs)])
+  }
+
+  #read(isAwaited: boolean): Promise<void> {
+    this.#reading ??= this.#readOnce(isAwaited).finally(() => {
+      this.#reading = undefined
+    })
+    return this.#reading
+  }
+
+  async #readOnce(isAwaited: boolean) {
+    this.#timer?.cancel()
+    try {
+      const pass = await this.#reader.read({ isAwaited })
+      this.#snapshot = new ListSnapshot(pass)
+      this.#hasFailed = false
+      this.#schedule(pass.hasChanged ? retryMs : this.#dueInMs(pass))
+    } catch (error) {
+      this.#hasFailed = true
+      this.#schedule(retryMs)
+      throw error
+    }
+  }
+
+  #dueInMs(pass: ListPass | undefined): number {
+    if (!pass?.completedAt) return 0
+    const restMs = Math.max(this.#options.ttlMs, restFactor * (pass.completedAt - pass.startedAt))
+    return Math.max(0, pass.completedAt + restMs - this.#options.clock.now())
+  }
+
+  #schedule(inMs: number) {
+    if (this.#isClosed) return
+    this.#timer?.cancel()
+    this.#timer = this.#options.clock.setTimer(() => {
+      this.#read(false).catch((error: unknown) => {
+        if (!this.#isClosed) this.#options.log.warn({ err: error }, 'domain list not read')
+      })
+    }, inMs)
+  }
+
+  // Beside the slots, some time for the calls themselves.
+  #remainingMs(): number {
+    return this.#reader.remainingMs('background') + 1_000
+  }
+
+  #incomplete() {
+    const seconds = Math.ceil(this.#remainingMs() / 1000)
+    return domainListIncomplete(seconds, this.#reader.progress)
+  }
+}

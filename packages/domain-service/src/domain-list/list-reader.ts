@@ -1,0 +1,127 @@
+import type { Logger } from '@domains-and-files/http'
+import type { Clock } from '../clock.ts'
+import type { Priority } from '../ledger/call-quota.ts'
+import type { RegistrarClient } from '../registrar/client.ts'
+import type { DomainEntry } from '../registrar/responses.ts'
+import type { DomainListStore, ListPass } from './list-store.ts'
+
+/** The registrar's largest page. */
+export const pageSize = 100
+
+/** What the list needs of the registrar. */
+export type ListSource = Pick<RegistrarClient, 'listDomains' | 'waitMs' | 'freshAgeMs'>
+
+interface ReaderOptions {
+  registrar: ListSource
+  store: DomainListStore
+  clock: Clock
+  log: Logger
+}
+
+/** Reads the account's list page by page. An interrupted pass continues where it stopped, also after a restart. */
+export class ListReader {
+  readonly #options: ReaderOptions
+  #pass: ListPass | undefined
+  #nextPage = Promise.withResolvers<void>()
+  #isImmediate = false
+
+  constructor(options: ReaderOptions, partial: ListPass | undefined) {
+    this.#options = options
+    this.#pass = partial
+  }
+
+  /** The pass under way; `pages` and `total` are undefined before its first page. */
+  get progress() {
+    const { pages = [], total, startedAt } = this.#pass ?? {}
+    return {
+      startedAt,
+      pagesRead: pages.length,
+      total,
+      pages: total === undefined ? undefined : Math.max(1, Math.ceil(total / pageSize)),
+    }
+  }
+
+  /** The domains that the pass under way has read. */
+  get entries(): DomainEntry[] {
+    return this.#pass?.pages.flat() ?? []
+  }
+
+  /** Resolves when the next page has been read. */
+  get nextPage(): Promise<void> {
+    return this.#nextPage.promise
+  }
+
+  /** Whether the rest of the pass is read at once: a client waits, and the readers' share has calls for all of it. */
+  get isImmediate(): boolean {
+    return this.#isImmediate
+  }
+
+  /** When the rest of the pass under way can have been read, in milliseconds from now. */
+  remainingMs(priority: Priority): number {
+    const { pagesRead, pages = pagesRead + 1 } = this.progress
+    return this.#options.registrar.waitMs(priority, Math.max(1, pages - pagesRead))
+  }
+
+  /**
+   * Reads the rest of the list. `isAwaited`: a client waits for it, so it counts as a reader as long as all of it can be
+   * read at once; a longer list leaves calls to other readers.
+   * @throws the registrar's HttpError; the pages read so far stay.
+   */
+  async read({ isAwaited }: { isAwaited: boolean }): Promise<ListPass> {
+    const { registrar, clock } = this.#options
+    const pass = this.#pass ?? this.#begin()
+    this.#pass = pass
+    for (;;) {
+      const page = pass.pages.length + 1
+      this.#isImmediate = isAwaited && this.remainingMs('read') === 0
+      const { domains, total } = await registrar.listDomains(
+        { listType: 'ALL', searchTerm: undefined, sortBy: 'NAME', page, pageSize },
+        this.#isImmediate ? 'read' : 'background',
+      )
+      this.#add(pass, domains, total)
+      if (domains.length === 0 || page * pageSize >= total) break
+    }
+    pass.completedAt = clock.now()
+    this.#store(pass, (id) => this.#options.store.complete(id, clock.now()))
+    this.#pass = undefined
+    return pass
+  }
+
+  #begin(): ListPass {
+    const startedAt = this.#options.clock.now()
+    const pass: ListPass = {
+      id: undefined,
+      startedAt,
+      completedAt: undefined,
+      total: undefined,
+      hasChanged: false,
+      pages: [],
+    }
+    try {
+      pass.id = this.#options.store.begin(startedAt)
+    } catch (error) {
+      this.#options.log.error({ err: error }, 'domain list not stored; kept in memory')
+    }
+    return pass
+  }
+
+  #add(pass: ListPass, domains: DomainEntry[], total: number) {
+    pass.pages.push(domains)
+    pass.hasChanged ||= pass.total !== undefined && pass.total !== total
+    pass.total = total
+    this.#store(pass, (id) => this.#options.store.addPage(id, pass.pages.length, domains, total))
+    this.#nextPage.resolve()
+    this.#nextPage = Promise.withResolvers()
+  }
+
+  // After a failure the rest of the pass stays in memory: a later page must not follow a missing one.
+  #store(pass: ListPass, write: (id: number) => void) {
+    if (pass.id === undefined) return
+    try {
+      write(pass.id)
+    } catch (error) {
+      pass.id = undefined
+      this.#options.log.error({ err: error }, 'domain list not stored; kept in memory')
+    }
+  }
+}
