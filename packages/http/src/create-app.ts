@@ -53,6 +53,8 @@ export interface AppOptions {
   early?: EarlyResponder | undefined
   /** The error for a path that cannot be percent-decoded. Default: `malformed_url`. */
   badUrl?: () => HttpError
+  /** Whether GET / names the service and its docs. Default: true; false where the service has a page of its own. */
+  servesRoot?: boolean
 }
 
 /**
@@ -84,7 +86,7 @@ export async function createApp(
   validateRequests(app)
   const refuseOtherMethods = trackMethods(app)
   if (options.corsOrigins.length > 0) await app.register(cors, corsOptions(options.corsOrigins))
-  serveRoot(app, options.about)
+  if (options.servesRoot ?? true) serveRoot(app, options.about)
   serveOpenapi(app, options.about)
   if (token && metrics) serveMetrics(app, { registry, token, requests: metrics })
   serveHealth(app, options.about.version, options.health)

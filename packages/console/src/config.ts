@@ -1,0 +1,30 @@
+import { readEnv, serverConfig, serverSettings } from '@domains-and-files/http'
+import { z } from 'zod'
+
+const serviceUrl = z
+  .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+  .refine((url) => !/[?#@;,\s]/.test(url), 'must have no credentials, query or fragment')
+  .transform((url) => url.replace(/\/+$/, ''))
+  .optional()
+
+export const Settings = z.object({
+  ...serverSettings({ port: 3000, dataDir: 'data/console' }), // No data is stored: DATA_DIR is not used.
+  DOMAIN_SERVICE_URL: serviceUrl,
+  STATIC_SERVICE_URL: serviceUrl,
+})
+
+export type Config = ReturnType<typeof readConfig>
+
+/**
+ * The settings of the console. Service URLs are as the browser reaches them, without a trailing slash; a missing one
+ * hides that half of the page.
+ * @throws {InvalidEnvironment} listing every error.
+ */
+export function readConfig(env: Record<string, string | undefined>) {
+  const settings = readEnv(Settings, env)
+  return {
+    ...serverConfig(settings),
+    domainServiceUrl: settings.DOMAIN_SERVICE_URL,
+    staticServiceUrl: settings.STATIC_SERVICE_URL,
+  }
+}

@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest'
+import { startConsole } from './support/console.ts'
+
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data: blob: https://files.example",
+  'media-src blob: https://files.example',
+  'frame-src https://files.example',
+  "connect-src 'self' https://domains.example https://files.example",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "require-trusted-types-for 'script'",
+  'trusted-types lit-html',
+].join('; ')
+
+const policyOf = async (env: Record<string, string>) =>
+  (await fetch(await startConsole(env))).headers.get('content-security-policy')
+
+describe('the page', () => {
+  test('has the content security policy of the contract and is revalidated on each load', async () => {
+    const response = await fetch(await startConsole())
+
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+    expect(response.headers.get('content-security-policy')).toBe(policy)
+    expect(response.headers.get('cache-control')).toBe('no-cache')
+  })
+
+  test('names assets that exist, are cached for good and come compressed', async () => {
+    const url = await startConsole()
+    const html = await (await fetch(url)).text()
+    const paths = [...html.matchAll(/(?:src|href)="(assets\/[^"]+)"/g)].map(([, path]) => path)
+
+    const responses = await Promise.all(paths.map((path) => fetch(`${url}/${path}`)))
+    const sources = await Promise.all(responses.map((response) => response.text()))
+
+    expect(paths.length).toBeGreaterThan(20)
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]))
+    const caching = responses.map(({ headers }) => headers.get('cache-control'))
+    expect(new Set(caching)).toEqual(new Set(['public, max-age=31536000, immutable']))
+    const shell = responses.find((response) => response.url.endsWith('app-shell.js'))
+    expect(shell?.headers.get('content-type')).toMatch(/javascript/)
+    expect(shell?.headers.get('content-encoding')).toMatch(/^(?:br|zstd|gzip)$/)
+    expect(sources.some((source) => source.includes('class AppShell'))).toBe(true)
+  })
+
+  test('serves lit-html from the installed package, and nothing but scripts, styles and images', async () => {
+    const url = await startConsole()
+    const [, assets] = /"(assets\/[0-9a-f]+)\//.exec(await (await fetch(url)).text()) ?? []
+    const statusOf = async (path: string) => (await fetch(`${url}/${assets}/${path}`)).status
+
+    expect(await statusOf('vendor/lit-html.js')).toBe(200)
+    expect(await statusOf('vendor/package.json')).toBe(404)
+    expect(await statusOf('index.html')).toBe(404)
+    expect(await statusOf('tsconfig.json')).toBe(404)
+    expect(await statusOf('..%2fsrc%2fapp.ts')).toBe(404)
+  })
+
+  test('allows the origin of a service that lies under a path', async () => {
+    const found = await policyOf({ STATIC_SERVICE_URL: 'https://example.com/files/' })
+
+    expect(found).toContain('frame-src https://example.com;')
+  })
+
+  test('allows no frame and no connection to a service that is not configured', async () => {
+    const found = await policyOf({ STATIC_SERVICE_URL: '' })
+
+    expect(found).toContain("frame-src 'none'")
+    expect(found).toContain("connect-src 'self' https://domains.example;")
+  })
+})
+
+describe('/config.json', () => {
+  test('names both services without a trailing slash', async () => {
+    const url = await startConsole({ DOMAIN_SERVICE_URL: 'https://example.com/domains/' })
+
+    const response = await fetch(`${url}/config.json`)
+
+    expect(await response.json()).toMatchObject({
+      domain_service_url: 'https://example.com/domains',
+      static_service_url: 'https://files.example',
+    })
+  })
+
+  test('gives null for a service that is not configured', async () => {
+    const url = await startConsole({ DOMAIN_SERVICE_URL: '' })
+
+    const response = await fetch(`${url}/config.json`)
+
+    expect(await response.json()).toMatchObject({ domain_service_url: null })
+  })
+})
+
+test('/health is ok without a token', async () => {
+  const response = await fetch(`${await startConsole()}/health`)
+
+  expect(response.status).toBe(200)
+  expect(await response.json()).toMatchObject({ status: 'ok', checks: {} })
+})
+
+test('an unknown path is a problem, and another method of the page is 405', async () => {
+  const url = await startConsole()
+
+  const absent = await fetch(`${url}/nothing`)
+  const posted = await fetch(url, { method: 'POST' })
+
+  expect(absent.status).toBe(404)
+  expect(absent.headers.get('content-type')).toMatch(/^application\/problem\+json/)
+  expect(posted.status).toBe(405)
+  expect(posted.headers.get('allow')).toContain('GET')
+})

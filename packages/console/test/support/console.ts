@@ -1,0 +1,16 @@
+import { createLogger } from '@domains-and-files/http'
+import { onTestFinished } from 'vitest'
+import { buildApp } from '../../src/app.ts'
+import { readConfig } from '../../src/config.ts'
+
+/** Starts a console with these settings on a free port; it is closed after the test. Returns its URL. */
+export async function startConsole(env: Record<string, string> = {}) {
+  const config = readConfig({
+    DOMAIN_SERVICE_URL: 'https://domains.example',
+    STATIC_SERVICE_URL: 'https://files.example',
+    ...env,
+  })
+  const app = await buildApp(config, createLogger({ name: 'console', level: 'silent' }))
+  onTestFinished(() => app.close())
+  return app.listen({ host: '127.0.0.1', port: 0 })
+}

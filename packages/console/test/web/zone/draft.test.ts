@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest'
+import type { HostRecord, Zone } from '../../../web/api/schema.d.ts'
+import {
+  addChanges,
+  addRecord,
+  countEdits,
+  editRow,
+  emptyDraft,
+  rebase,
+  removeRecord,
+  resetRow,
+  rowsOf,
+  toPatch,
+} from '../../../web/zone/draft.js'
+
+const record = (id: string, name: string, address: string): HostRecord => ({
+  id,
+  name,
+  type: 'A',
+  address,
+  ttl: 1800,
+})
+const www = record('aaa', 'www', '192.0.2.1')
+const shop = record('bbb', 'shop', '192.0.2.2')
+const zone: Zone = {
+  domain: 'example.com',
+  uses_registrar_dns: true,
+  email_type: 'NONE',
+  hosts: [www, shop],
+}
+const rowOf = (id: string, draft = emptyDraft) => {
+  const row = rowsOf(zone, draft).find(({ key }) => key === id)
+  if (!row) throw new Error(`no row ${id}`)
+  return row
+}
+const added = { name: 'new', type: 'A', address: '192.0.2.9', ttl: 300 }
+
+describe('a draft', () => {
+  test('becomes one patch of removals, edits and additions', () => {
+    let draft = addRecord(emptyDraft, added)
+    draft = removeRecord(draft, 'aaa')
+    draft = editRow(draft, rowOf('bbb'), { ...shop, address: '192.0.2.3' })
+
+    expect(toPatch(draft)).toEqual({
+      remove: ['aaa'],
+      update: [{ id: 'bbb', address: '192.0.2.3' }],
+      add: [added],
+    })
+    expect(countEdits(draft)).toBe(3)
+  })
+
+  test('drops an edit that changes nothing', () => {
+    const edited = editRow(emptyDraft, rowOf('bbb'), { ...shop, ttl: 60 })
+    const back = editRow(edited, rowOf('bbb', edited), shop)
+
+    expect(countEdits(edited)).toBe(1)
+    expect(countEdits(back)).toBe(0)
+  })
+
+  test('shows additions first and keeps removed rows in sight', () => {
+    const draft = removeRecord(addRecord(emptyDraft, added), 'bbb')
+
+    expect(rowsOf(zone, draft).map(({ state }) => state)).toEqual(['added', 'kept', 'removed'])
+  })
+
+  test('forgets what it does to one row', () => {
+    const draft = addRecord(removeRecord(emptyDraft, 'aaa'), added)
+    const withoutAddition = resetRow(draft, rowOf('new-1', draft))
+
+    expect(countEdits(resetRow(withoutAddition, rowOf('aaa', draft)))).toBe(0)
+  })
+
+  test('takes up the changes of a dry run, a changed record as an edit', () => {
+    const draft = addChanges(emptyDraft, {
+      removed: [www, shop],
+      added: [{ ...www, ttl: 60 }, record('ccc', 'api', '192.0.2.4')],
+    })
+
+    expect(toPatch(draft)).toEqual({
+      remove: ['bbb'],
+      update: [{ id: 'aaa', ttl: 60 }],
+      add: [{ name: 'api', type: 'A', address: '192.0.2.4', ttl: 1800 }],
+    })
+  })
+})
+
+describe('a draft carried over to a newer zone', () => {
+  test('drops what is already so and says it', () => {
+    const draft = addRecord(removeRecord(emptyDraft, 'aaa'), added)
+    const newer = { ...zone, hosts: [shop, record('ddd', 'new', '192.0.2.9')] }
+
+    const outcome = rebase(draft, zone, newer)
+
+    expect(countEdits(outcome.draft)).toBe(0)
+    expect(outcome.notes).toEqual([
+      'A www 192.0.2.1 is already gone.',
+      'A new 192.0.2.9 is already there.',
+    ])
+  })
+
+  test('turns an edit of a record that is gone into an addition', () => {
+    const draft = editRow(emptyDraft, rowOf('bbb'), { ...shop, address: '192.0.2.3' })
+
+    const outcome = rebase(draft, zone, { ...zone, hosts: [www] })
+
+    expect(toPatch(outcome.draft)).toEqual({
+      add: [{ name: 'shop', type: 'A', address: '192.0.2.3', ttl: 1800 }],
+    })
+    expect(outcome.notes).toHaveLength(1)
+  })
+
+  test('stays as it is where nothing touches it', () => {
+    const draft = removeRecord(emptyDraft, 'aaa')
+
+    const outcome = rebase(draft, zone, {
+      ...zone,
+      hosts: [...zone.hosts, record('eee', 'x', '192.0.2.8')],
+    })
+
+    expect(outcome).toMatchObject({ notes: [] })
+    expect(toPatch(outcome.draft)).toEqual({ remove: ['aaa'] })
+  })
+})

@@ -1,0 +1,48 @@
+import { deleteFiles } from '../api/static-service.js'
+import { html, nothing } from '../core/html.js'
+import { confirmDialog } from '../ui/dialog.js'
+import { formatBytes, formatCount } from '../ui/format.js'
+import { toast } from '../ui/toast.js'
+import { announceFilesChanged } from './file-changes.js'
+
+/** @import { DirectoryNode, FileRecord } from '../api/schema.d.ts' */
+
+const atOnce = 1000
+const named = 12
+
+/**
+ * Deletes files and directories after naming what will go.
+ * @param {{ files: FileRecord[], directories: DirectoryNode[] }} what
+ * @returns {Promise<boolean>} whether they were deleted
+ */
+export async function deleteDialog({ files, directories }) {
+  const names = [
+    ...directories.map(
+      (each) =>
+        `${each.path.replace(/\/$/, '')}/ (${formatCount(each.file_count, 'file')}, ${formatBytes(each.total_size)})`,
+    ),
+    ...files.map((each) => `${each.path} (${formatBytes(each.size)})`),
+  ]
+  const count = files.length + directories.reduce((sum, each) => sum + each.file_count, 0)
+  const isDone = await confirmDialog({
+    title: `Delete ${formatCount(count, 'file')}?`,
+    danger: true,
+    confirm: 'Delete',
+    body: html`
+      <p>This cannot be undone, and links to ${count === 1 ? 'it' : 'them'} stop working at once:</p>
+      <ul class="name-list">
+        ${names.slice(0, named).map((name) => html`<li><code>${name}</code></li>`)}
+        ${names.length > named ? html`<li class="muted">and ${names.length - named} more</li>` : nothing}
+      </ul>`,
+    action: async () => {
+      for (const { path } of directories)
+        await deleteFiles({ prefix: `${path.replace(/\/$/, '')}/` })
+      for (let at = 0; at < files.length; at += atOnce) {
+        await deleteFiles({ paths: files.slice(at, at + atOnce).map(({ path }) => path) })
+      }
+    },
+  })
+  if (isDone) toast(`${formatCount(count, 'file')} deleted`)
+  announceFilesChanged()
+  return isDone
+}

@@ -1,0 +1,97 @@
+import { contentUrl, getFile } from '../../api/static-service.js'
+import { html, nothing } from '../../core/html.js'
+import { currentRoute, navigate } from '../../core/router.js'
+import { mayEdit } from '../../core/session.js'
+import { Resource, View } from '../../core/view.js'
+import { copy } from '../../ui/clipboard.js'
+import { formatBytes, formatNumber, formatTime } from '../../ui/format.js'
+import { icon } from '../../ui/icons.js'
+import { show } from '../../ui/states.js'
+import { deleteDialog } from '../delete-dialog.js'
+import { filesChanged } from '../file-changes.js'
+import { moveDialog } from '../move-dialog.js'
+import { hrefToPath, nameOf, parentOf } from '../paths.js'
+import './file-preview.js'
+
+/** @import { FileRecord } from '../../api/schema.d.ts' */
+
+/** One file: preview, what is known of it, and what can be done with it. */
+class FileDetails extends View {
+  #path = ''
+  #file = new Resource(this, (signal) => getFile(this.#path, signal))
+
+  /** @param {string} path */
+  set path(path) {
+    if (path === this.#path) return
+    this.#path = path
+    this.#file.value = undefined
+    queueMicrotask(() => void this.#file.reload())
+  }
+
+  opened() {
+    const { signal } = this
+    filesChanged.addEventListener('change', () => void this.#file.reload(), { signal })
+    this.addEventListener('keydown', (event) => event.key === 'Escape' && this.#close(), { signal })
+  }
+
+  template() {
+    return html`
+      <aside class="details" aria-label="File">
+        <header class="details-header">
+          <h2>${nameOf(this.#path)}</h2>
+          <button class="icon-button" aria-label="Close the file" @click=${this.#close}>${icon('close')}</button>
+        </header>
+        ${show(this.#file, (file) => this.#details(file), 5)}
+      </aside>`
+  }
+
+  /** @param {FileRecord} file */
+  #details(file) {
+    const url = contentUrl(file.path)
+    return html`
+      <file-preview .file=${file}></file-preview>
+      <div class="button-row">
+        <a class="button" href=${contentUrl(file.path, { download: true })} download>${icon('download')} Download</a>
+        <button class="button" @click=${() => copy(url, 'Link')}>${icon('link')} Copy link</button>
+        ${
+          mayEdit('files')
+            ? html`
+              <button class="button" @click=${() => this.#move(file)}>${icon('move')} Move</button>
+              <button class="button" @click=${() => this.#delete(file)}>${icon('trash')} Delete</button>`
+            : nothing
+        }
+      </div>
+      <dl class="facts stacked">
+        <div><dt>Address</dt><dd><a href=${url} target="_blank" rel="noopener noreferrer">${url}</a></dd></div>
+        <div><dt>Type</dt><dd>${file.content_type} <span class="chip">${file.category}</span></dd></div>
+        <div><dt>Size</dt><dd>${formatBytes(file.size)}${file.size >= 1000 ? html` <span class="muted">(${formatNumber(file.size)} bytes)</span>` : nothing}</dd></div>
+        <div><dt>Changed</dt><dd>${formatTime(file.updated_at)} by ${file.uploaded_by}</dd></div>
+        <div><dt>Created</dt><dd>${formatTime(file.created_at)}</dd></div>
+        <div>
+          <dt>SHA-256</dt>
+          <dd><code>${file.sha256}</code> <button class="link-button" @click=${() => copy(file.sha256, 'Digest')}>Copy</button></dd>
+        </div>
+      </dl>`
+  }
+
+  /** @param {FileRecord} file */
+  async #move(file) {
+    const path = await moveDialog({ files: [file], directories: [], folder: parentOf(file.path) })
+    if (path) navigate(hrefToPath(path))
+  }
+
+  /** @param {FileRecord} file */
+  async #delete(file) {
+    if (await deleteDialog({ files: [file], directories: [] })) this.#close()
+  }
+
+  #close = () => {
+    const { path, query } = currentRoute()
+    const next = new URLSearchParams(query)
+    next.delete('file')
+    const folder = parentOf(`${decodeURIComponent(path.replace(/^\/files\/?/, ''))}x`)
+    navigate(hrefToPath(folder, next))
+  }
+}
+
+customElements.define('file-details', FileDetails)

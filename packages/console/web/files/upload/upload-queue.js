@@ -1,0 +1,208 @@
+import { ApiError } from '../../api/problem.js'
+import { announceFilesChanged } from '../file-changes.js'
+import { numberedPath, pathFault } from '../paths.js'
+import { askAboutExisting } from './conflict-dialog.js'
+import { SpeedMeter } from './speed.js'
+import { sendFile } from './upload-request.js'
+
+/**
+ * @import { PickedFile } from './dropped-files.js'
+ * @typedef {'waiting' | 'sending' | 'done' | 'exists' | 'failed' | 'skipped' | 'cancelled'} UploadState
+ * @typedef {{ id: number, file: File, wantedPath: string, path: string, state: UploadState, sent: number,
+ *   replace: boolean, error?: unknown, abort?: AbortController }} Upload
+ * @typedef {'replace' | 'keep-both' | 'skip'} Choice
+ */
+
+// Two of the browser's six connections stay free for listings.
+const atOnce = 4
+const announceMs = 1500
+
+/** Sends files a few at a time; each can be cancelled and tried again. Dispatches `change`, at most once a frame. */
+class UploadQueue extends EventTarget {
+  /** @type {Upload[]} */
+  items = []
+  #nextId = 1
+  #running = 0
+  #isAsking = false
+  /** @type {Choice | undefined} the choice for all further names that exist */
+  #choiceForAll
+  #speed = new SpeedMeter()
+  #isTold = false
+  #announcedAt = 0
+
+  /** @param {string} folder @param {PickedFile[]} files */
+  add(folder, files) {
+    for (const { file, path } of files) {
+      const whole = `${folder}${path}`.normalize('NFC')
+      const fault = pathFault(whole)
+      this.items.push({
+        id: this.#nextId++,
+        file,
+        wantedPath: whole,
+        path: whole,
+        state: fault ? 'failed' : 'waiting',
+        sent: 0,
+        replace: false,
+        error: fault ? new Error(fault) : undefined,
+      })
+    }
+    this.#advance()
+  }
+
+  /** @param {Upload} upload */
+  cancel(upload) {
+    if (upload.state === 'sending') upload.abort?.abort()
+    else if (upload.state === 'waiting' || upload.state === 'exists') upload.state = 'cancelled'
+    this.#changed()
+  }
+
+  cancelAll() {
+    for (const upload of this.items) this.cancel(upload)
+  }
+
+  /** @param {Upload} upload */
+  retry(upload) {
+    Object.assign(upload, { state: 'waiting', sent: 0, error: undefined })
+    this.#advance()
+  }
+
+  /** Removes what has ended from the list. */
+  clear() {
+    this.items = this.items.filter(({ state }) => isOpen(state))
+    this.#speed.reset()
+    this.#changed()
+  }
+
+  get summary() {
+    const of = (/** @type {UploadState} */ state) =>
+      this.items.filter((each) => each.state === state)
+    const wanted = this.items.filter(({ state }) => state !== 'skipped' && state !== 'cancelled')
+    const total = wanted.reduce((sum, { file }) => sum + file.size, 0)
+    const sent = wanted.reduce(
+      (sum, each) => sum + (each.state === 'done' ? each.file.size : each.sent),
+      0,
+    )
+    const { perSecond } = this.#speed
+    const isActive = this.items.some(({ state }) => isOpen(state))
+    const secondsLeft = isActive && perSecond > 0 ? (total - sent) / perSecond : undefined
+    return {
+      count: wanted.length,
+      done: of('done').length,
+      failed: of('failed').length,
+      total,
+      sent,
+      perSecond,
+      secondsLeft,
+      isActive,
+    }
+  }
+
+  #advance() {
+    while (this.#running < atOnce) {
+      const next = this.items.find(({ state }) => state === 'waiting')
+      if (!next) break
+      void this.#send(next)
+    }
+    void this.#askNext()
+    this.#changed()
+  }
+
+  /** @param {Upload} upload */
+  async #send(upload) {
+    this.#running += 1
+    upload.state = 'sending'
+    upload.abort = new AbortController()
+    try {
+      await sendFile({
+        file: upload.file,
+        path: upload.path,
+        replace: upload.replace,
+        signal: upload.abort.signal,
+        onProgress: (sent) => {
+          upload.sent = sent
+          this.#changed()
+        },
+      })
+      upload.state = 'done'
+      this.#announce()
+    } catch (error) {
+      this.#fail(upload, error)
+    }
+    this.#running -= 1
+    this.#advance()
+  }
+
+  /** @param {Upload} upload @param {unknown} error */
+  #fail(upload, error) {
+    upload.sent = 0
+    if (error instanceof DOMException && error.name === 'AbortError') upload.state = 'cancelled'
+    else if (error instanceof ApiError && error.status === 412 && !upload.replace)
+      this.#meet(upload)
+    else Object.assign(upload, { state: 'failed', error })
+  }
+
+  // The name exists: the choice for all is taken, or the person is asked.
+  /** @param {Upload} upload */
+  #meet(upload) {
+    upload.state = 'exists'
+    if (upload.path !== upload.wantedPath) this.#settle(upload, 'keep-both')
+    else if (this.#choiceForAll) this.#settle(upload, this.#choiceForAll)
+  }
+
+  async #askNext() {
+    const upload = this.items.find(({ state }) => state === 'exists')
+    if (!upload || this.#isAsking) return
+    this.#isAsking = true
+    const others = this.items.filter(({ state }) => isOpen(state)).length - 1
+    const answer = await askAboutExisting(upload.path, others)
+    this.#isAsking = false
+    if (answer?.forAll) this.#choiceForAll = answer.choice
+    this.#settle(upload, answer?.choice ?? 'skip')
+    if (this.#choiceForAll) {
+      for (const each of this.items)
+        if (each.state === 'exists') this.#settle(each, this.#choiceForAll)
+    }
+    this.#advance()
+  }
+
+  /** @param {Upload} upload @param {Choice} choice */
+  #settle(upload, choice) {
+    if (choice === 'skip') upload.state = 'skipped'
+    else if (choice === 'replace') Object.assign(upload, { state: 'waiting', replace: true })
+    else {
+      const [, number = '1'] =
+        / \((\d+)\)(?:\.[^./]*)?$/.exec(upload.path === upload.wantedPath ? '' : upload.path) ?? []
+      upload.path = numberedPath(upload.wantedPath, Number(number) + 1)
+      upload.state = 'waiting'
+    }
+  }
+
+  #announce() {
+    const now = performance.now()
+    const isLast = !this.items.some(({ state }) => isOpen(state))
+    if (!isLast && now - this.#announcedAt < announceMs) return
+    this.#announcedAt = now
+    announceFilesChanged()
+  }
+
+  #changed() {
+    if (this.#isTold) return
+    this.#isTold = true
+    requestAnimationFrame(() => {
+      this.#isTold = false
+      const { sent, isActive } = this.summary
+      if (isActive) this.#speed.add(sent)
+      else this.#choiceForAll = undefined
+      this.dispatchEvent(new Event('change'))
+    })
+  }
+}
+
+/** @param {UploadState} state */
+export const isOpen = (state) => state === 'waiting' || state === 'sending' || state === 'exists'
+
+export const uploads = new UploadQueue()
+
+addEventListener('beforeunload', (event) => {
+  if (uploads.items.some(({ state }) => isOpen(state))) event.preventDefault()
+})

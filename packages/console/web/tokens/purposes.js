@@ -1,0 +1,101 @@
+/**
+ * What tokens are made for: each purpose asks for little, and limits the token to what it needs. Pure.
+ * @import { TokenInput } from '../api/schema.d.ts'
+ * @import { ServiceName } from '../core/services.js'
+ * @typedef {{ title: string, hint: string, service: ServiceName, asks: ('domain' | 'names')[], role?: string,
+ *   limit?: (answers: Answers) => Partial<TokenInput>, settings: (made: MadeToken) => [label: string, value: string][] }} Purpose
+ * @typedef {{ domain: string, names: string }} Answers
+ * @typedef {{ token: string, url: string, answers: Answers }} MadeToken
+ */
+
+/** @type {Record<string, Purpose>} */
+export const purposes = {
+  router: {
+    title: 'Router or dynamic DNS client',
+    hint: 'Keeps a name pointed at your home address. May change only the address records of that name.',
+    service: 'domains',
+    asks: ['domain', 'names'],
+    limit: ({ domain, names }) => ({
+      domains: [domain],
+      records: splitList(names).map((name) => ({ name, types: ['A', 'AAAA'] })),
+    }),
+    settings: ({ token, url, answers }) => [
+      ['Service', 'DynDNS2 (custom)'],
+      ['Server', new URL(url).host],
+      ['Update URL', `${url}/nic/update?hostname=${fullNames(answers)}&myip=<ipaddr>`],
+      ['Host name', fullNames(answers)],
+      ['User name', 'any'],
+      ['Password', token],
+    ],
+  },
+  certificates: {
+    title: 'Certificates (ACME)',
+    hint: 'For lego, Traefik, Caddy, acme.sh or cert-manager. May change only challenge records.',
+    service: 'domains',
+    asks: ['domain'],
+    limit: ({ domain }) => ({
+      domains: [domain],
+      records: ['_acme-challenge', '_acme-challenge.*'].map((name) => ({ name, types: ['TXT'] })),
+    }),
+    settings: ({ token, url }) => [
+      ['HTTPREQ_ENDPOINT', `${url}/integrations/acme`],
+      ['HTTPREQ_USERNAME', 'any'],
+      ['HTTPREQ_PASSWORD', token],
+    ],
+  },
+  records: {
+    title: 'Program that changes records',
+    hint: 'May do what you may, in the domain that you name or in all of yours.',
+    service: 'domains',
+    asks: ['domain'],
+    role: 'editor',
+    limit: ({ domain }) => (domain ? { domains: [domain] } : {}),
+    settings: ({ token }) => [['Header', `Authorization: Bearer ${token}`]],
+  },
+  readDomains: {
+    title: 'Program that only reads domains',
+    hint: 'For monitoring and backups.',
+    service: 'domains',
+    asks: [],
+    role: 'viewer',
+    settings: ({ token }) => [['Header', `Authorization: Bearer ${token}`]],
+  },
+  upload: {
+    title: 'Program that uploads files',
+    hint: 'For deployments and scripts. May store, move and delete files.',
+    service: 'files',
+    asks: [],
+    role: 'editor',
+    settings: ({ token, url }) => [
+      [
+        'Example',
+        `curl -T page.html -H 'Authorization: Bearer ${token}' ${url}/api/files/site/page.html`,
+      ],
+    ],
+  },
+  readFiles: {
+    title: 'Program that only lists files',
+    hint: 'For monitoring and statistics.',
+    service: 'files',
+    asks: [],
+    role: 'viewer',
+    settings: ({ token }) => [['Header', `Authorization: Bearer ${token}`]],
+  },
+}
+
+/** The body of the request. @param {Purpose} purpose @param {{ name: string, expiresIn: number, answers: Answers }} form @returns {TokenInput} */
+export const toTokenInput = ({ role, limit }, { name, expiresIn, answers }) => ({
+  name,
+  expires_in: expiresIn,
+  ...(role ? { role } : {}),
+  ...limit?.(answers),
+})
+
+/** "home, vpn" → ["home", "vpn"]. @param {string} text */
+export const splitList = (text) => text.split(/[\s,]+/).filter(Boolean)
+
+/** @param {Answers} answers */
+const fullNames = ({ domain, names }) =>
+  splitList(names)
+    .map((name) => (name === '@' ? domain : `${name}.${domain}`))
+    .join(',')

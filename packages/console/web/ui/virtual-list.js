@@ -1,0 +1,137 @@
+import { html } from '../core/html.js'
+import { View } from '../core/view.js'
+
+const spareRows = 8
+
+/**
+ * A scrolling grid of which only the visible rows exist, for lists of any length. Rows have one height, that of the
+ * style sheet's `--row`. Up, Down, Page Up, Page Down, Home and End move; the row's `[data-row]` gets the focus.
+ *
+ * Properties: `count`, `label`, `header` (a row template), `drawRow(index)`, and `onRange(first, last)`, called with the
+ * rows that are about to be shown.
+ */
+export class VirtualList extends View {
+  label = ''
+  /** @type {unknown} */
+  header
+  /** @type {(first: number, last: number) => void} */
+  onRange = () => {}
+  /** @type {(index: number) => unknown} */
+  #drawRow = () => undefined
+  #count = 0
+  #first = 0
+  #last = 30
+  #rowHeight = 40
+  /** @type {number | undefined} the row to focus after the next rendering */
+  #focused
+
+  /** @param {number} count */
+  set count(count) {
+    this.#count = count
+    this.update()
+  }
+
+  // A new function means that rows changed, though their number did not.
+  /** @param {(index: number) => unknown} drawRow */
+  set drawRow(drawRow) {
+    this.#drawRow = drawRow
+    this.update()
+  }
+
+  opened() {
+    const { signal } = this
+    this.#rowHeight = Number.parseFloat(getComputedStyle(this).getPropertyValue('--row')) || 40
+    this.addEventListener('scroll', () => this.#measure(), { signal, passive: true })
+    this.addEventListener('keydown', (event) => this.#move(event), { signal })
+    const observer = new ResizeObserver(() => this.#measure())
+    observer.observe(this)
+    signal.addEventListener('abort', () => observer.disconnect())
+  }
+
+  /** Shows the list from its beginning. */
+  scrollToStart() {
+    this.scrollTop = 0
+    this.#measure()
+  }
+
+  #measure() {
+    const first = Math.max(0, Math.floor(this.scrollTop / this.#rowHeight) - spareRows)
+    const last = Math.ceil((this.scrollTop + this.clientHeight) / this.#rowHeight) + spareRows
+    if (first === this.#first && last === this.#last) return
+    this.#first = first
+    this.#last = last
+    this.update()
+  }
+
+  template() {
+    const last = Math.min(this.#last, this.#count)
+    const indexes = Array.from(
+      { length: Math.max(0, last - this.#first) },
+      (_, at) => this.#first + at,
+    )
+    this.onRange(this.#first, last)
+    return html`
+      <div role="grid" aria-label=${this.label} aria-rowcount=${this.#count + 1}>
+        <div class="virtual-header" role="row" aria-rowindex="1">${this.header}</div>
+        <div class="virtual-space" role="presentation">
+          <div class="virtual-slice" role="presentation">
+            ${indexes.map(
+              (index) =>
+                html`<div class="virtual-row" role="row" aria-rowindex=${index + 2}>${this.#drawRow(index)}</div>`,
+            )}
+          </div>
+        </div>
+      </div>`
+  }
+
+  rendered() {
+    /** @type {HTMLElement | null} */
+    const space = this.querySelector('.virtual-space')
+    /** @type {HTMLElement | null} */
+    const slice = this.querySelector('.virtual-slice')
+    space?.style.setProperty('height', `${this.#count * this.#rowHeight}px`)
+    slice?.style.setProperty('transform', `translateY(${this.#first * this.#rowHeight}px)`)
+    if (this.#focused === undefined) return
+    this.#rowAt(this.#focused)?.focus({ preventScroll: true })
+    this.#focused = undefined
+  }
+
+  /** @param {number} index @returns {HTMLElement | null} */
+  #rowAt(index) {
+    return this.querySelector(`[aria-rowindex="${index + 2}"] [data-row]`)
+  }
+
+  /** @param {KeyboardEvent} event */
+  #move(event) {
+    const row = /** @type {HTMLElement} */ (event.target).closest('.virtual-row')
+    if (!row) return
+    const at = Number(row.getAttribute('aria-rowindex')) - 2
+    const page = Math.max(1, Math.floor(this.clientHeight / this.#rowHeight) - 2)
+    const steps = new Map([
+      ['ArrowDown', at + 1],
+      ['ArrowUp', at - 1],
+      ['PageDown', at + page],
+      ['PageUp', at - page],
+      ['Home', 0],
+      ['End', this.#count - 1],
+    ])
+    const next = steps.get(event.key)
+    if (next === undefined) return
+    event.preventDefault()
+    this.focusRow(Math.max(0, Math.min(this.#count - 1, next)))
+  }
+
+  /** Scrolls a row into sight and focuses it. @param {number} index */
+  focusRow(index) {
+    const top = index * this.#rowHeight
+    const bottom = top + 2 * this.#rowHeight // The header covers the height of a row.
+    if (top < this.scrollTop) this.scrollTop = top
+    else if (bottom > this.scrollTop + this.clientHeight)
+      this.scrollTop = bottom - this.clientHeight
+    this.#focused = index
+    this.#measure()
+    this.update()
+  }
+}
+
+customElements.define('virtual-list', VirtualList)

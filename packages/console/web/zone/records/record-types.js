@@ -1,0 +1,101 @@
+/**
+ * What the form knows of each record type: what it is for, and what its value looks like.
+ * @typedef {{ title: string, value: string, placeholder: string, hint: string, ttl?: number }} RecordType
+ * @type {Record<string, RecordType>}
+ */
+export const recordTypes = {
+  A: {
+    title: 'IPv4 address',
+    value: 'IPv4 address',
+    placeholder: '192.0.2.10',
+    hint: 'Points the name at a server.',
+  },
+  AAAA: {
+    title: 'IPv6 address',
+    value: 'IPv6 address',
+    placeholder: '2001:db8::10',
+    hint: 'Points the name at a server.',
+  },
+  CNAME: {
+    title: 'Alias of another name',
+    value: 'Target name',
+    placeholder: 'www.example.net',
+    hint: 'Must be the only record at its name, and not at @.',
+  },
+  MX: {
+    title: 'Mail server',
+    value: 'Mail server',
+    placeholder: 'mx1.example.net',
+    hint: 'Receives mail for this name. The server with the lowest preference is tried first.',
+  },
+  TXT: {
+    title: 'Text',
+    value: 'Text',
+    placeholder: 'v=spf1 include:example.net -all',
+    hint: 'Kept exactly as you write it, without surrounding quotes.',
+  },
+  CAA: {
+    title: 'Certificate authorities',
+    value: 'Flags, tag and value',
+    placeholder: '0 issue "letsencrypt.org"',
+    hint: 'Which certificate authorities may issue for this name.',
+  },
+  ALIAS: {
+    title: 'Alias at the domain itself',
+    value: 'Target name',
+    placeholder: 'www.example.net',
+    hint: 'Like CNAME, and allowed at @. Not beside A, AAAA or CNAME.',
+  },
+  NS: {
+    title: 'Nameserver of a subdomain',
+    value: 'Nameserver',
+    placeholder: 'ns1.example.net',
+    hint: 'Hands a subdomain to other nameservers. Not at @.',
+  },
+  URL: {
+    title: 'Redirect (temporary)',
+    value: 'Web address',
+    placeholder: 'https://example.net/',
+    hint: 'The registrar answers with a 302 redirect.',
+  },
+  URL301: {
+    title: 'Redirect (permanent)',
+    value: 'Web address',
+    placeholder: 'https://example.net/',
+    hint: 'The registrar answers with a 301 redirect.',
+  },
+  FRAME: {
+    title: 'Redirect in a frame',
+    value: 'Web address',
+    placeholder: 'https://example.net/',
+    hint: 'The registrar shows the page in a frame.',
+  },
+  MXE: {
+    title: 'Mail to an address',
+    value: 'IPv4 address',
+    placeholder: '192.0.2.25',
+    hint: 'Only at @, one per zone, not beside MX.',
+  },
+}
+
+/** What mail handling means, by the values of `email_type`. */
+export const emailTypes = {
+  NONE: 'No mail',
+  MX: 'Own mail servers (MX)',
+  MXE: 'Mail to an address (MXE)',
+  FWD: 'Forwarding by the registrar',
+  OX: 'Private Email',
+  GMAIL: 'Google Workspace',
+}
+
+/** @type {[seconds: number, label: string][]} */
+export const ttls = [
+  [1799, 'Automatic'],
+  [60, '1 minute'],
+  [300, '5 minutes'],
+  [1200, '20 minutes'],
+  [1800, '30 minutes'],
+  [3600, '1 hour'],
+  [14_400, '4 hours'],
+  [43_200, '12 hours'],
+]
