@@ -34,7 +34,7 @@ export async function openAuth(
     password: auth.adminPassword,
     production,
   })
-  const users = await Users.open(auth.usersFile, (error) =>
+  const users = new Users(auth.usersFile, (error) =>
     log.error({ err: error }, 'cannot read the users file: its last valid version stays in force'),
   )
   return { secret, audience, tokenTtl: auth.tokenTtl, users, hashes: createHashQueue() }

@@ -1,4 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { giveToOwner } from './durable-files.ts'
 
 // Node has no flock. An exclusive SQLite transaction is one: the kernel releases it with the process, so a lock is
@@ -40,13 +41,26 @@ export class FileLock {
 }
 
 /** Runs `run` under an exclusive lock on `file`. @throws {LockBusyError} when it is not free within 10 s. */
-export function withFileLock<T>(file: string, run: () => T): T {
-  const lock = new FileLock(file, { timeoutMs: 10_000 })
+export async function withFileLock<T>(file: string, run: () => Promise<T>): Promise<T> {
+  const lock = new FileLock(file)
   try {
-    lock.acquire()
-    return run()
+    await acquireWithin(lock, 10_000)
+    return await run()
   } finally {
     lock.close()
+  }
+}
+
+// Polls: a blocking wait would stop the event loop.
+async function acquireWithin(lock: FileLock, timeoutMs: number) {
+  const deadline = performance.now() + timeoutMs
+  for (;;) {
+    try {
+      return lock.acquire()
+    } catch (error) {
+      if (!(error instanceof LockBusyError) || performance.now() > deadline) throw error
+    }
+    await sleep(20)
   }
 }
 

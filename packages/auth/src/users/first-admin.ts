@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { StartRefusedError } from '@domains-and-files/http'
 import type { Role } from '../authorization.ts'
 import { hashPassword, minPasswordLength } from '../login/password.ts'
@@ -33,7 +33,7 @@ export async function ensureFirstAdmin(file: string, options: FirstAdminOptions)
 
   const name = username ?? 'admin'
   const secret = password ?? randomBytes(15).toString('base64url')
-  const isCreated = addFirst(file, { username: name, password: await hashPassword(secret) })
+  const isCreated = await addFirst(file, { username: name, password: await hashPassword(secret) })
   if (!isCreated) return
   if (!password)
     print(`Created the user ${name} with the password ${secret} (it is not shown again).`)
@@ -42,11 +42,11 @@ export async function ensureFirstAdmin(file: string, options: FirstAdminOptions)
   }
 }
 
-function addFirst(file: string, admin: { username: string; password: string }): boolean {
+async function addFirst(file: string, admin: { username: string; password: string }) {
   let isCreated = false
-  updateUsers(file, (users) => {
+  await updateUsers(file, (users) => {
     isCreated = users.length === 0
-    return isCreated ? [{ ...admin, role: 'admin' satisfies Role }] : users
+    return isCreated ? [{ ...admin, role: 'admin' satisfies Role, id: randomUUID() }] : users
   })
   return isCreated
 }

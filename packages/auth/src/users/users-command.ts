@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Role } from '../authorization.ts'
@@ -102,9 +103,9 @@ async function addUser([name]: string[], options: Options): Promise<string> {
   }
   refuseDuplicate(readUsersIfAny(file)) // Before the password prompt; the check under the lock decides.
   const password = await hashNewPassword()
-  updateUsers(file, (users) => {
+  await updateUsers(file, (users) => {
     refuseDuplicate(users)
-    return [...users, { username, role, password, ...(domains && { domains }) }]
+    return [...users, { username, role, password, ...(domains && { domains }), id: randomUUID() }]
   })
   return `Added ${username} as ${role}\n`
 }
@@ -113,18 +114,20 @@ async function changePassword([name]: string[]): Promise<string> {
   const username = readName(name)
   expectUser(readUsersIfAny(file), username)
   const password = await hashNewPassword()
-  updateUsers(file, (users) => replaceUser(users, { ...expectUser(users, username), password }))
+  await updateUsers(file, (users) =>
+    replaceUser(users, { ...expectUser(users, username), password }),
+  )
   return `Changed the password of ${username}; their tokens are revoked\n`
 }
 
-function changeRole([name, wanted]: string[], options: Options): string {
+async function changeRole([name, wanted]: string[], options: Options): Promise<string> {
   if (options.domains !== undefined && options['all-domains']) {
     throw new UsageError('Give either --domains or --all-domains')
   }
   const username = readName(name)
   const role = readRole(wanted)
   const domains = readDomains(options.domains)
-  updateUsers(file, (users) => {
+  await updateUsers(file, (users) => {
     const { domains: before, ...user } = expectUser(users, username)
     const limit = options['all-domains'] ? undefined : (domains ?? before)
     const after = replaceUser(users, { ...user, role, ...(limit && { domains: limit }) })
@@ -148,9 +151,9 @@ function listUsers(): string {
   return `${lines.join('\n')}\n`
 }
 
-function removeUser([name]: string[], options: Options): string {
+async function removeUser([name]: string[], options: Options): Promise<string> {
   const username = readName(name)
-  updateUsers(file, (users) => {
+  await updateUsers(file, (users) => {
     const user = expectUser(users, username)
     return keepAdmin(
       users,

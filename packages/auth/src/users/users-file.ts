@@ -1,7 +1,6 @@
-import { existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
 import { describeIssue, StartRefusedError } from '@domains-and-files/http'
-import { withFileLock, writeFileAtomic } from '@domains-and-files/persistence'
+import { updateFile } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { canonicalDomain, Role } from '../authorization.ts'
 import { parsePhc } from '../login/password.ts'
@@ -26,6 +25,8 @@ export const User = z.strictObject({
   role: Role,
   password: z.string().refine(parsePhc, 'must be an argon2id PHC string'),
   domains: Domains.optional(),
+  /** Distinguishes a user from an earlier one of that name. Absent in files written by hand. */
+  id: z.string().optional(),
 })
 export type User = z.infer<typeof User>
 
@@ -35,12 +36,7 @@ const UsersFile = z.strictObject({
 
 /** @throws {InvalidUsersFile} if the file cannot be read or is not valid. */
 export function readUsers(file: string): User[] {
-  try {
-    const content: unknown = JSON.parse(readFileSync(file, 'utf8'))
-    return UsersFile.parse(content, { error: describeIssue }).users
-  } catch (error) {
-    throw new InvalidUsersFile(file, error)
-  }
+  return parseUsers(file, readText(file))
 }
 
 /** As `readUsers`; a missing file has no users. */
@@ -54,17 +50,31 @@ export class InvalidUsersFile extends StartRefusedError {
 }
 
 /**
- * Replaces the users by the result of `change`, atomically and under a lock between processes. Blocks this process while
- * another holds the lock: for start and command line, not for requests.
+ * Replaces the users by the result of `change`, atomically and under a lock between processes. Nothing changes if
+ * `change` throws or the file is invalid.
  */
-export function updateUsers(file: string, change: (users: User[]) => User[]): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  // One lock for all links to a file.
-  const target = existsSync(file) ? realpathSync(file) : file
-  withFileLock(`${target}.lock`, () => {
-    const users = UsersFile.parse({ users: change(readUsersIfAny(target)) })
-    writeFileAtomic(target, `${JSON.stringify(users, null, 2)}\n`)
+export async function updateUsers(file: string, change: (users: User[]) => User[]): Promise<void> {
+  await updateFile(file, (text) => {
+    const before = text === undefined ? [] : parseUsers(file, text)
+    const users = UsersFile.parse({ users: change(before) })
+    return `${JSON.stringify(users, null, 2)}\n`
   })
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new InvalidUsersFile(file, error)
+  }
+}
+
+function parseUsers(file: string, text: string): User[] {
+  try {
+    return UsersFile.parse(JSON.parse(text), { error: describeIssue }).users
+  } catch (error) {
+    throw new InvalidUsersFile(file, error)
+  }
 }
 
 function readDomain(text: string, context: z.RefinementCtx) {

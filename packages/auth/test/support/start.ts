@@ -51,7 +51,7 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
   ]
   await writeUsers(file, people)
   const reports: string[] = []
-  const users = await Users.open(file, (error) => reports.push(error.message))
+  const users = new Users(file, (error) => reports.push(String(error)))
   const clock = { ms: Date.parse('2026-11-20T19:20:00.500Z') }
 
   const lines: string[] = []

@@ -16,11 +16,11 @@ async function open(text = JSON.stringify({ users: [adam, vera] })) {
   const file = join(folder.path, 'users.json')
   await writeFile(file, text)
   const reports: string[] = []
-  const users = await Users.open(file, (error) => reports.push(error.message))
+  const users = new Users(file, (error) => reports.push(String(error)))
   return { folder, file, users, reports, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
 }
 
-test('a user is found as the file has them', async () => {
+test('a user is found with the rights of the file', async () => {
   await using opened = await open()
 
   expect(opened.users.find('vera')).toEqual(vera)
@@ -45,10 +45,10 @@ test.each([
 test('a file that is missing cannot be opened', async () => {
   await using folder = await makeFolder()
 
-  await expect(Users.open(join(folder.path, 'users.json'))).rejects.toThrow('ENOENT')
+  expect(() => new Users(join(folder.path, 'users.json'), () => undefined)).toThrow('ENOENT')
 })
 
-test('what is wrong is said without a word of the passwords', async () => {
+test('the reason quotes no password hash', async () => {
   const text = JSON.stringify({ users: [{ ...adam, role: 'root' }] })
 
   const said = await open(text).catch((error: Error) => error.message)
@@ -56,7 +56,7 @@ test('what is wrong is said without a word of the passwords', async () => {
   expect(said).not.toContain('argon2id$')
 })
 
-test('a change is seen at the next look, though it has the same length', async () => {
+test('a change of the same length is seen at the next look-up', async () => {
   await using opened = await open()
   const roles: (string | undefined)[] = []
 
@@ -68,7 +68,7 @@ test('a change is seen at the next look, though it has the same length', async (
   expect(roles).toEqual(['viewer', 'editor', 'viewer', 'editor'])
 })
 
-test('a file that is put in place of the old one is seen at the next look', async () => {
+test('a replaced file is seen at the next look-up', async () => {
   await using opened = await open()
 
   await writeUsers(`${opened.file}.new`, [vera])
@@ -77,7 +77,7 @@ test('a file that is put in place of the old one is seen at the next look', asyn
   expect(opened.users.find('adam')).toBeUndefined()
 })
 
-test('while the file is broken the last good one counts, and it is reported once', async () => {
+test('while the file is invalid its last valid content counts, and one report is made', async () => {
   await using opened = await open()
 
   await writeFile(opened.file, '{ "users": [')
@@ -87,7 +87,7 @@ test('while the file is broken the last good one counts, and it is reported once
   expect(opened.reports).toEqual([expect.stringContaining('it is not JSON')])
 })
 
-test('while the file is gone the last good one counts, and it is reported once', async () => {
+test('while the file is missing its last valid content counts, and one report is made', async () => {
   await using opened = await open()
 
   await rm(opened.file)
@@ -97,7 +97,7 @@ test('while the file is gone the last good one counts, and it is reported once',
   expect(opened.reports).toEqual([expect.stringContaining('ENOENT')])
 })
 
-test('a file that is mended counts again, and breaking it again is reported again', async () => {
+test('a repaired file counts again, and a new fault is reported again', async () => {
   await using opened = await open()
 
   await writeFile(opened.file, '{')
@@ -111,66 +111,66 @@ test('a file that is mended counts again, and breaking it again is reported agai
   expect(opened.reports).toHaveLength(2)
 })
 
-test('a change is whole, private, and leaves no draft', async () => {
+test('a change is private and leaves no temporary file', async () => {
   await using opened = await open()
 
-  updateUsers(opened.file, (users) => users.filter(({ username }) => username !== 'adam'))
+  await updateUsers(opened.file, (users) => users.filter(({ username }) => username !== 'adam'))
 
   expect(readUsers(opened.file)).toEqual([vera])
   expect((await stat(opened.file)).mode & 0o777).toBe(0o600)
   expect(await readdir(opened.folder.path)).toEqual(['users.json', 'users.json.lock'])
 })
 
-test('a change that fails leaves the file as it was, and the lock free', async () => {
+test('a failing change leaves the file unchanged and the lock free', async () => {
   await using opened = await open()
   const before = await readFile(opened.file, 'utf8')
 
-  const change = () => {
+  const change = () =>
     updateUsers(opened.file, () => {
       throw new Error('no')
     })
-  }
 
-  expect(change).toThrow('no')
-  expect(change).toThrow('no')
+  await expect(change()).rejects.toThrow('no')
+  await expect(change()).rejects.toThrow('no')
   expect(await readFile(opened.file, 'utf8')).toBe(before)
 })
 
-test('a change that would break the file is not written', async () => {
+test('a change that would make the file invalid is not written', async () => {
   await using opened = await open()
 
-  expect(() => updateUsers(opened.file, (users) => [...users, adam])).toThrow('twice')
+  const change = updateUsers(opened.file, (users) => [...users, adam])
+
+  await expect(change).rejects.toThrow('twice')
   expect(readUsers(opened.file)).toEqual([adam, vera])
 })
 
-test('a broken file is not overwritten by a change', async () => {
+test('an invalid file is not overwritten by a change', async () => {
   await using opened = await open()
   await writeFile(opened.file, '{')
 
-  expect(() => updateUsers(opened.file, () => [adam])).toThrow('it is not JSON')
+  await expect(updateUsers(opened.file, () => [adam])).rejects.toThrow('it is not JSON')
   expect(await readFile(opened.file, 'utf8')).toBe('{')
 })
 
-test('a file that cannot be put in place leaves no draft', async () => {
+test('a failed rename leaves no temporary file', async () => {
   await using folder = await makeFolder()
   const file = join(folder.path, 'users.json')
-  const change = () => {
-    updateUsers(file, () => {
-      mkdirSync(file)
-      return [adam]
-    })
-  }
 
-  expect(change).toThrow('rename')
+  const change = updateUsers(file, () => {
+    mkdirSync(file)
+    return [adam]
+  })
+
+  await expect(change).rejects.toThrow('rename')
   expect(await readdir(folder.path)).toEqual(['users.json', 'users.json.lock'])
 })
 
-test('who reads sees a whole file, while a writer writes and after it is killed', async () => {
+test('readers see a complete file while a writer writes and after it is killed', async () => {
   await using opened = await open()
   const module = new URL('../../src/users/users-file.ts', import.meta.url).href
   const script = `const { updateUsers } = await import('${module}')
     for (;;) {
-      updateUsers(${JSON.stringify(opened.file)}, (users) => users.reverse())
+      await updateUsers(${JSON.stringify(opened.file)}, (users) => users.reverse())
       process.stdout.write('.')
     }`
   const writer = spawn(process.execPath, ['--input-type=module', '-e', script])
@@ -179,28 +179,28 @@ test('who reads sees a whole file, while a writer writes and after it is killed'
   const counts = Array.from({ length: 500 }, () => readUsers(opened.file).length)
   writer.kill('SIGKILL')
   await once(writer, 'exit')
-  updateUsers(opened.file, (users) => users)
+  await updateUsers(opened.file, (users) => users)
 
   expect(new Set(counts)).toEqual(new Set([2]))
   expect(readUsers(opened.file)).toHaveLength(2)
 })
 
-test('a linked file is changed where it lies, and the link stays', async () => {
+test('the target of a link is changed, and the link stays', async () => {
   await using opened = await open()
   const linked = join(opened.folder.path, 'link.json')
   await symlink(opened.file, linked)
 
-  updateUsers(linked, () => [vera])
+  await updateUsers(linked, () => [vera])
 
   expect(readUsers(opened.file)).toEqual([vera])
   expect(existsSync(`${linked}.lock`)).toBe(false)
 })
 
-test('a folder that does not exist yet is made', async () => {
+test('a missing directory is created', async () => {
   await using folder = await makeFolder()
   const file = join(folder.path, 'a', 'b', 'users.json')
 
-  updateUsers(file, () => [adam])
+  await updateUsers(file, () => [adam])
 
   expect(readUsers(file)).toEqual([adam])
 })

@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync, statSync } from 'node:fs'
+import { readFile, realpath, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { createDirectory, fsyncDirectory, giveToOwner, writeNew } from './durable-files.ts'
+import { withFileLock } from './file-lock.ts'
+
+// Small files that a service reads while commands and other processes change them, such as users.json.
+
+/**
+ * Replaces a private file (0600) by the result of `change`, atomically, durably, and under a lock between processes.
+ * `change` gets undefined if the file is missing; if it throws, nothing changes. A symbolic link stays, its target is
+ * replaced.
+ */
+export async function updateFile(
+  path: string,
+  change: (text: string | undefined) => string,
+): Promise<void> {
+  await createDirectory(dirname(path))
+  // One lock for all links to a file.
+  const file = existsSync(path) ? await realpath(path) : path
+  await withFileLock(`${file}.lock`, async () => {
+    const text = existsSync(file) ? await readFile(file, 'utf8') : undefined
+    await replaceFile(file, change(text))
+  })
+}
+
+async function replaceFile(file: string, text: string) {
+  const temporary = `${file}.${randomUUID()}.tmp`
+  try {
+    await writeNew(temporary, text)
+    giveToOwner(temporary, existsSync(file) ? file : undefined)
+    await rename(temporary, file)
+  } finally {
+    await rm(temporary, { force: true })
+  }
+  await fsyncDirectory(dirname(file))
+}
+
+/**
+ * The parsed content of a file, read again whenever the file has changed. While the file is invalid its last valid
+ * content stays in force, and `report` is called once per invalid version.
+ */
+export class FileView<Content> {
+  readonly #file: string
+  readonly #read: (file: string) => Content
+  readonly #report: (error: unknown) => void
+  #version: ReturnType<typeof versionOf>
+  #reported = ''
+  #content: Content
+
+  /** @throws what `read` throws now. */
+  constructor(file: string, read: (file: string) => Content, report: (error: unknown) => void) {
+    this.#file = file
+    this.#read = read
+    this.#report = report
+    this.#version = versionOf(file)
+    this.#content = read(file)
+  }
+
+  get current(): Content {
+    // A stat costs microseconds. A watch can miss changes in mounted directories.
+    const version = versionOf(this.#file)
+    if (version.id !== this.#version.id || this.#version.isRecent) this.#load(version)
+    return this.#content
+  }
+
+  #load(version: ReturnType<typeof versionOf>) {
+    this.#version = version // Taken before reading: the next look-up then sees a change in between.
+    try {
+      this.#content = this.#read(this.#file)
+      this.#reported = ''
+    } catch (error) {
+      if (version.id !== this.#reported) this.#report(error)
+      this.#reported = version.id
+    }
+  }
+}
+
+// A file may change twice within one clock tick, so a recent one is read again although its times are equal.
+const recentMs = 50
+
+function versionOf(file: string) {
+  try {
+    const { ino, size, mtimeNs, ctimeNs, ctimeMs } = statSync(file, { bigint: true })
+    const isRecent = Date.now() - Number(ctimeMs) < recentMs
+    return { id: [ino, size, mtimeNs, ctimeNs].join(' '), isRecent }
+  } catch {
+    return { id: 'unreadable', isRecent: false } // Reading it gives the reason.
+  }
+}
