@@ -1,34 +1,77 @@
 import type { Access } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
-import { isAccess, isRoleEnough } from './authorization.ts'
+import type { ApiTokens } from './api-tokens/api-tokens.ts'
+import { outsideRecords } from './api-tokens/permissions.ts'
+import { prefixOf } from './api-tokens/token-format.ts'
+import { type Caller, isAccess, isRoleEnough } from './authorization.ts'
 import { rememberCaller } from './caller.ts'
+import { readCredential } from './credentials.ts'
 import type { AuthErrors } from './errors.ts'
+import { otherServiceOf } from './services.ts'
 import type { SessionTokens } from './sessions/session-tokens.ts'
 
+interface AccessDependencies {
+  sessions: SessionTokens
+  apiTokens: ApiTokens
+  audience: string
+  errors: AuthErrors
+}
+
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
-export function enforceAccess(app: FastifyInstance, tokens: SessionTokens, errors: AuthErrors) {
+export function enforceAccess(app: FastifyInstance, dependencies: AccessDependencies) {
+  const { sessions, apiTokens, audience, errors } = dependencies
   app.addHook('onRoute', (route) => {
     requireAccess(route)
     documentErrors(route, errors)
   })
   app.addHook('onRequest', (request, _reply, done) => {
     try {
-      admit(request)
-      done()
+      const needed = accessOf(request)
+      if (needed === 'public') return done()
+      const token = readCredential(request.headers, errors)
+      const admitCaller = (caller: Verified) => admit(request, { token, caller, needed })
+      if (prefixOf(token) !== apiTokens.prefix) {
+        admitCaller(sessions.verify(token))
+        return done()
+      }
+      apiTokens
+        .verify(token, request.ip)
+        .then(admitCaller)
+        .then(() => done(), done)
     } catch (error) {
-      done(error as Error) // Only errors are thrown below.
+      done(error as Error) // Only errors are thrown above.
     }
   })
 
-  function admit(request: FastifyRequest) {
-    const needed = accessOf(request)
-    if (needed === 'public') return
-    const caller = tokens.verify(readToken(request.headers.authorization, errors))
+  function admit(request: FastifyRequest, { token, caller, needed }: Admission) {
     if (caller === 'expired') throw errors.tokenExpired()
-    if (caller === 'invalid') throw errors.tokenInvalid()
+    if (caller === 'invalid') {
+      const other = otherServiceOf(token, audience)
+      throw other ? errors.tokenOfOtherService(other) : errors.tokenInvalid()
+    }
     if (!isRoleEnough(caller.role, needed)) throw errors.forbidden(needed)
+    refuseRecordLimited(request, caller, needed)
     rememberCaller(request, caller)
   }
+}
+
+type Verified = Caller | 'invalid' | 'expired'
+
+interface Admission {
+  token: string
+  caller: Verified
+  needed: Exclude<Access, 'public'>
+}
+
+function refuseRecordLimited(
+  { routeOptions, method }: FastifyRequest,
+  caller: Caller,
+  needed: Access,
+) {
+  const { token } = caller
+  if (!token?.records || routeOptions.config.enforcesRecordLimits) return
+  if (token.readsAll && needed !== 'editor') return
+  throw outsideRecords(caller, `${method} ${routeOptions.url}`)
 }
 
 function requireAccess({ method, url, config }: RouteOptions) {
@@ -61,10 +104,3 @@ function accessOf(request: FastifyRequest): Access {
 // Browsers send a preflight OPTIONS without credentials (Fetch, CORS-preflight fetch), so it cannot be guarded.
 const isPreflight = (method: string | string[] | undefined) =>
   method !== undefined && [method].flat().every((name) => name === 'OPTIONS')
-
-function readToken(header: string | undefined, errors: AuthErrors): string {
-  if (header === undefined) throw errors.tokenMissing()
-  const [, token] = /^bearer +([^\s,]+)$/i.exec(header) ?? []
-  if (!token) throw errors.authorizationMalformed()
-  return token
-}

@@ -6,7 +6,7 @@ const callers = new WeakMap<FastifyRequest, Caller>()
 /** Attaches the authenticated caller to a request, and its name to the request's log line. */
 export function rememberCaller(request: FastifyRequest, caller: Caller): void {
   callers.set(request, caller)
-  request.principal = { user: caller.username } // For the access log.
+  request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
 }
 
 /**

@@ -1,3 +1,14 @@
+export type { ApiTokens } from './api-tokens/api-tokens.ts'
+export {
+  mayReadRrset,
+  mayWriteRrset,
+  outsideRecords,
+  type Rrset,
+  requireRrsetRead,
+  requireRrsetWrites,
+} from './api-tokens/permissions.ts'
+export { namesRrset } from './api-tokens/record-limits.ts'
+export type { TokenRequest } from './api-tokens/stored-token.ts'
 export { allowsDomain, type Caller, Role } from './authorization.ts'
 export { callerOf } from './caller.ts'
 export type { HashQueue } from './login/hash-queue.ts'

@@ -1,5 +1,9 @@
+import { join } from 'node:path'
 import type { Logger } from '@domains-and-files/http'
+import { ApiTokens } from './api-tokens/api-tokens.ts'
+import { TokenFile, tokensFileName } from './api-tokens/token-file.ts'
 import { createHashQueue, type HashQueue } from './login/hash-queue.ts'
+import { tokenPrefixOf } from './services.ts'
 import { resolveJwtSecret } from './sessions/jwt-secret.ts'
 import type { AuthConfig } from './settings.ts'
 import { ensureFirstAdmin } from './users/first-admin.ts'
@@ -11,6 +15,7 @@ export interface Auth {
   audience: string
   tokenTtl: number
   users: Users
+  apiTokens: ApiTokens
   hashes: HashQueue
 }
 
@@ -21,8 +26,8 @@ interface ServiceConfig {
 }
 
 /**
- * Opens the users, the secret and the password queue of a service.
- * @throws {StartRefusedError} when the secret is weak, the users file is broken, or production has no users.
+ * Opens the users, API tokens, secret and password queue of a service.
+ * @throws {StartRefusedError} when the secret is weak, a file is invalid, or production has no users.
  */
 export async function openAuth(
   { auth, production, dataDir }: ServiceConfig,
@@ -37,5 +42,11 @@ export async function openAuth(
   const users = new Users(auth.usersFile, (error) =>
     log.error({ err: error }, 'cannot read the users file: its last valid version stays in force'),
   )
-  return { secret, audience, tokenTtl: auth.tokenTtl, users, hashes: createHashQueue() }
+  const store = new TokenFile(join(dataDir, tokensFileName), (error) =>
+    log.error({ err: error }, 'cannot read or write the tokens file'),
+  )
+  const find = (username: string) => users.find(username)
+  const apiTokens = new ApiTokens({ store, find, prefix: tokenPrefixOf(audience), now: Date.now })
+  const { tokenTtl } = auth
+  return { secret, audience, tokenTtl, users, apiTokens, hashes: createHashQueue() }
 }

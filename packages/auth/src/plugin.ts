@@ -2,6 +2,8 @@ import jwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
 import { enforceAccess } from './access-control.ts'
+import type { ApiTokens } from './api-tokens/api-tokens.ts'
+import { registerTokenRoutes } from './api-tokens/token-routes.ts'
 import { createAuthErrors } from './errors.ts'
 import { createHashQueue, type HashQueue } from './login/hash-queue.ts'
 import { registerLoginRoutes } from './login/login.ts'
@@ -18,6 +20,7 @@ export interface AuthOptions {
   /** Lifetime of session tokens in seconds. */
   tokenTtl: number
   users: Users
+  apiTokens: ApiTokens
   /** Shared with the metrics. */
   hashes?: HashQueue
   loginLimits?: LoginLimits
@@ -28,16 +31,21 @@ export interface AuthOptions {
 }
 
 /**
- * Authenticates callers, admits them to routes by `config.access`, and serves the login. Register it before any route:
+ * Authenticates callers, admits them to routes by `config.access`, and serves login and API tokens. Register it before any route:
  * a later route without `access` stops the boot.
  */
 export const auth = fastifyPlugin(
   async (app: FastifyInstance, options: AuthOptions) => {
-    const { secret, audience, tokenTtl, users, hashes = createHashQueue() } = options
+    const { secret, audience, tokenTtl, users, apiTokens, hashes = createHashQueue() } = options
     const { loginLimits = defaultLoginLimits, verify = verifyPassword, now } = options
     await app.register(jwt, jwtOptions(secret, audience))
     const find = (username: string) => users.find(username)
-    const tokens = new SessionTokens(app.jwt, { secret, ttl: tokenTtl, now: now ?? Date.now, find })
+    const sessions = new SessionTokens(app.jwt, {
+      secret,
+      ttl: tokenTtl,
+      now: now ?? Date.now,
+      find,
+    })
     // Monotonic: setting the clock back must not extend a lockout.
     const clock = now ?? (() => performance.now())
     const limit = new LoginLimit(loginLimits, clock, ({ username, isUser, address }, lockout) =>
@@ -48,8 +56,10 @@ export const auth = fastifyPlugin(
       ),
     )
     const errors = createAuthErrors(audience)
-    enforceAccess(app, tokens, errors)
-    registerLoginRoutes(app, { users, tokens, limit, tokenTtl, errors, hashes, verify })
+    enforceAccess(app, { sessions, apiTokens, audience, errors })
+    registerLoginRoutes(app, { users, sessions, limit, tokenTtl, errors, hashes, verify })
+    registerTokenRoutes(app, apiTokens)
+    app.addHook('onClose', () => apiTokens.close())
   },
   { name: '@domains-and-files/auth', fastify: '5.x' },
 )

@@ -83,7 +83,8 @@ test('without a token the challenge names no error', async () => {
 })
 
 test.each([
-  'Basic YWxpY2U6c2VjcmV0',
+  'Basic',
+  `Basic ${Buffer.from('no colon').toString('base64')}`,
   'Bearer',
   'Bearer a.b.c d.e.f',
   'Bearer a.b.c, Bearer d.e.f',

@@ -18,6 +18,11 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** A route without it stops the boot. */
     access?: Access
+    /**
+     * The handler checks API tokens that are limited to some RRsets. Other routes reject such tokens, except for
+     * reading where the token has a role.
+     */
+    enforcesRecordLimits?: boolean
   }
   // Documentation of a route beside its schemas.
   interface FastifySchema {

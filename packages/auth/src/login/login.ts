@@ -1,6 +1,7 @@
 import type { App } from '@domains-and-files/http'
 import { defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
+import { RecordLimit } from '../api-tokens/record-limits.ts'
 import { Role } from '../authorization.ts'
 import { callerOf } from '../caller.ts'
 import type { AuthErrors } from '../errors.ts'
@@ -46,16 +47,23 @@ const LoggedIn = z
     ],
   })
 
+const TokenInfo = z.object({
+  id: z.string(),
+  name: z.string(),
+  records: z.array(RecordLimit).optional(),
+})
+
 const Me = z
   .object({
     user: Account,
-    expires_at: z.iso.datetime().meta({ description: 'log in again before' }),
+    expires_at: z.iso.datetime().nullable().meta({ description: 'null: never' }),
+    token: TokenInfo.optional().meta({ description: 'the API token, if one was sent' }),
   })
   .meta({ id: 'Me', examples: [{ user: account, expires_at: '2027-01-15T10:30:00.000Z' }] })
 
 export interface LoginDependencies {
   users: Users
-  tokens: SessionTokens
+  sessions: SessionTokens
   limit: LoginLimit
   tokenTtl: number
   errors: AuthErrors
@@ -70,7 +78,7 @@ export function registerLoginRoutes(app: App, dependencies: LoginDependencies) {
 }
 
 /** POST /api/auth/login */
-const logIn = ({ users, tokens, limit, tokenTtl, errors, hashes, verify }: LoginDependencies) => {
+const logIn = ({ users, sessions, limit, tokenTtl, errors, hashes, verify }: LoginDependencies) => {
   const refuseTooMany = (attempt: Attempt) => {
     const seconds = limit.secondsToWait(attempt)
     if (seconds > 0) throw errors.tooManyLogins(seconds)
@@ -108,7 +116,7 @@ const logIn = ({ users, tokens, limit, tokenTtl, errors, hashes, verify }: Login
       request.log.info({ username }, 'logged in')
       return {
         user: describe(user),
-        access_token: tokens.issue(user),
+        access_token: sessions.issue(user),
         token_type: 'Bearer' as const,
         expires_in: tokenTtl,
       }
@@ -120,7 +128,7 @@ const logIn = ({ users, tokens, limit, tokenTtl, errors, hashes, verify }: Login
 const getMe = defineRoute({
   method: 'GET',
   url: '/api/auth/me',
-  config: { access: 'viewer' },
+  config: { access: 'viewer', enforcesRecordLimits: true },
   schema: {
     operationId: 'getMe',
     summary: 'Who am I?',
@@ -131,7 +139,12 @@ const getMe = defineRoute({
   handler: async (request, reply) => {
     reply.header('cache-control', 'no-store')
     const caller = callerOf(request)
-    return { user: describe(caller), expires_at: caller.expiresAt.toISOString() }
+    const { token, expiresAt } = caller
+    return {
+      user: describe(caller),
+      expires_at: expiresAt?.toISOString() ?? null,
+      ...(token && { token: { id: token.id, name: token.name, records: token.records } }),
+    }
   },
 })
 

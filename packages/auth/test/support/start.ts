@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { type App, createApp, createLogger, createMetrics } from '@domains-and-files/http'
+import { ApiTokens } from '../../src/api-tokens/api-tokens.ts'
+import { TokenFile } from '../../src/api-tokens/token-file.ts'
 import { type AuthOptions, auth, callerOf, Users } from '../../src/index.ts'
 import { hashPassword } from '../../src/login/password.ts'
 import type { User } from '../../src/users/users-file.ts'
@@ -54,12 +56,17 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
   const users = new Users(file, (error) => reports.push(String(error)))
   const clock = { ms: Date.parse('2026-11-20T19:20:00.500Z') }
 
+  const store = new TokenFile(join(folder.path, 'tokens.json'), (error) =>
+    reports.push(String(error)),
+  )
+  const find = (username: string) => users.find(username)
+  const apiTokens = new ApiTokens({ store, find, prefix: 'ds_', now: () => clock.ms })
   const lines: string[] = []
   const metrics = { registry: createMetrics(), token: undefined }
   const log = createLogger({ name: 'test-service', level: 'info' }, collect(lines))
   const app = await createApp({ ...appOptions, log, trustProxy, metrics }, async (app) => {
     early?.(app)
-    const given = { secret, audience: 'test-service', tokenTtl: 3600, users }
+    const given = { secret, audience: 'test-service', tokenTtl: 3600, users, apiTokens }
     await app.register(auth, { ...given, now: () => clock.ms, ...options })
     app.get('/open', { config: { access: 'public' } }, async () => 'open')
     app.get('/careless', { config: { access: 'public' } }, async (request) => callerOf(request))
@@ -86,11 +93,24 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
       },
       body: JSON.stringify({ username, password }),
     })
+  const createToken = async (
+    username: string,
+    request: Record<string, unknown> = {},
+  ): Promise<{ id: string; token: string }> => {
+    const { body } = await call('/api/tokens', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ name: 'a token', ...request }),
+      token: await tokenOf(username),
+    })
+    return body
+  }
   const tokenOf = async (username: string): Promise<string> =>
     (await login(username)).body.access_token
   return {
     url,
     file,
+    folder: folder.path,
     people,
     reports,
     clock,
@@ -98,6 +118,7 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
     call,
     login,
     tokenOf,
+    createToken,
     [Symbol.asyncDispose]: async () => {
       await app.close()
       await folder[Symbol.asyncDispose]()

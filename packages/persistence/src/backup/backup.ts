@@ -47,7 +47,7 @@ export interface BackupJob {
 }
 
 /** Small files beside the database; what USERS_FILE or JWT_SECRET name elsewhere is not in the data folder. */
-export const smallFiles = ['users.json', 'jwt.secret']
+export const smallFiles = ['users.json', 'jwt.secret', 'tokens.json']
 
 /**
  * Makes a backup while the service may be running: the database as of one moment, and each content that it refers to.

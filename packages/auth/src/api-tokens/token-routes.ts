@@ -1,0 +1,189 @@
+import { type App, defineRoute, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { Caller } from '../authorization.ts'
+import { callerOf } from '../caller.ts'
+import type { ApiTokens } from './api-tokens.ts'
+import { type StoredToken, TokenName, tokenLimits } from './stored-token.ts'
+import { exceedsOwner, loginRequired, tokenNotFound, tooManyTokens } from './token-errors.ts'
+
+const tenYears = 10 * 366 * 86_400
+
+const exampleId = '3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50'
+const exampleRecord = {
+  id: exampleId,
+  name: 'certificates of example.com',
+  hint: 'x7Qa',
+  owner: 'admin',
+  role: null,
+  domains: ['example.com'],
+  records: [{ name: '_acme-challenge', types: ['TXT'] }],
+  networks: null,
+  created_at: '2027-01-15T09:30:00.000Z',
+  expires_at: '2027-04-15T09:30:00.000Z',
+  last_used_at: null,
+}
+
+const NewToken = z
+  .strictObject({
+    name: TokenName.meta({ description: 'for the list, the history and the logs' }),
+    expires_in: z
+      .int()
+      .min(0)
+      .max(tenYears)
+      .optional()
+      .meta({ description: 'seconds; default 90 days; 0: never, for admins only' }),
+    ...tokenLimits,
+  })
+  .meta({
+    id: 'NewToken',
+    examples: [
+      {
+        name: exampleRecord.name,
+        domains: exampleRecord.domains,
+        records: exampleRecord.records,
+      },
+    ],
+  })
+
+const ApiToken = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    hint: z.string().meta({ description: 'the last four characters of the token' }),
+    owner: z.string(),
+    role: tokenLimits.role.unwrap().nullable().meta({ description: 'null: only `records`' }),
+    domains: z.array(z.string()).nullable().meta({ description: 'null: those of its owner' }),
+    records: tokenLimits.records.unwrap().nullable().meta({ description: 'null: not limited' }),
+    networks: z.array(z.string()).nullable().meta({ description: 'null: from everywhere' }),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime().nullable().meta({ description: 'null: never' }),
+    last_used_at: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'to the minute; null: not used yet' }),
+  })
+  .meta({ id: 'ApiToken', examples: [exampleRecord] })
+
+const CreatedToken = ApiToken.extend({
+  token: z.string().meta({ description: 'shown only now' }),
+}).meta({
+  id: 'CreatedToken',
+  examples: [{ ...exampleRecord, token: 'ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy' }],
+})
+
+const TokenList = z.object({ tokens: z.array(ApiToken), pagination: Pagination }).meta({
+  id: 'TokenList',
+  examples: [
+    {
+      tokens: [exampleRecord],
+      pagination: { page: 1, page_size: 50, total_items: 1, total_pages: 1 },
+    },
+  ],
+})
+
+export function registerTokenRoutes(app: App, tokens: ApiTokens) {
+  app.route(createToken(tokens))
+  app.route(listTokens(tokens))
+  app.route(deleteToken(tokens))
+}
+
+/** POST /api/tokens */
+const createToken = (tokens: ApiTokens) =>
+  defineRoute({
+    method: 'POST',
+    url: '/api/tokens',
+    config: { access: 'viewer' },
+    schema: {
+      operationId: 'createToken',
+      summary: 'Create an API token',
+      description:
+        'For programs: long-lived, revocable, limited. Send it as `Authorization: Bearer`, as the password of `Authorization: Basic`, or as `X-Api-Key`. It never has more rights than its owner has at the time of use.',
+      tags: ['auth'],
+      body: NewToken,
+      errors: [loginRequired(), tooManyTokens(200)],
+      responses: { 201: { description: 'The token, shown only now' } },
+      response: { 201: CreatedToken },
+    },
+    handler: async (request, reply) => {
+      const owner = loggedInCaller(request)
+      const { text, token } = await tokens.create(owner, request.body)
+      request.log.info({ token_id: token.id, token_name: token.name }, 'API token created')
+      reply.header('cache-control', 'no-store')
+      return reply.code(201).send({ ...describe(token), token: text })
+    },
+  })
+
+/** GET /api/tokens */
+const listTokens = (tokens: ApiTokens) =>
+  defineRoute({
+    method: 'GET',
+    url: '/api/tokens',
+    config: { access: 'viewer' },
+    schema: {
+      operationId: 'listTokens',
+      summary: 'List API tokens',
+      tags: ['auth'],
+      querystring: z.strictObject({
+        ...pageQuery(50, 200),
+        owner: z
+          .string()
+          .optional()
+          .meta({ description: 'a username; default: your own. Others need the role admin' }),
+      }),
+      errors: [loginRequired()],
+      responses: { 200: { description: 'The tokens, oldest first' } },
+      response: { 200: TokenList },
+    },
+    handler: async (request, reply) => {
+      const { username, role } = loggedInCaller(request)
+      const { owner = username, page, page_size: size } = request.query
+      if (owner !== username && role !== 'admin')
+        throw exceedsOwner('Only an admin can list the tokens of others')
+      const all = await tokens.list(owner)
+      reply.header('cache-control', 'no-store')
+      return {
+        tokens: all.slice((page - 1) * size, page * size).map(describe),
+        pagination: paginate(request.query, all.length),
+      }
+    },
+  })
+
+/** DELETE /api/tokens/{id} */
+const deleteToken = (tokens: ApiTokens) =>
+  defineRoute({
+    method: 'DELETE',
+    url: '/api/tokens/:id',
+    config: { access: 'viewer' },
+    schema: {
+      operationId: 'deleteToken',
+      summary: 'Revoke an API token',
+      description: 'Your own; an admin may revoke any. It stops working at once.',
+      tags: ['auth'],
+      params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
+      errors: [loginRequired(), tokenNotFound(exampleId)],
+      responses: { 204: { description: 'Revoked' } },
+      response: { 204: z.undefined() },
+    },
+    handler: async (request, reply) => {
+      const { username, role } = loggedInCaller(request)
+      const { id } = request.params
+      await tokens.remove(id, role === 'admin' ? undefined : username)
+      request.log.info({ token_id: id }, 'API token revoked')
+      return reply.code(204).send(undefined)
+    },
+  })
+
+function loggedInCaller(request: FastifyRequest): Caller {
+  const caller = callerOf(request)
+  if (caller.token) throw loginRequired()
+  return caller
+}
+
+function describe(token: StoredToken): z.input<typeof ApiToken> {
+  const { id, name, hint, owner, created_at, expires_at, last_used_at } = token
+  const { domains = null, records = null, networks = null } = token
+  const role = token.role ?? (records ? null : 'viewer')
+  const limits = { role, domains, records, networks }
+  return { id, name, hint, owner, ...limits, created_at, expires_at, last_used_at }
+}

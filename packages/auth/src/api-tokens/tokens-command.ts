@@ -1,0 +1,157 @@
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { describeIssue } from '@domains-and-files/http'
+import { z } from 'zod'
+import type { Caller } from '../authorization.ts'
+import { tokenPrefixOf } from '../services.ts'
+import { Users } from '../users/users.ts'
+import { ApiTokens } from './api-tokens.ts'
+import { describeRecordLimits } from './record-limits.ts'
+import { type StoredToken, TokenName, tokenLimits } from './stored-token.ts'
+import { TokenFile, tokensFileName } from './token-file.ts'
+
+const help = `Manages the API tokens of a service.
+
+  tokens add <domain|static> <name> --owner <user> [--expires <days|never>] [--role <viewer|editor|admin>]
+         [--domains example.com,*.co.uk] [--record _acme-challenge:TXT ...] [--networks 192.0.2.0/24,...]
+  tokens list <domain|static> [--owner <user>]
+  tokens remove <domain|static> <id>
+
+A token never has more rights than its owner. It expires after 90 days by default. --record may be repeated; it
+limits the token to reading and writing these records (* stands for one or more labels). \`add\` prints the token
+once; only its digest is stored. Changes take effect at once, also in a running service.
+
+The tokens are in DATA_DIR/tokens.json (default DATA_DIR: data/domain-service or data/static-service), the users in
+USERS_FILE (default: DATA_DIR/users.json).
+Exit status: 0 success, 1 failure, 2 usage error.
+`
+
+class UsageError extends Error {}
+
+const Request = z.object({
+  name: TokenName,
+  expires_in: z.number().int().min(0).optional(),
+  ...tokenLimits,
+})
+
+try {
+  process.stdout.write(await runCommand())
+} catch (error) {
+  const isUsageError = error instanceof UsageError
+  const message = error instanceof Error ? error.message : String(error)
+  process.stderr.write(`${message}${isUsageError ? '. See tokens --help' : ''}\n`)
+  process.exitCode = isUsageError ? 2 : 1
+}
+
+async function runCommand(): Promise<string> {
+  const { values, positionals } = readArguments()
+  const [command, service = '', argument] = positionals
+  if (values.help) return help
+  if (service !== 'domain' && service !== 'static')
+    throw new UsageError('Name the service: domain or static')
+  const { tokens, users } = openService(`${service}-service`)
+  if (command === 'add') return addToken(tokens, users, argument, values)
+  if (command === 'list') return listTokens(await tokens.list(values.owner))
+  if (command === 'remove') {
+    await tokens.remove(argument ?? '')
+    return `Revoked ${argument}\n`
+  }
+  throw new UsageError('Missing command: add, list or remove')
+}
+
+function openService(service: string) {
+  const dataDir = process.env.DATA_DIR || join('data', service)
+  const usersFile = process.env.USERS_FILE || join(dataDir, 'users.json')
+  const fail = (error: unknown) => {
+    throw error
+  }
+  const users = new Users(usersFile, fail)
+  const tokens = new ApiTokens({
+    store: new TokenFile(join(dataDir, tokensFileName), fail),
+    find: (username) => users.find(username),
+    prefix: tokenPrefixOf(service),
+    now: Date.now,
+  })
+  return { tokens, users }
+}
+
+type Options = ReturnType<typeof readArguments>['values']
+
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        owner: { type: 'string' },
+        expires: { type: 'string' },
+        role: { type: 'string' },
+        domains: { type: 'string' },
+        record: { type: 'string', multiple: true },
+        networks: { type: 'string' },
+        help: { type: 'boolean', short: 'h' },
+      },
+    })
+  } catch (error) {
+    const [message = ''] = error instanceof Error ? error.message.split(/[.\n]/) : []
+    throw new UsageError(message)
+  }
+}
+
+async function addToken(
+  tokens: ApiTokens,
+  users: Users,
+  name: string | undefined,
+  options: Options,
+): Promise<string> {
+  const user = users.find(options.owner ?? '')
+  if (!user) throw new UsageError('--owner must name a user')
+  const { username, role, domains } = user
+  const owner: Caller = { username, role, ...(domains && { domains }) }
+  const { text } = await tokens.create(owner, readRequest(name, options))
+  return `${text}\n`
+}
+
+function readRequest(name: string | undefined, options: Options) {
+  const request = Request.safeParse(
+    {
+      name,
+      expires_in: options.expires === 'never' ? 0 : days(options.expires),
+      role: options.role,
+      domains: options.domains?.split(','),
+      records: options.record?.map(readRecord),
+      networks: options.networks?.split(','),
+    },
+    { error: describeIssue, reportInput: true },
+  )
+  if (request.success) return request.data
+  const { path, message } = request.error.issues[0] ?? { path: [], message: 'is not valid' }
+  throw new UsageError(`${path.join(' ')} ${message}`)
+}
+
+function days(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : Math.round(Number(text) * 86_400)
+}
+
+function readRecord(text: string) {
+  const [name, types = ''] = text.split(':')
+  return { name, types: types.split(',') }
+}
+
+function listTokens(tokens: StoredToken[]): string {
+  if (tokens.length === 0) return 'No tokens\n'
+  return tokens.map((token) => `${describe(token).join('  ')}\n`).join('')
+}
+
+function describe(token: StoredToken): string[] {
+  const { role = 'viewer', domains, records, networks, expires_at, last_used_at } = token
+  return [
+    token.id,
+    token.owner,
+    `${token.name} (…${token.hint})`,
+    records ? describeRecordLimits(records) : role,
+    domains?.join(',') ?? 'all domains',
+    networks?.join(',') ?? 'all networks',
+    `expires ${expires_at ?? 'never'}`,
+    `last used ${last_used_at ?? 'never'}`,
+  ]
+}

@@ -1,0 +1,75 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { TokenFile } from '../../src/api-tokens/token-file.ts'
+import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
+
+const command = fileURLToPath(new URL('../../src/api-tokens/tokens-command.ts', import.meta.url))
+
+async function begin() {
+  const folder = await makeFolder()
+  await writeUsers(`${folder.path}/users.json`, [
+    await makeUser('adam', { role: 'admin' }),
+    await makeUser('vera', { domains: ['example.com'] }),
+  ])
+  const run = async (...args: string[]) => {
+    const child = spawn(process.execPath, [command, ...args], {
+      env: { PATH: process.env.PATH, DATA_DIR: folder.path },
+    })
+    const [stdout, stderr, [status]] = await Promise.all([
+      text(child.stdout),
+      text(child.stderr),
+      once(child, 'exit'),
+    ])
+    return { status, stdout, stderr }
+  }
+  const list = () => new TokenFile(`${folder.path}/tokens.json`, () => undefined).list()
+  return { run, list, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
+}
+
+test('a token is added, listed and removed', async () => {
+  await using place = await begin()
+  const { run, list } = place
+
+  const limits = ['--record', '_acme-challenge:TXT', '--record', 'home:A,AAAA', '--networks', '::1']
+  const added = await run('add', 'domain', 'ci', '--owner', 'adam', '--expires', 'never', ...limits)
+  const [stored] = await list()
+  const listed = await run('list', 'domain')
+  const removed = await run('remove', 'domain', stored?.id ?? '')
+
+  expect(added).toMatchObject({ status: 0, stdout: expect.stringMatching(/^ds_\w{38}\n$/) })
+  expect(stored).toMatchObject({
+    name: 'ci',
+    owner: 'adam',
+    expires_at: null,
+    networks: ['::1'],
+    records: [
+      { name: '_acme-challenge', types: ['TXT'] },
+      { name: 'home', types: ['A', 'AAAA'] },
+    ],
+  })
+  expect(listed.stdout).toContain('_acme-challenge TXT, home A/AAAA')
+  expect(removed.status).toBe(0)
+  expect(await list()).toEqual([])
+})
+
+test.each([
+  [['add', 'domain', 'ci', '--owner', 'nobody'], 2, '--owner must name a user'],
+  [['add', 'domain', '--owner', 'adam'], 2, 'name is missing'],
+  [['add', 'other', 'ci', '--owner', 'adam'], 2, 'Name the service'],
+  [['add', 'static', 'ci', '--owner', 'vera', '--role', 'editor'], 1, 'at most your own role'],
+  [['add', 'static', 'ci', '--owner', 'vera', '--role', 'root'], 2, 'role must be one of'],
+  [['add', 'static', 'ci', '--owner', 'vera', '--expires', 'soon'], 2, 'expires_in must be'],
+  [['remove', 'static', 'x'], 1, 'No API token x'],
+  [['rotate', 'static'], 2, 'Missing command'],
+  [['list', 'static', '--all'], 2, 'Unknown option'],
+])('%j is refused with status %i', async (args, status, reason) => {
+  await using place = await begin()
+
+  const answer = await place.run(...args)
+
+  expect(answer).toMatchObject({ status, stdout: '', stderr: expect.stringContaining(reason) })
+  expect(await place.list()).toEqual([])
+})
