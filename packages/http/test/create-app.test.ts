@@ -6,7 +6,7 @@ import { start } from './support/start.ts'
 const Operation = z.looseObject({
   operationId: z.string(),
   parameters: z.array(z.unknown()).optional(),
-  responses: z.record(z.string(), z.looseObject({ content: z.unknown() })),
+  responses: z.record(z.string(), z.looseObject({ content: z.unknown().optional() })),
 })
 const Description = z.looseObject({
   components: z.object({ schemas: z.record(z.string(), z.unknown()) }),
@@ -343,6 +343,7 @@ test('the description is OpenAPI 3.1 from the schemas that validate', async () =
   const description = Description.parse(JSON.parse(text))
   expect(description.openapi).toBe('3.1.0')
   expect(Object.keys(description.paths).sort()).toEqual([
+    '/',
     '/broken',
     '/health',
     '/range',
@@ -355,7 +356,15 @@ test('the description is OpenAPI 3.1 from the schemas that validate', async () =
     Object.values(path).map((each) => each.operationId),
   )
   const references = [...text.matchAll(/#\/components\/schemas\/(\w+)/g)].map((match) => match[1])
-  expect(names).toEqual(['getHealth', 'listThings', 'addThings', 'fail', 'readRange', 'wait'])
+  expect(names).toEqual([
+    'getServiceInfo',
+    'getHealth',
+    'listThings',
+    'addThings',
+    'fail',
+    'readRange',
+    'wait',
+  ])
   expect(Object.keys(description.components.schemas).sort()).toEqual(
     [...new Set(references)].sort(),
   )
@@ -429,4 +438,62 @@ test('what runs while the app stops is still answered', async () => {
 
   expect((await running).status).toBe(200)
   await closed
+})
+
+test('GET / names the service and its documentation', async () => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/`)
+
+  expect(answer.status).toBe(200)
+  expect(await answer.json()).toEqual({
+    service: 'Things',
+    version: '1.2.3',
+    docs: 'docs',
+    openapi: 'openapi.json',
+  })
+})
+
+test('GET / redirects a browser to the docs, relative to its prefix', async () => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/`, {
+    headers: { accept: 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8' },
+    redirect: 'manual',
+  })
+
+  expect([answer.status, answer.headers.get('location')]).toEqual([302, 'docs'])
+})
+
+test.each([
+  ['{"items": [', 1, 12],
+  ['{"items": }', 1, 11],
+  ['{\n  "items": [1,\n  x]}', 3, 3],
+  ['{"items": [],}', 1, 14],
+])('invalid JSON is located: %j', async (body, line, column) => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/things/a`, { ...json({}), body })
+
+  expect(await answer.json()).toMatchObject({
+    code: 'malformed_body',
+    detail: `The body is not valid JSON: see line ${line}, column ${column}`,
+  })
+})
+
+test.each([
+  ['{"items":[{"name":"xy"}]}', '/items/0/size', 'is missing'],
+  ['{}', '/items', 'is missing'],
+  ['{"items":"none"}', '/items', 'must be a list'],
+  ['{"items":[1]}', '/items/0', 'must be an object'],
+  ['{"items":[{"name":1,"size":1}]}', '/items/0/name', 'must be a string'],
+])('a fault is described in plain words: %s', async (body, path, message) => {
+  await using service = await start()
+
+  const answer = await fetch(`${service.url}/things/a`, { ...json({}), body })
+
+  const { errors } = z
+    .object({ errors: z.array(z.object({ path: z.string(), message: z.string() })) })
+    .parse(await answer.json())
+  expect(errors).toContainEqual({ path, message })
 })

@@ -17,7 +17,14 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
       }
     },
   })
+  await api.GET('/')
   await api.GET('/api/auth/me')
+  const made = await api.POST('/api/tokens', {
+    body: { name: 'nightly', expires_in: 3600, records: [{ name: 'home', types: ['A'] }] },
+  })
+  const token = need(made.data)
+  await api.GET('/api/tokens', { params: { query: { owner: 'admin' } } })
+  await api.DELETE('/api/tokens/{id}', { params: { path: { id: token.id } } })
   await api.GET('/health')
   await api.GET('/api/registrar')
 

@@ -13,7 +13,14 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   api.use({
     onRequest: ({ request }) => request.headers.set('authorization', `Bearer ${access_token}`),
   })
+  await api.GET('/')
   await api.GET('/api/auth/me')
+  const made = await api.POST('/api/tokens', {
+    body: { name: 'nightly', expires_in: 3600, records: [{ name: 'home', types: ['A'] }] },
+  })
+  const token = need(made.data)
+  await api.GET('/api/tokens', { params: { query: { owner: 'admin' } } })
+  await api.DELETE('/api/tokens/{id}', { params: { path: { id: token.id } } })
   await api.GET('/health')
 
   const uploaded = await api.POST('/api/files/upload', {
