@@ -1,12 +1,12 @@
 import { type Auth, auth } from '@domains-and-files/auth'
 import { type App, createApp, type Logger, type Registry } from '@domains-and-files/http'
-import type { Database } from 'better-sqlite3'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Config } from './config.ts'
 import type { DomainList } from './domain-list/domain-list.ts'
-import type { ChangeHistory } from './ledger/change-history.ts'
+import type { Ledger } from './ledger/ledger.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import type { RegistrarClient } from './registrar/client.ts'
+import { registerChangeRoutes } from './routes/changes.ts'
 import { registerDomainRoutes } from './routes/domains.ts'
 import { registerHistoryRoutes } from './routes/history.ts'
 import { addRateLimitHeaders } from './routes/rate-limit-headers.ts'
@@ -17,18 +17,17 @@ import type { ZoneWriter } from './zones/zone-writer.ts'
 export interface Dependencies {
   config: Config
   auth: Auth
-  database: Database
   registrar: RegistrarClient
   domains: DomainList
-  journal: ChangeHistory
+  ledger: Ledger
   zones: ZoneWriter
   metrics: Registry
   log: Logger
 }
 
-/** The domain service's app, all its routes in place, not yet listening. */
+/** The domain service's app with all routes, not listening yet. */
 export function buildApp(parts: Dependencies): Promise<App> {
-  const { config, registrar, domains, journal, zones } = parts
+  const { config, registrar, domains, ledger, zones } = parts
   registerMetrics({ ...parts, hashes: parts.auth.hashes })
   return createApp(
     {
@@ -47,9 +46,9 @@ export function buildApp(parts: Dependencies): Promise<App> {
         token: config.metricsToken,
         alarming: ['write_not_confirmed', 'registrar_auth'],
       },
-      bodyLimit: 4 * 1024 * 1024, // 150 records of 2500 characters, however JSON writes them.
+      bodyLimit: 4 * 1024 * 1024, // 150 records of 2500 characters, each escaped in JSON.
       health: () => ({
-        checks: { database: checkDatabase(parts.database), registrar: checkRegistrar(registrar) },
+        checks: { database: checkLedger(ledger), registrar: checkRegistrar(registrar) },
       }),
     },
     async (app) => {
@@ -58,22 +57,19 @@ export function buildApp(parts: Dependencies): Promise<App> {
       const caches = registerDomainRoutes(app, { registrar, domains, cacheTtlMs: config.cacheTtl })
       registerCacheMetrics(parts.metrics, { ...caches, zones })
       registerRecordRoutes(app, zones)
-      registerHistoryRoutes(app, journal, zones)
+      registerHistoryRoutes(app, { ledger, zones })
+      registerChangeRoutes(app, { ledger, zones })
       registerRegistrarRoutes(app, { registrar, domains })
     },
   )
 }
 
-function checkDatabase(database: Database) {
-  try {
-    database.prepare('select 1').get()
-    return { status: 'ok' as const }
-  } catch {
-    return { status: 'unavailable' as const }
-  }
-}
+// Writes need the ledger: without it the service refuses them, while reads go on.
+const checkLedger = (ledger: Ledger) => ({
+  status: ledger.isWritable() ? ('ok' as const) : ('unavailable' as const),
+})
 
-// The registrar is not asked: what the last calls told is known.
+// From the last calls: the registrar is not called.
 function checkRegistrar(registrar: RegistrarClient) {
   const { breaker, lastFailure } = registrar.state()
   if (breaker === 'closed' && !lastFailure) return { status: 'ok' as const }
@@ -82,18 +78,22 @@ function checkRegistrar(registrar: RegistrarClient) {
     : {}
   return { status: 'degraded' as const, breaker, ...failure }
 }
-const description = `Domains and their DNS records, held at a registrar, safe to share.
 
-**Try it here**: log in with \`POST /api/auth/login\`; from then on this page sends the token that was answered.
+const description = `Domains and their DNS records at a registrar, safe to share.
 
-- Every failure is \`application/problem+json\` (RFC 9457) with a stable \`code\`; the examples of each status are told as they are answered.
-- A write reads the zone, changes what was asked, sends all of it, reads it back and compares. \`If-Match\` writes only what you have seen, \`dry_run=true\` only tells, and the history takes anything back.
-- Every answer has an \`x-request-id\`, which the log has too; send one of your own to find your requests in it.`
+**Try it here**: log in with \`POST /api/auth/login\`; this page then sends the token.
+
+- Every error is \`application/problem+json\` (RFC 9457) with a stable \`code\`.
+- A write reads the zone, applies the edit, sends the whole zone, reads it back and compares. \`If-Match\` writes only what you have seen, \`dry_run=true\` previews, \`Prefer: respond-async\` does not wait, and the history undoes.
+- Every response has an \`x-request-id\`, which is in the log too; send your own to find your requests there.`
 
 const tags = [
   { name: 'auth', description: 'Log in; who am I?' },
   { name: 'domains', description: 'The domains of the account' },
   { name: 'records', description: 'The DNS records of a domain' },
-  { name: 'history', description: 'Who changed what; the zone before and after, and back' },
+  {
+    name: 'history',
+    description: 'Who changed what, the zone before and after, restore and revert',
+  },
   { name: 'operations', description: 'For machines and operators' },
 ]

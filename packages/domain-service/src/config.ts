@@ -30,6 +30,7 @@ export const Settings = z.object({
   CACHE_TTL_MS: z.coerce.number().int().min(0).max(3_600_000).default(30_000),
   DOMAINS_TTL_MS: z.coerce.number().int().min(1_000).max(86_400_000).default(300_000),
   VERIFY_WRITES: z.stringbool({ error: 'must be true or false' }).default(true),
+  HISTORY_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
 })
 
 /** The bundled sandbox, with its default credentials. */
@@ -73,6 +74,7 @@ export function readConfig(env: Record<string, string | undefined>) {
     cacheTtl: settings.CACHE_TTL_MS,
     domainsTtlMs: settings.DOMAINS_TTL_MS,
     verify: settings.VERIFY_WRITES,
+    historyDays: settings.HISTORY_DAYS,
   }
 }
 

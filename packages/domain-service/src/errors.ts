@@ -141,6 +141,52 @@ export const registrarUnavailable = (retryAfter: number) =>
     },
   )
 
+export const emailTypeUnknown = () =>
+  emailTypeConflict(
+    'The registrar does not tell the email type of this zone, and a write would set it: send "email_type" with the value that the zone must have',
+  )
+
+export const zoneKeepsChanging = () =>
+  new HttpError(503, 'unavailable', 'Somebody else keeps changing this zone: try again later', {
+    headers: { 'retry-after': '10' },
+  })
+
+export const serviceStopping = () =>
+  new HttpError(503, 'unavailable', 'The service is stopping: try again later')
+
+export const ledgerUnavailable = (cause: unknown) =>
+  new HttpError(
+    503,
+    'unavailable',
+    'Changes cannot be recorded now, so nothing was sent: try again later',
+    {
+      headers: { 'retry-after': '30' },
+      cause,
+    },
+  )
+
+export const insufficientStorage = (cause: unknown) =>
+  new HttpError(
+    507,
+    'insufficient_storage',
+    'The disk is full, so nothing was sent: free disk space',
+    { cause },
+  )
+
+export const idempotencyKeyReused = () =>
+  new HttpError(
+    422,
+    'idempotency_key_reused',
+    'This Idempotency-Key was used for another request within 24 hours: use a new key',
+  )
+
+export const changeNotQueued = (id: number, status: string) =>
+  new HttpError(
+    409,
+    'change_not_queued',
+    `Change ${id} is ${status}: only a queued change can be cancelled`,
+  )
+
 export const tooManyWaiting = () =>
   new HttpError(503, 'unavailable', 'Too many writes wait for this domain: try again later', {
     headers: { 'retry-after': '10' },

@@ -8,15 +8,16 @@ import { DomainList } from './domain-list/domain-list.ts'
 import { DomainListStore } from './domain-list/list-store.ts'
 import { CallQuota } from './ledger/call-quota.ts'
 import { CallStore } from './ledger/call-store.ts'
-import { ChangeHistory } from './ledger/change-history.ts'
 import { openCounter, openDatabase } from './ledger/database.ts'
+import { HistoryPruning } from './ledger/history-pruning.ts'
+import { SqliteLedger } from './ledger/sqlite/sqlite-ledger.ts'
 import { createCallHistogram } from './metrics.ts'
 import { CircuitBreaker } from './registrar/circuit-breaker.ts'
 import { RegistrarClient } from './registrar/client.ts'
 import { ZoneWriter } from './zones/zone-writer.ts'
 
 /**
- * Makes the parts, and the app that closes them in order when it is closed.
+ * Constructs all dependencies, and the app that closes them in order when it is closed.
  * @throws {DataDirError} when another process uses DATA_DIR, {StartRefusedError} when nobody could log in.
  */
 export async function createService(
@@ -50,13 +51,18 @@ export async function createService(
       clock,
       log,
     })
-    const journal = new ChangeHistory(database)
-    const { cacheTtl, timeout, verify } = config
-    const zones = new ZoneWriter({ registrar, journal, cacheTtl, timeout, verify, log })
-    const parts = { config, auth, database, registrar, domains, journal, zones, metrics, log }
-    const app = await buildApp(parts)
+    const ledger = new SqliteLedger(database)
+    const { cacheTtl: cacheTtlMs, timeout: timeoutMs, verify, historyDays } = config
+    const zones = new ZoneWriter({ registrar, ledger, clock, cacheTtlMs, timeoutMs, verify, log })
+    const pruning = new HistoryPruning({ ledger, clock, log, days: historyDays })
+    const app = await buildApp({ config, auth, registrar, domains, ledger, zones, metrics, log })
+    app.addHook('onReady', async () => {
+      await zones.start()
+      await pruning.start()
+    })
     app.addHook('onClose', async () => {
       domains.close()
+      pruning.close()
       await zones.settle()
       await registrar.close()
       counter.close()

@@ -1,10 +1,10 @@
 import createClient from 'openapi-fetch'
 import { expect } from 'vitest'
-// Made from /openapi.json by the test that runs this; nothing here is known otherwise.
+// Generated from /openapi.json by the test that runs this.
 import type { paths } from './generated/domain-service.ts'
 import { need, type Watch } from './watch.ts'
 
-/** Everything that the domain service can do, said in types that were generated from its description. */
+/** Calls every operation of the domain service, with types generated from its OpenAPI document. */
 export async function runScenario(baseUrl: string, password: string, watch: Watch) {
   const api = createClient<paths>({ baseUrl })
   api.use(watch)
@@ -41,7 +41,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     params: { path: { domain, record: 'A' } },
     body: { name: 'hello', address: '192.0.2.10' },
   })
-  const record = need(added.data)
+  const record = carriedOut(added.data)
   const atRecord = { path: { domain, record: record.id } }
   await api.GET('/api/domains/{domain}/dns/hosts/{record}', { params: atRecord })
   const etag = need(added.response.headers.get('etag'))
@@ -50,7 +50,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     params: { path, header: { 'if-match': etag } },
     body: { hosts: [...before.hosts, { ...record, ttl: 600 }] },
   })
-  const { changes } = need(replaced.data)
+  const { changes } = carriedOut(replaced.data)
   const late = await api.PUT('/api/domains/{domain}/dns/hosts', {
     params: { path, header: { 'if-match': etag } },
     body: { hosts: [] },
@@ -65,6 +65,32 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   const restored = await api.POST('/api/domains/{domain}/dns/history/{id}/restore', {
     params: { path: { domain, id: first.id }, query: { to: 'before' } },
   })
+  const added2 = await api.POST('/api/domains/{domain}/dns/hosts/{record}', {
+    params: { path: { domain, record: 'A' }, header: { 'idempotency-key': 'key-1' } },
+    body: { name: 'reverted', address: '192.0.2.11' },
+  })
+  const [newest] = need(
+    (await api.GET('/api/changes', { params: { query: { domain, status: 'confirmed' } } })).data,
+  ).changes
+  await api.GET('/api/changes/{id}', { params: { path: { id: need(newest).id } } })
+  const reverted = await api.POST('/api/domains/{domain}/dns/history/{id}/revert', {
+    params: { path: { domain, id: need(newest).id } },
+  })
+  const removeLater = () =>
+    api.DELETE('/api/domains/{domain}/dns/hosts/{record}', {
+      params: {
+        path: { domain, record: carriedOut(added2.data).id },
+        header: { prefer: 'respond-async' },
+      },
+    })
+  const queued = await removeLater()
+  const { id } = queuedChange(queued.data)
+  const cancelled = await api.DELETE('/api/changes/{id}', { params: { path: { id } } })
+  const atChange = { params: { path: { id: queuedChange((await removeLater()).data).id } } }
+  await expect
+    .poll(async () => (await api.GET('/api/changes/{id}', atChange)).data?.status)
+    .toBe('refused')
+  const tooLate = await api.DELETE('/api/changes/{id}', atChange)
 
   expect(record).toEqual({
     id: record.id,
@@ -77,5 +103,24 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   expect(late.error).toMatchObject({ status: 412, code: 'precondition_failed' })
   expect(history.data?.pagination).toMatchObject({ total_items: 3 })
   expect(change.data?.changes.added).toEqual([record])
-  expect(restored.data?.hosts).toEqual(before.hosts)
+  expect(carriedOut(restored.data).hosts).toEqual(before.hosts)
+  expect(carriedOut(reverted.data).hosts).toEqual(before.hosts)
+  expect(queued.response.headers.get('location')).toBe(`/api/changes/${id}`)
+  expect(cancelled.data).toMatchObject({ id, status: 'cancelled' })
+  expect(tooLate.error).toMatchObject({ status: 409, code: 'change_not_queued' })
+}
+
+/** The body of a write that was carried out at once. */
+function carriedOut<Body extends object>(body: Body | undefined) {
+  const found = need(body)
+  if ('sent_at' in found) throw new Error('the write was queued')
+  // A union of generated types is not narrowed by `in`.
+  return found as Exclude<Body, { sent_at: string | null }>
+}
+
+/** The body of a write that was queued. */
+function queuedChange<Body extends object>(body: Body | undefined) {
+  const found = need(body)
+  if (!('sent_at' in found)) throw new Error('the write was carried out at once')
+  return found as Extract<Body, { sent_at: string | null }>
 }

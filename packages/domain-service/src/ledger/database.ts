@@ -1,10 +1,11 @@
 import { join } from 'node:path'
 import { migrate } from '@domains-and-files/persistence'
 import Database from 'better-sqlite3'
+import { registerConversions } from './sqlite/first-history.ts'
 
 export type { Database }
 
-// Each brings the schema from its number to the next; they are only ever appended.
+// Each brings the schema from its number to the next; append only.
 const migrations = [
   `create table changes (
      id integer primary key autoincrement,
@@ -35,28 +36,90 @@ const migrations = [
      entries text not null,
      primary key (pass, page)
    ) strict, without rowid;`,
+
+  // The ledger. Large columns stand last: a list does not read past the small ones.
+  `alter table changes rename to first_changes;
+   drop index changes_of_domain;
+   create table zones (digest text primary key, snapshot blob not null) strict;
+   create table sends (
+     id integer primary key autoincrement,
+     domain text not null,
+     state text not null,
+     base text not null,
+     zone text not null,
+     found text,
+     started_at integer not null,
+     ended_at integer,
+     given_up_at integer,
+     repaired_at integer
+   ) strict;
+   create index sends_of_domain on sends (domain, id desc);
+   create index unsettled_sends on sends (state) where state in ('open', 'unknown', 'unverified');
+   create index given_up_sends on sends (given_up_at) where given_up_at is not null;
+   create table changes (
+     id integer primary key autoincrement,
+     domain text not null,
+     status text not null,
+     by text not null,
+     token text,
+     request_id text not null,
+     reason text,
+     is_async integer not null,
+     verified integer not null,
+     created_at integer not null,
+     sent_at integer,
+     ended_at integer,
+     send_id integer,
+     before text,
+     after text,
+     email_type_before text,
+     email_type_after text,
+     idempotency_key text,
+     fingerprint text,
+     warnings text not null,
+     problem text,
+     summary text,
+     delta blob,
+     request text
+   ) strict;
+   create index changes_of_domain on changes (domain, id desc);
+   create index changes_of_send on changes (send_id);
+   create index queued_changes on changes (id) where status = 'queued';
+   create index changes_by_key on changes (by, idempotency_key) where idempotency_key is not null;
+   create table write_probe (at integer not null) strict;
+   insert into write_probe values (0);
+   insert or ignore into zones select zone_digest(before), zone_packed(before) from first_changes;
+   insert or ignore into zones select zone_digest(after), zone_packed(after) from first_changes;
+   insert into changes (id, domain, status, by, request_id, is_async, verified, created_at, sent_at, ended_at,
+       before, after, email_type_before, email_type_after, warnings, summary)
+     select id, domain, 'confirmed', by, request_id, 0, 1, at_ms, at_ms, at_ms, zone_digest(before),
+       zone_digest(after), json_extract(before, '$.emailType'), json_extract(after, '$.emailType'), '[]',
+       change_summary(added, removed, kept)
+     from (select *, cast(round(unixepoch(at, 'subsec') * 1000) as integer) as at_ms from first_changes);
+   drop table first_changes;`,
 ]
 
 export const databaseName = 'domain-service.sqlite'
 
 /**
- * The service's own database in its data folder, which must be there: made and brought up to date where needed, durable
- * at each commit.
+ * Opens the service's database in an existing data directory and migrates it. Commits are durable: WAL with
+ * synchronous=FULL.
  */
 export function openDatabase(dataDir: string): Database.Database {
   const db = new Database(join(dataDir, databaseName))
   db.pragma('journal_mode = WAL')
-  // WAL would fall back to NORMAL at each reopening, and then a power cut takes the last commits with it.
+  // WAL falls back to NORMAL at each opening; a power cut would then lose the last commits.
   db.pragma('synchronous = FULL')
-  // What a statement needs for a moment is no file: in a container only the data folder can be written.
+  // In a container only the data directory is writable, so temporary tables stay in memory.
   db.pragma('temp_store = MEMORY')
+  registerConversions(db)
   migrate(db, migrations)
   return db
 }
 
 /**
- * A further connection for counting: what it commits survives the process, but perhaps not a power cut. A call that is
- * forgotten then is one too many at most, and waiting for the disk would make every call wait.
+ * Opens a second connection for call counts. Its commits survive the process, but perhaps not a power cut: a forgotten
+ * call is one call too many at most, and an fsync per call would delay every call.
  */
 export function openCounter(dataDir: string): Database.Database {
   const db = new Database(join(dataDir, databaseName), { fileMustExist: true })

@@ -34,7 +34,7 @@ export interface ListQuery {
 }
 
 /** Where a call gets its slot: the reservation of its round, or the queue of all calls. */
-export type CallSlot = Priority | Reservation
+export type CallSlot = Priority | Pick<Reservation, 'use'>
 
 interface ClientOptions {
   account: Account

@@ -6,7 +6,7 @@ import { listTypes, sortKeys } from '../domain-list/domain-query.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { ResponseCache } from '../registrar/response-cache.ts'
 import type { DomainInfo, Nameservers } from '../registrar/responses.ts'
-import { isPassing } from '../zones/zone-writer.ts'
+import { isTransient } from '../zones/zone-writer.ts'
 import {
   cacheHeaders,
   domainEntry,
@@ -170,7 +170,7 @@ function registerDomainInfo(
     },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
-      const options = { fresh: wantsFresh(request), mayBeStale: isPassing }
+      const options = { fresh: wantsFresh(request), mayBeStale: isTransient }
       const cached = await cache.read(domain.name, () => registrar.info(domain), options)
       tellAge(reply, cached)
       return cached.value
@@ -200,7 +200,7 @@ function registerNameservers(
     },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
-      const options = { fresh: wantsFresh(request), mayBeStale: isPassing }
+      const options = { fresh: wantsFresh(request), mayBeStale: isTransient }
       const cached = await cache.read(domain.name, () => registrar.nameservers(domain), options)
       tellAge(reply, cached)
       return { domain: domain.name, ...cached.value }

@@ -1,128 +1,136 @@
 import { type App, Pagination, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
 import { etagOf, toRecords } from '../dns/record.ts'
-import { changeNotFound, domainNotFound } from '../errors.ts'
-import type { ChangeHistory, HistoryEntry, Snapshot } from '../ledger/change-history.ts'
+import { changeNotFound, domainNotFound, revertConflict } from '../errors.ts'
+import type { ChangeZones, Ledger, Snapshot, StoredChange } from '../ledger/ledger.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
+import { acceptedResponse, queueIfPreferred } from './asynchronous-write.ts'
+import { Change, describeEntry, HistoryEntry } from './change-schema.ts'
 import {
-  change,
   domain as exampleDomain,
+  historyEntry,
   pastZones,
-  takesMatch,
   writeFailures,
+  writeHeaders,
   zoneTag,
 } from './openapi-examples.ts'
-import { AtDomain, domainOf, writeOf, writeQuery } from './zone-request.ts'
-import { Changes, describeWrite, HostRecord, WrittenAnswer } from './zone-schema.ts'
+import { AtDomain, ChangeId, domainOf, writeOf, writeQuery } from './zone-request.ts'
+import { describeWrite, HostRecord, WrittenAnswer } from './zone-schema.ts'
 
-const ChangeAnswer = z
-  .object({
-    id: z.int(),
-    at: z.iso.datetime(),
-    by: z.string().meta({ description: 'a username' }),
-    request_id: z.string().meta({ description: 'the x-request-id of the write' }),
-    changes: Changes,
-    email_type_before: z.string().nullable(),
-    email_type_after: z.string().nullable(),
-  })
-  .meta({ id: 'Change', examples: [change] })
+const path = '/api/domains/:domain/dns/history'
+const tags = ['history']
 
 const PastZone = z
   .object({ email_type: z.string().nullable(), hosts: z.array(HostRecord) })
   .meta({ id: 'PastZone', examples: [pastZones.before] })
 
-const AtChange = AtDomain.extend({
-  id: z
-    .string()
-    .regex(/^[1-9][0-9]{0,14}$/, 'must be the number of a change')
-    .transform(Number)
-    .meta({ type: 'integer', minimum: 1, description: 'the number of a change', examples: [1] }),
-})
+const AtEntry = AtDomain.extend({ id: ChangeId })
 
-const absent = [domainNotFound(exampleDomain), changeNotFound(7)]
+const notFound = [domainNotFound(exampleDomain), changeNotFound(7)]
+
+const written = {
+  200: { description: 'The zone as it now is, and what changed', headers: zoneTag },
+  202: acceptedResponse,
+}
+
+interface Dependencies {
+  ledger: Ledger
+  zones: ZoneWriter
+}
 
 /** The routes of /api/domains/{domain}/dns/history. */
-export function registerHistoryRoutes(app: App, journal: ChangeHistory, zones: ZoneWriter) {
-  const path = '/api/domains/:domain/dns/history'
-  const tags = ['history']
+export function registerHistoryRoutes(app: App, dependencies: Dependencies) {
+  listHistory(app, dependencies)
+  getHistoryEntry(app, dependencies)
+  restoreZone(app, dependencies)
+  revertChange(app, dependencies)
+}
 
+function listHistory(app: App, { ledger }: Dependencies) {
   app.get(
     path,
     {
       config: { access: 'viewer' },
       schema: {
-        operationId: 'listChanges',
-        summary: 'List who changed what, newest first',
-        description: 'Changes that were made through this service. It asks the registrar nothing.',
+        operationId: 'listHistory',
+        summary: 'List who changed what in a domain, newest first',
+        description:
+          'Changes made through this service that reached the registrar. Costs no call to the registrar.',
         tags,
         errors: [domainNotFound(exampleDomain)],
         responses: { 200: { description: 'One page of the history' } },
         params: AtDomain,
         querystring: z.strictObject(pageQuery(20, 100)),
         response: {
-          200: z.object({ history: z.array(ChangeAnswer), pagination: Pagination }).meta({
-            examples: [{ history: [change], pagination: paginate({ page: 1, page_size: 20 }, 1) }],
+          200: z.object({ history: z.array(HistoryEntry), pagination: Pagination }).meta({
+            examples: [
+              { history: [historyEntry], pagination: paginate({ page: 1, page_size: 20 }, 1) },
+            ],
           }),
         },
       },
     },
     async (request) => {
-      const domain = domainOf(request, request.params.domain)
-      const { changes, total } = journal.list(domain.name, request.query)
-      return { history: changes.map(describe), pagination: paginate(request.query, total) }
+      const { name } = domainOf(request, request.params.domain)
+      const { changes, total } = await ledger.list({ domain: name, sentOnly: true }, request.query)
+      return {
+        history: changes.map((change) => describeEntry(change)),
+        pagination: paginate(request.query, total),
+      }
     },
   )
+}
 
+function getHistoryEntry(app: App, { ledger }: Dependencies) {
   app.get(
     `${path}/:id`,
     {
       config: { access: 'viewer' },
       schema: {
-        operationId: 'getChange',
+        operationId: 'getHistoryEntry',
         summary: 'Read one change with the whole zone before and after it',
         tags,
-        params: AtChange,
-        errors: absent,
+        params: AtEntry,
+        errors: notFound,
         responses: { 200: { description: 'The change, and both zones' } },
         response: {
-          200: ChangeAnswer.extend({ before: PastZone, after: PastZone }).meta({
-            examples: [{ ...change, ...pastZones }],
+          200: HistoryEntry.extend({ before: PastZone, after: PastZone }).meta({
+            examples: [{ ...historyEntry, ...pastZones }],
           }),
         },
       },
     },
     async (request) => {
-      const domain = domainOf(request, request.params.domain)
-      const change = find(domain.name, request.params.id)
-      const past = (snapshot: Snapshot) => ({
-        email_type: snapshot.emailType ?? null,
-        hosts: toRecords({
-          domain: domain.name,
-          usesRegistrarDns: true,
-          ...snapshot,
-          emailType: snapshot.emailType,
-        }),
+      const { name } = domainOf(request, request.params.domain)
+      const { change, zones } = await findEntry(ledger, name, request.params.id)
+      const describe = (zone: Snapshot) => ({
+        email_type: zone.emailType ?? null,
+        hosts: toRecords({ ...zone, domain: name, usesRegistrarDns: true }),
       })
-      return { ...describe(change), before: past(change.before), after: past(change.after) }
+      return {
+        ...describeEntry(change, zones),
+        before: describe(zones.before),
+        after: describe(zones.after),
+      }
     },
   )
+}
 
+function restoreZone(app: App, { ledger, zones }: Dependencies) {
   app.post(
     `${path}/:id/restore`,
     {
       config: { access: 'editor' },
       schema: {
         operationId: 'restoreZone',
-        summary: 'Put back the zone as it was before a change',
+        summary: 'Restore the zone as it was before a change',
         description:
-          'With `to=after`, the zone as that change left it. A write like any other: try it with `dry_run=true`; it goes to the history itself.',
+          'With `to=after`: as the change left it. A write like any other: `dry_run=true` previews it, and the history records it.',
         tags,
-        requestHeaders: takesMatch,
-        errors: [...writeFailures, ...absent],
-        responses: {
-          200: { description: 'The zone as it now is, and what changed', headers: zoneTag },
-        },
-        params: AtChange,
+        requestHeaders: writeHeaders,
+        errors: [...writeFailures, ...notFound],
+        responses: written,
+        params: AtEntry,
         querystring: z.strictObject({
           ...writeQuery,
           to: z
@@ -130,31 +138,64 @@ export function registerHistoryRoutes(app: App, journal: ChangeHistory, zones: Z
             .default('before')
             .meta({ description: 'which of the two zones of the change' }),
         }),
-        response: { 200: WrittenAnswer },
+        response: { 200: WrittenAnswer, 202: Change },
       },
     },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
-      const past = find(domain.name, request.params.id)[request.query.to]
-      const written = await zones.write(domain, writeOf(request, { kind: 'restore', ...past }))
-      reply.header('etag', etagOf(written.zone))
-      return reply.send(describeWrite(written, request.query.dry_run))
+      const past = await findEntry(ledger, domain.name, request.params.id)
+      const write = writeOf(request, { kind: 'restore', ...past.zones[request.query.to] })
+      const queued = await queueIfPreferred(request, reply, { zones, domain, write })
+      if (queued) return reply.code(202).send(queued)
+      const result = await zones.write(domain, write)
+      return reply.header('etag', etagOf(result.zone)).send(describeWrite(result, write.dryRun))
     },
   )
-
-  function find(domain: string, id: number): HistoryEntry {
-    const change = journal.find(domain, id)
-    if (!change) throw changeNotFound(id)
-    return change
-  }
 }
 
-const describe = (change: HistoryEntry) => ({
-  id: change.id,
-  at: change.at,
-  by: change.by,
-  request_id: change.requestId,
-  changes: { added: change.added, removed: change.removed, kept: change.kept },
-  email_type_before: change.before.emailType ?? null,
-  email_type_after: change.after.emailType ?? null,
-})
+function revertChange(app: App, { ledger, zones }: Dependencies) {
+  app.post(
+    `${path}/:id/revert`,
+    {
+      config: { access: 'editor' },
+      schema: {
+        operationId: 'revertChange',
+        summary: 'Undo one change and keep the later ones',
+        description: '409 `revert_conflict` where a later change touched the same records.',
+        tags,
+        requestHeaders: writeHeaders,
+        errors: [
+          ...writeFailures,
+          ...notFound,
+          revertConflict('hello A 192.0.2.10 was changed or removed since'),
+        ],
+        responses: written,
+        params: AtEntry,
+        querystring: z.strictObject(writeQuery),
+        response: { 200: WrittenAnswer, 202: Change },
+      },
+    },
+    async (request, reply) => {
+      const domain = domainOf(request, request.params.domain)
+      const past = await findEntry(ledger, domain.name, request.params.id)
+      const { before, after, added, removed } = past.zones
+      const emailTypes = { emailTypeBefore: before.emailType, emailTypeAfter: after.emailType }
+      const write = writeOf(request, { kind: 'revert', added, removed, ...emailTypes })
+      const queued = await queueIfPreferred(request, reply, { zones, domain, write })
+      if (queued) return reply.code(202).send(queued)
+      const result = await zones.write(domain, write)
+      return reply.header('etag', etagOf(result.zone)).send(describeWrite(result, write.dryRun))
+    },
+  )
+}
+
+async function findEntry(
+  ledger: Ledger,
+  domain: string,
+  id: number,
+): Promise<{ change: StoredChange; zones: ChangeZones }> {
+  const change = await ledger.find(id)
+  const zones = await ledger.zonesOf(id)
+  if (change?.domain !== domain || !change.sentAt || !zones) throw changeNotFound(id)
+  return { change, zones }
+}

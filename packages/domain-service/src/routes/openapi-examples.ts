@@ -4,7 +4,11 @@ import {
   domainNotEditable,
   domainNotFound,
   emailTypeConflict,
+  idempotencyKeyReused,
+  insufficientStorage,
+  ledgerUnavailable,
   preconditionFailed,
+  recordConflict,
   registrarAuth,
   registrarBadAnswer,
   registrarBusy,
@@ -42,14 +46,22 @@ export const zone = {
 
 export const changes = { added: [record], removed: [], kept: 1 }
 
-export const change = {
+const entry = {
   id: 1,
   at: '2027-01-15T09:30:00.000Z',
   by: 'admin',
   request_id: '5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44',
+  status: 'confirmed' as const,
   changes,
-  email_type_before: 'NONE',
-  email_type_after: 'NONE',
+}
+
+export const historyEntry = { ...entry, email_type_before: 'NONE', email_type_after: 'NONE' }
+
+export const storedChange = {
+  ...entry,
+  domain,
+  sent_at: '2027-01-15T09:30:00.000Z',
+  ended_at: '2027-01-15T09:30:01.000Z',
 }
 
 export const pastZones = {
@@ -129,6 +141,19 @@ export const takesMatch: Record<string, HeaderDoc> = {
   },
 }
 
+/** Headers of every write. */
+export const writeHeaders: Record<string, HeaderDoc> = {
+  ...takesMatch,
+  prefer: {
+    description: '`respond-async`: answer 202 at once and carry the change out when calls are free',
+    example: 'respond-async',
+  },
+  'idempotency-key': {
+    description: 'Repeating the request with this key within 24 hours writes nothing twice',
+    example: '7b1f4a52-9d0e-4f0b-8a43-2f6c9d1e5a77',
+  },
+}
+
 export const takesNoneMatch: Record<string, HeaderDoc> = {
   'if-none-match': {
     description: 'The ETag of the zone that you have: 304 if it is still that',
@@ -165,8 +190,16 @@ export const writeFailures = [
   unsupportedRecords([{ ...record, name: '_sip._tcp', type: 'SRV' }]),
   preconditionFailed(etag),
   tooManyRecords(),
+  recordConflict(
+    record,
+    { ...record, id: '5f0c1a526c3e', type: 'CNAME' },
+    'a CNAME is alone at its name',
+  ),
   writeNotConfirmed(
     'The change was sent, but the zone could not be read back: read it before you try again',
   ),
   tooManyWaiting(),
+  ledgerUnavailable(undefined),
+  insufficientStorage(undefined),
+  idempotencyKeyReused(),
 ]

@@ -5,10 +5,10 @@ import { z } from 'zod'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import { domainNotFound } from '../errors.ts'
-import type { ZoneWrite } from '../zones/write-batch.ts'
+import type { ZoneWrite } from '../zones/zone-write.ts'
 import { domain as example } from './openapi-examples.ts'
 
-// What the requests of several routes say alike: which domain, how fresh, and how a write is meant.
+// What requests of several routes have in common: the domain, freshness, and the options of a write.
 
 const flag = (description: string) =>
   z
@@ -16,8 +16,8 @@ const flag = (description: string) =>
     .default(false)
     .meta({ type: 'boolean', description })
 export const writeQuery = {
-  dry_run: flag('tells what would change, and changes nothing'),
-  force: flag('goes on where records would be lost that the registrar cannot be sent, such as SRV'),
+  dry_run: flag('answers what would change, and writes nothing'),
+  force: flag('proceeds where records of a type that cannot be sent, such as SRV, would be lost'),
 }
 
 export const AtDomain = z.strictObject({
@@ -28,7 +28,7 @@ export const AtDomain = z.strictObject({
   }),
 })
 
-/** The domain that a path names, if this caller may see it. */
+/** The domain of a path. @throws 400 where it is none, 404 where this caller may not see it. */
 export function domainOf(request: FastifyRequest, name: string): Domain {
   const domain = readDomain(name)
   if (typeof domain === 'string')
@@ -37,24 +37,39 @@ export function domainOf(request: FastifyRequest, name: string): Domain {
   return domain
 }
 
-/** What a caller asked of a write beside the edit itself. */
+export const ChangeId = z
+  .string()
+  .regex(/^[1-9][0-9]{0,14}$/, 'must be the number of a change')
+  .transform(Number)
+  .meta({ type: 'integer', minimum: 1, description: 'the number of a change', examples: [1] })
+
+/** The write that a request asks for: the edit, with its preconditions, its author and its options. */
 export const writeOf = (
   request: FastifyRequest & { query: { dry_run: boolean; force: boolean } },
   edit: ZoneEdit,
 ): ZoneWrite => ({
   edit,
   ifMatch: request.headers['if-match'],
+  idempotencyKey: idempotencyKeyOf(request),
   dryRun: request.query.dry_run,
   force: request.query.force,
   by: callerOf(request).username,
   requestId: request.id,
 })
 
-/** Whether a caller wants no answer older than now (RFC 9111, 5.2.1). */
+function idempotencyKeyOf({ headers }: FastifyRequest): string | undefined {
+  const key = headers['idempotency-key']
+  if (key === undefined) return undefined
+  if (typeof key === 'string' && /^[\x20-\x7e]{1,128}$/.test(key)) return key
+  const message = 'must be 1 to 128 printable ASCII characters'
+  throw validationFailed([{ path: '/header/idempotency-key', message }])
+}
+
+/** Whether the client refuses a cached answer (RFC 9111, 5.2.1). */
 export const wantsFresh = (request: FastifyRequest) =>
   /\b(?:no-cache|no-store|max-age=0)\b/i.test(request.headers['cache-control'] ?? '')
 
-/** Says how old a cached answer is, and warns of one that is older than it should be (RFC 7234, 5.5.1). */
+/** Sets the age of a cached answer, and a warning for a stale one (RFC 7234, 5.5.1). */
 export function tellAge(reply: FastifyReply, cached: { age: number; stale: boolean }) {
   reply.header('age', Math.floor(cached.age / 1000)).header('cache-control', 'private, no-cache')
   if (cached.stale) reply.header('warning', '110 - "Response is Stale"')

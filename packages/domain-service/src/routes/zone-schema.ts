@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { emailTypes } from '../dns/email-type.ts'
 import { recordTypes, toRecords, type Zone } from '../dns/record.ts'
-import type { WriteResult } from '../zones/write-batch.ts'
+import type { WriteResult } from '../zones/zone-write.ts'
 import { changes, zone as exampleZone, record } from './openapi-examples.ts'
 
-// A zone, and what became of it, as callers see them.
+// A zone and the outcome of a write, as JSON.
 
 export const HostRecord = z
   .object({
@@ -23,36 +23,48 @@ export const Changes = z
   .object({
     added: z.array(HostRecord),
     removed: z.array(HostRecord),
-    kept: z.int().meta({ description: 'how many were left as they were' }),
+    kept: z.int().meta({ description: 'records that stayed as they were' }),
   })
   .meta({ id: 'Changes', examples: [changes] })
 
 export const ZoneAnswer = z
   .object({
     domain: z.string(),
-    uses_registrar_dns: z
-      .boolean()
-      .meta({ description: 'false: other nameservers answer, and nothing can be written here' }),
+    uses_registrar_dns: z.boolean().meta({
+      description:
+        'false: the domain uses other nameservers, so its records cannot be written here',
+    }),
     email_type: z
       .string()
       .nullable()
-      .meta({ description: `who takes the domain's mail: ${emailTypes.join(', ')}` }),
+      .meta({
+        description: `how the domain receives mail: ${emailTypes.join(', ')}; null: unknown`,
+      }),
     hosts: z.array(HostRecord).meta({ description: 'by name (@ first), type and address' }),
   })
   .meta({ id: 'Zone', examples: [exampleZone] })
 
+const verified = z.literal(false).optional().meta({
+  description:
+    'the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome',
+})
+
 export const WrittenAnswer = ZoneAnswer.extend({
   dry_run: z.literal(true).optional().meta({ description: 'nothing was written' }),
+  verified,
   changes: Changes,
-  warnings: z.array(z.string()).meta({ description: 'what a write could not keep' }),
+  warnings: z
+    .array(z.string())
+    .meta({ description: 'what the write lost, and what to know of it' }),
 }).meta({ id: 'WrittenZone', examples: [{ ...exampleZone, changes, warnings: [] }] })
 
 export const AddedAnswer = HostRecord.extend({
   dry_run: z.literal(true).optional().meta({ description: 'nothing was written' }),
+  verified,
   warnings: z
     .array(z.string())
     .optional()
-    .meta({ description: 'what the write could not keep; absent: nothing' }),
+    .meta({ description: 'what the write lost, and what to know of it' }),
 }).meta({ id: 'AddedRecord', examples: [record] })
 
 export const describeZone = (zone: Zone) => ({
@@ -62,10 +74,15 @@ export const describeZone = (zone: Zone) => ({
   hosts: toRecords(zone),
 })
 
-export function describeWrite(
-  { zone, added, removed, kept, warnings }: WriteResult,
-  dryRun: boolean,
-) {
-  const mark = dryRun ? { dry_run: true as const } : {}
-  return { ...describeZone(zone), ...mark, changes: { added, removed, kept }, warnings }
-}
+export const describeWrite = (result: WriteResult, dryRun: boolean) => ({
+  ...describeZone(result.zone),
+  ...describeOutcome(result, dryRun),
+  changes: { added: result.added, removed: result.removed, kept: result.kept },
+  warnings: result.warnings,
+})
+
+/** The marks of a dry run, and of a write that is not verified yet. */
+export const describeOutcome = ({ verified }: WriteResult, dryRun: boolean) => ({
+  ...(dryRun ? { dry_run: true as const } : {}),
+  ...(verified ? {} : { verified: false as const }),
+})

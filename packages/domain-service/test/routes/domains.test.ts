@@ -280,10 +280,13 @@ test('the description names every path, and the docs page is there', async () =>
   expect(Object.keys(body.paths ?? {}).sort()).toEqual([
     '/api/auth/login',
     '/api/auth/me',
+    '/api/changes',
+    '/api/changes/{id}',
     '/api/domains',
     '/api/domains/{domain}/dns/history',
     '/api/domains/{domain}/dns/history/{id}',
     '/api/domains/{domain}/dns/history/{id}/restore',
+    '/api/domains/{domain}/dns/history/{id}/revert',
     '/api/domains/{domain}/dns/hosts',
     '/api/domains/{domain}/dns/hosts/{record}',
     '/api/domains/{domain}/dns/nameservers',

@@ -1,6 +1,6 @@
 import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test } from 'vitest'
-import { apiKey, start, www } from '../support/start.ts'
+import { apiKey, start, www } from '../../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 

@@ -1,0 +1,240 @@
+import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
+import type { HostRecord, Row, Zone } from '../dns/record.ts'
+
+/**
+ * `queued`: accepted, waits for its turn. `sending`: about to be sent, or sent without a known outcome. `confirmed`: the
+ * registrar has it. `refused`: not done, with the problem. `unconfirmed`: sent, but the zone is unknown or differs.
+ * `cancelled`: withdrawn before it was sent.
+ */
+export type ChangeStatus =
+  | 'queued'
+  | 'sending'
+  | 'confirmed'
+  | 'refused'
+  | 'unconfirmed'
+  | 'cancelled'
+
+export const changeStatuses: ChangeStatus[] = [
+  'queued',
+  'sending',
+  'confirmed',
+  'refused',
+  'unconfirmed',
+  'cancelled',
+]
+
+/** A zone as stored: rows as the registrar gave them, so that a restore sends the same bytes. */
+export interface Snapshot {
+  emailType: string | undefined
+  rows: Row[]
+}
+
+/** A failure as stored with its change. */
+export interface StoredProblem {
+  status: number
+  code: string
+  detail: string
+  errors?: { path: string; message: string }[] | undefined
+}
+
+/** What one change added and removed, bounded: `omitted` counts the records left out. */
+export interface ChangeSummary {
+  added: HostRecord[]
+  removed: HostRecord[]
+  kept: number
+  omitted?: { added: number; removed: number }
+}
+
+/** A change as its author requested it: data only, so that another process can carry it out. */
+export interface ChangeRequest {
+  domain: string
+  by: string
+  /** Name of the API token, if one was used. */
+  token?: string | undefined
+  requestId: string
+  /** Why the service itself made this change. */
+  reason?: string | undefined
+  edit: ZoneEdit
+  ifMatch?: string | undefined
+  ifNoneMatch?: string | undefined
+  force: boolean
+  idempotency?: { key: string; fingerprint: string } | undefined
+}
+
+/** What a change does to the zone, worked out against the zone that was read. */
+export interface ChangeEffect {
+  before: Zone
+  after: Zone
+  warnings: string[]
+}
+
+/** A change that is about to be sent. `id` is set once the ledger has it. */
+export interface Intent extends ChangeEffect {
+  id: number | undefined
+  request: ChangeRequest
+}
+
+/** One setHosts: what the zone was, what was sent, and the changes that it carries. */
+export interface SendIntent {
+  domain: string
+  base: Zone
+  zone: Zone
+  intents: Intent[]
+  /** Late writes that this send repairs; none of them is repaired twice. */
+  repairs: number[]
+}
+
+/** How one change of a send ended. */
+export interface ChangeOutcome {
+  id: number
+  status: 'sending' | 'confirmed' | 'refused' | 'unconfirmed'
+  /** Replaces the zones of the intent where the zone came back otherwise. */
+  zones?: { before: Zone; after: Zone } | undefined
+  warnings: string[]
+  verified: boolean
+  problem?: StoredProblem | undefined
+  /** Forgets the idempotency key, so that a repeated request is carried out. */
+  releaseKey?: boolean
+}
+
+/**
+ * How a send ended. `settled`: the zone was read afterwards. `unverified`: the registrar reported success, the zone could
+ * not be read. `refused`: not done. `unknown`: may be done. `closed`: never known. `unsent`: never sent.
+ */
+export type SendState = 'settled' | 'unverified' | 'refused' | 'unknown' | 'closed' | 'unsent'
+
+export interface SendOutcome {
+  state: SendState
+  /** The zone as it was read afterwards. */
+  found?: Zone | undefined
+  /** The registrar gave no answer to it, so that it may still be carried out. */
+  givenUp: boolean
+  changes: ChangeOutcome[]
+}
+
+/** A send whose outcome is unknown or not verified. */
+export interface OpenSend {
+  id: number
+  domain: string
+  /** `open`: its outcome was never recorded, since the process ended or the disk failed. */
+  state: 'open' | 'unverified' | 'unknown'
+  startedAt: Date
+  base: Snapshot
+  zone: Snapshot
+  changes: StoredChange[]
+}
+
+/** A send that the registrar may still carry out, and the zone that has to stand there since. */
+export interface LateSend {
+  id: number
+  zone: Snapshot
+  confirmed: Snapshot
+}
+
+/** The last confirmed send of a domain. */
+export interface LastSend {
+  base: Snapshot
+  found: Snapshot
+}
+
+export interface StoredChange {
+  id: number
+  domain: string
+  status: ChangeStatus
+  by: string
+  token: string | undefined
+  requestId: string
+  reason: string | undefined
+  createdAt: Date
+  sentAt: Date | undefined
+  endedAt: Date | undefined
+  isAsync: boolean
+  verified: boolean
+  summary: ChangeSummary | undefined
+  emailTypeBefore: string | undefined
+  emailTypeAfter: string | undefined
+  warnings: string[]
+  problem: StoredProblem | undefined
+}
+
+/** The zones of a change. `added` and `removed` are the change's own rows. */
+export interface ChangeZones {
+  before: Snapshot
+  after: Snapshot
+  added: Row[]
+  removed: Row[]
+}
+
+export interface QueuedChange {
+  id: number
+  request: ChangeRequest
+}
+
+export interface ChangeFilter {
+  /** Names and `*.name` patterns that the reader may see; undefined: all. */
+  domains?: string[] | undefined
+  domain?: string | undefined
+  by?: string | undefined
+  status?: ChangeStatus | undefined
+  since?: Date | undefined
+  /** Only changes that reached the registrar. */
+  sentOnly?: boolean
+}
+
+/**
+ * Every change of a zone, with its state: the history, the queue of asynchronous changes, the memory of idempotency keys
+ * and of given-up sends. A promise that resolves means durable. Writes reject with 503 `unavailable`, or with 507
+ * `insufficient_storage` on a full disk.
+ */
+export interface Ledger {
+  /** Accepts an asynchronous change. */
+  enqueue(request: ChangeRequest): Promise<number>
+  /** Domains with queued changes, the oldest change first. */
+  queuedDomains(): Promise<string[]>
+  /** The first hundred queued changes of a domain, oldest first. */
+  queued(domain: string): Promise<QueuedChange[]>
+  /** Takes queued changes into a batch: `sending`, though nothing is sent yet. Returns those that were still queued. */
+  claim(ids: number[]): Promise<number[]>
+  /** False where the change is not queued any more. */
+  cancel(id: number): Promise<boolean>
+  /** Ends a change that was not sent: it needed no write (`effect`), or it was refused. */
+  endUnsent(
+    change: { id: number | undefined; request: ChangeRequest },
+    end: { effect: ChangeEffect } | { problem: StoredProblem },
+  ): Promise<number>
+
+  /** Records the intent of one setHosts and of its changes, before anything is sent. */
+  startSend(send: SendIntent): Promise<{ id: number; changeIds: number[] }>
+  endSend(id: number, outcome: SendOutcome): Promise<void>
+  endChanges(outcomes: ChangeOutcome[]): Promise<void>
+  /** Puts an asynchronous change back into the queue: its send did not happen. */
+  requeue(id: number): Promise<void>
+
+  /**
+   * At start: changes that were about to be sent when the process ended are queued again if they are asynchronous, else
+   * cancelled.
+   */
+  recover(): Promise<void>
+  /** Sends of a domain that are to be resolved by reading the zone. */
+  openSends(domain: string): Promise<OpenSend[]>
+  /** Domains with open sends, or with given-up sends younger than ten minutes. */
+  unsettledDomains(): Promise<string[]>
+  /** Outdated given-up sends of a domain, younger than ten minutes and not repaired yet, newest first. */
+  lateSends(domain: string): Promise<LateSend[]>
+  /** The last send of a domain whose zone is known, if it ended less than a minute ago. */
+  lastSend(domain: string): Promise<LastSend | undefined>
+
+  find(id: number): Promise<StoredChange | undefined>
+  findByKey(by: string, key: string): Promise<{ id: number; fingerprint: string } | undefined>
+  zonesOf(id: number): Promise<ChangeZones | undefined>
+  /** Newest first. */
+  list(
+    filter: ChangeFilter,
+    page: { page: number; page_size: number },
+  ): Promise<{ changes: StoredChange[]; total: number }>
+
+  /** Deletes changes that ended before this moment, and zones that nothing refers to. */
+  prune(before: Date): Promise<number>
+  /** Whether the ledger can be written. */
+  isWritable(): boolean
+}

@@ -1,0 +1,121 @@
+import { allowsDomain, type Caller, callerOf } from '@domains-and-files/auth'
+import { type App, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import { z } from 'zod'
+import { changeNotFound, changeNotQueued } from '../errors.ts'
+import { changeStatuses, type Ledger, type StoredChange } from '../ledger/ledger.ts'
+import type { ZoneWriter } from '../zones/zone-writer.ts'
+import { Change, describeChange } from './change-schema.ts'
+import { storedChange } from './openapi-examples.ts'
+import { ChangeId } from './zone-request.ts'
+
+const path = '/api/changes'
+const AtChange = z.strictObject({ id: ChangeId })
+
+interface Dependencies {
+  ledger: Ledger
+  zones: ZoneWriter
+}
+
+/** The routes of /api/changes. */
+export function registerChangeRoutes(app: App, dependencies: Dependencies) {
+  listChanges(app, dependencies)
+  getChange(app, dependencies)
+  cancelChange(app, dependencies)
+}
+
+function listChanges(app: App, { ledger }: Dependencies) {
+  app.get(
+    path,
+    {
+      config: { access: 'viewer' },
+      schema: {
+        operationId: 'listChanges',
+        summary: 'List changes of all domains, newest first',
+        description: 'Changes of the domains that the caller may see, whatever their status.',
+        tags: ['history'],
+        responses: { 200: { description: 'One page of changes' } },
+        querystring: z.strictObject({
+          ...pageQuery(20, 100),
+          domain: z.string().toLowerCase().optional().meta({ description: 'only of this domain' }),
+          by: z.string().optional().meta({ description: 'only by this user' }),
+          status: z.enum(changeStatuses).optional(),
+          since: z.iso
+            .datetime({ offset: true, error: 'must be a time such as 2027-01-15T09:30:00Z' })
+            .optional()
+            .meta({ description: 'only requested at or after this time' }),
+        }),
+        response: {
+          200: z.object({ changes: z.array(Change), pagination: Pagination }).meta({
+            examples: [
+              {
+                changes: [storedChange],
+                pagination: paginate({ page: 1, page_size: 20 }, 1),
+              },
+            ],
+          }),
+        },
+      },
+    },
+    async (request) => {
+      const { page, page_size, since, ...filter } = request.query
+      const { domains } = callerOf(request)
+      const seen = { ...filter, domains, since: since === undefined ? undefined : new Date(since) }
+      const { changes, total } = await ledger.list(seen, { page, page_size })
+      return {
+        changes: changes.map((change) => describeChange(change)),
+        pagination: paginate(request.query, total),
+      }
+    },
+  )
+}
+
+function getChange(app: App, { ledger }: Dependencies) {
+  app.get(
+    `${path}/:id`,
+    {
+      config: { access: 'viewer' },
+      schema: {
+        operationId: 'getChange',
+        summary: 'Read one change and its outcome',
+        tags: ['history'],
+        params: AtChange,
+        errors: [changeNotFound(7)],
+        responses: { 200: { description: 'The change' } },
+        response: { 200: Change },
+      },
+    },
+    async (request) => {
+      const change = await findVisible(ledger, request.params.id, callerOf(request))
+      return describeChange(change, await ledger.zonesOf(change.id))
+    },
+  )
+}
+
+function cancelChange(app: App, { ledger, zones }: Dependencies) {
+  app.delete(
+    `${path}/:id`,
+    {
+      config: { access: 'editor' },
+      schema: {
+        operationId: 'cancelChange',
+        summary: 'Cancel a queued change',
+        description: 'Only a change that is still queued; nothing of it is sent.',
+        tags: ['history'],
+        params: AtChange,
+        errors: [changeNotFound(7), changeNotQueued(7, 'sending')],
+        responses: { 200: { description: 'The cancelled change' } },
+        response: { 200: Change },
+      },
+    },
+    async (request) => {
+      const { id } = await findVisible(ledger, request.params.id, callerOf(request))
+      return describeChange(await zones.changes.cancel(id))
+    },
+  )
+}
+
+async function findVisible(ledger: Ledger, id: number, caller: Caller): Promise<StoredChange> {
+  const change = await ledger.find(id)
+  if (!change || !allowsDomain(caller, change.domain)) throw changeNotFound(id)
+  return change
+}

@@ -1,0 +1,34 @@
+import type { App } from '@domains-and-files/http'
+import { etagOf, toRecords } from '../../dns/record.ts'
+import { recordNotFound } from '../../errors.ts'
+import type { ZoneWriter } from '../../zones/zone-writer.ts'
+import { cacheHeaders, domainFailures, record, takesFresh, zoneTag } from '../openapi-examples.ts'
+import { domainOf, tellAge, wantsFresh } from '../zone-request.ts'
+import { HostRecord } from '../zone-schema.ts'
+import { AtRecord } from './record-path.ts'
+
+const schema = {
+  operationId: 'getRecord',
+  summary: 'Read one record',
+  tags: ['records'],
+  params: AtRecord,
+  requestHeaders: takesFresh,
+  errors: [...domainFailures, recordNotFound(record.id)],
+  responses: { 200: { description: 'The record', headers: { ...zoneTag, ...cacheHeaders } } },
+  response: { 200: HostRecord },
+}
+
+/** GET /api/domains/{domain}/dns/hosts/{id} */
+export function getRecord(app: App, zones: ZoneWriter) {
+  app.get(
+    '/api/domains/:domain/dns/hosts/:record',
+    { config: { access: 'viewer' }, schema },
+    async (request, reply) => {
+      const cached = await zones.read(domainOf(request, request.params.domain), wantsFresh(request))
+      const found = toRecords(cached.value).find((each) => each.id === request.params.record)
+      if (!found) throw recordNotFound(request.params.record)
+      tellAge(reply, cached)
+      return reply.header('etag', etagOf(cached.value)).send(found)
+    },
+  )
+}

@@ -1,0 +1,29 @@
+import { z } from 'zod'
+import { emailTypes } from '../../dns/email-type.ts'
+
+// Names, addresses and bounds are validated against the live zone: what is already there unchanged is never refused.
+export const text = z.string('must be a text')
+const integer = z.int('must be a whole number')
+
+export const EmailType = z
+  .string()
+  .transform((value) => value.toUpperCase())
+  .pipe(z.enum(emailTypes, `must be one of ${emailTypes.join(', ')}`))
+  .meta({ enum: [...emailTypes], description: 'default: unchanged' })
+
+/** The fields of a record in a request body, but for its type. */
+export const recordFields = {
+  name: text.meta({ description: '@ for the domain itself', examples: ['www'] }),
+  address: text.meta({ examples: ['192.0.2.10'] }),
+  ttl: integer.optional().meta({
+    description: 'seconds; default: that of the live record, else 1800',
+    minimum: 60,
+    maximum: 60_000,
+  }),
+  mx_pref: integer.optional().meta({
+    description: 'used for MX only; default: that of the live record, else 10',
+    minimum: 0,
+    maximum: 65_535,
+  }),
+  id: z.string().optional().meta({ description: 'ignored' }),
+}

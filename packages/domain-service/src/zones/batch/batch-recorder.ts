@@ -1,0 +1,132 @@
+import type { HttpError, Logger } from '@domains-and-files/http'
+import type { Zone } from '../../dns/record.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import { toStoredProblem } from '../stored-problem.ts'
+import type { QueuedWrite } from '../zone-write.ts'
+import { type EvaluatedWrite, isChange, resultOf } from './evaluate-write.ts'
+import { type EndedSend, notVerified, refusedChange, sendOutcome } from './send-outcome.ts'
+import type { Refusal } from './separate.ts'
+import type { WriteOutcome } from './verified-write.ts'
+
+interface Options {
+  ledger: Ledger
+  log: Logger
+}
+
+const notRecorded = 'the change is made, but its outcome could not be recorded in the history'
+
+/** Records how the writes of a batch ended, and then answers them. */
+export class BatchRecorder {
+  readonly #ledger: Ledger
+  readonly #log: Logger
+
+  constructor({ ledger, log }: Options) {
+    this.#ledger = ledger
+    this.#log = log
+  }
+
+  /** A write that needed no send: it changes nothing, it is a dry run, or it failed by itself. */
+  async endUnsent(each: EvaluatedWrite, zone?: Zone): Promise<void> {
+    const { write, error, before, after, warnings } = each
+    if (error !== undefined) return this.fail(write, error)
+    if (!write.dryRun && (write.id !== undefined || write.request.idempotency)) {
+      await this.#record(write, () =>
+        this.#ledger.endUnsent(write, { effect: { before, after, warnings } }),
+      )
+    }
+    write.resolve(resultOf(each, write.dryRun ? {} : { zone }))
+  }
+
+  /** A write of which nothing was done. An asynchronous one waits again if the failure may pass. */
+  async fail(write: QueuedWrite, error: unknown): Promise<void> {
+    const problem = toStoredProblem(error)
+    const { id } = write
+    if (write.isAsync && id !== undefined && problem.status >= 500) {
+      await this.#record(write, () => this.#ledger.requeue(id))
+    } else if (
+      !write.dryRun &&
+      (id !== undefined || (write.request.idempotency && problem.status < 500))
+    ) {
+      await this.#record(write, () => this.#ledger.endUnsent(write, { problem }))
+    }
+    write.reject(error)
+  }
+
+  /** The registrar refused what this write contains. */
+  async refuse(
+    write: QueuedWrite,
+    { error, zone }: Pick<Refusal, 'error' | 'zone'>,
+  ): Promise<void> {
+    const { id } = write
+    if (id === undefined || (write.isAsync && error.status >= 500)) return this.fail(write, error)
+    await this.#record(write, () => this.#ledger.endChanges([refusedChange(id, error, zone)]))
+    write.reject(error)
+  }
+
+  /** Ends a send and answers the writes of its batch. `done` are those that it carried out. */
+  async end(send: EndedSend, outcome: WriteOutcome, done: EvaluatedWrite[]): Promise<void> {
+    const isRecorded = await this.recordEnd(send, outcome, done)
+    const unverified = outcome.kind === 'written' && !outcome.verified
+    const zone = 'zone' in outcome ? outcome.zone : undefined
+    const warnings = [...(unverified ? [notVerified] : []), ...(isRecorded ? [] : [notRecorded])]
+    if (outcome.kind === 'differs' || outcome.kind === 'unknown')
+      this.#logDoubt(send, outcome.error)
+    for (const each of send.evaluated) {
+      if (done.includes(each)) {
+        this.#logDone(each)
+        each.write.resolve(resultOf(each, { zone, verified: !unverified, warnings }))
+      } else if (outcome.kind === 'written') await this.endUnsent(each, zone)
+      else if (outcome.kind === 'refused' && isChange(each)) {
+        await this.refuse(each.write, { error: outcome.error, zone: send.base })
+      } else if (outcome.kind === 'unsent' || !isChange(each)) {
+        await this.fail(each.write, 'error' in outcome ? outcome.error : undefined)
+      } else each.write.reject('error' in outcome ? outcome.error : undefined)
+    }
+  }
+
+  /** @returns false where the ledger failed: the send stays open, and is resolved by reading the zone later. */
+  async recordEnd(
+    send: EndedSend,
+    outcome: WriteOutcome,
+    done: EvaluatedWrite[],
+  ): Promise<boolean> {
+    const [first] = send.evaluated
+    return this.#record(first?.write, () =>
+      this.#ledger.endSend(send.id, sendOutcome(send, outcome, done)),
+    )
+  }
+
+  // The registrar's zone is as it is: a failing ledger must not turn a done write into a failed one.
+  async #record(write: QueuedWrite | undefined, run: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await run()
+      return true
+    } catch (error) {
+      this.#log.error({ err: error, domain: write?.request.domain }, 'outcome not recorded')
+      return false
+    }
+  }
+
+  #logDone(each: EvaluatedWrite) {
+    this.#log.info(factsOf(each), 'zone written')
+  }
+
+  #logDoubt({ base, evaluated }: EndedSend, error: HttpError) {
+    const changes = evaluated.filter(isChange).map(factsOf)
+    const { message: detail } = error
+    this.#log.error({ domain: base.domain, detail, changes }, 'write not confirmed')
+  }
+}
+
+function factsOf(each: EvaluatedWrite) {
+  const { request, id } = each.write
+  const { added, removed } = resultOf(each)
+  return {
+    domain: request.domain,
+    change: id,
+    by: request.by,
+    request_id: request.requestId,
+    added: added.length,
+    removed: removed.length,
+  }
+}

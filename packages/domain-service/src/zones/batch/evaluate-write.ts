@@ -1,0 +1,111 @@
+import { includesTag, readIfMatch } from '@domains-and-files/http'
+import { applyEdit } from '../../dns/edits/apply-edit.ts'
+import { etagOf, isWritable, subtract, toRecord, type Zone } from '../../dns/record.ts'
+import { dnsNotManaged, preconditionFailed, unsupportedRecords } from '../../errors.ts'
+import type { QueuedWrite, WriteResult } from '../zone-write.ts'
+
+/** What a queued write does to the zone, before anything is sent. */
+export interface EvaluatedWrite {
+  write: QueuedWrite
+  before: Zone
+  /** The same object as `before` where nothing changes. */
+  after: Zone
+  warnings: string[]
+  /** The write's own failure. */
+  error?: unknown
+}
+
+/** Whether this write changes the zone and is meant to. */
+export const isChange = ({ write, before, after }: EvaluatedWrite) =>
+  after !== before && !write.dryRun
+
+/** Evaluates writes in their order, each against the zone as the ones before leave it; a failing one changes nothing. */
+export function evaluateWrites(writes: QueuedWrite[], zone: Zone) {
+  let current = zone
+  const evaluated = writes.map((write) => {
+    const result = evaluateWrite(write, current)
+    if (!write.dryRun) current = result.after
+    return result
+  })
+  return { evaluated, zone: current }
+}
+
+function evaluateWrite(write: QueuedWrite, before: Zone): EvaluatedWrite {
+  const { request } = write
+  try {
+    demandPreconditions(request, before)
+    if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
+    const wanted = applyEdit(before, request.edit)
+    if (isEqual(before, wanted)) return { write, before, after: before, warnings: [] }
+    const after = withoutUnsupported(before, wanted, request.force)
+    return { write, before, after, warnings: warningsOf(before, after) }
+  } catch (error) {
+    return { write, before, after: before, warnings: [], error }
+  }
+}
+
+// RFC 9110, 13.1. A zone always exists, so that `If-None-Match: *` never holds.
+function demandPreconditions(
+  { ifMatch, ifNoneMatch }: { ifMatch?: string | undefined; ifNoneMatch?: string | undefined },
+  zone: Zone,
+) {
+  const etag = etagOf(zone)
+  const isStale = ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), etag)
+  if (isStale || ifNoneMatch?.trim() === '*') throw preconditionFailed(etag)
+}
+
+const isEqual = (before: Zone, wanted: Zone) =>
+  wanted.emailType === before.emailType &&
+  wanted.rows.length === before.rows.length &&
+  subtract(wanted.rows, before.rows, before.domain).length === 0
+
+function withoutUnsupported(before: Zone, wanted: Zone, force: boolean): Zone {
+  const isSupported = ({ type }: { type: string }) => isWritable(type.toUpperCase())
+  const lost = [...before.rows, ...wanted.rows].filter((row) => !isSupported(row))
+  if (lost.length === 0) return wanted
+  if (!force)
+    throw unsupportedRecords([...new Set(lost)].map((row) => toRecord(row, before.domain)))
+  return { ...wanted, rows: wanted.rows.filter(isSupported) }
+}
+
+function warningsOf(before: Zone, after: Zone): string[] {
+  const describe = (row: Zone['rows'][number]) => {
+    const { name, type, address } = toRecord(row, before.domain)
+    return `${name} ${type} ${address}`
+  }
+  return [
+    ...before.rows.flatMap((row) =>
+      isWritable(row.type.toUpperCase())
+        ? []
+        : `${describe(row)} was removed: the registrar's API does not accept its type`,
+    ),
+    ...after.rows.flatMap((row) =>
+      row.dynamic ? `${describe(row)} loses its dynamic-DNS flag` : [],
+    ),
+    ...(after.rows.length === 0
+      ? ['the zone is now empty: the registrar may add its parking records']
+      : []),
+    ...(before.emailType !== after.emailType
+      ? [`the email type is now ${after.emailType}, it was ${before.emailType ?? 'not set'}`]
+      : []),
+  ]
+}
+
+/** The result of a write whose batch ended with this zone. */
+export function resultOf(
+  { before, after, warnings }: EvaluatedWrite,
+  end: { zone?: Zone | undefined; verified?: boolean; warnings?: string[] } = {},
+): WriteResult {
+  const { domain } = before
+  const added = subtract(after.rows, before.rows, domain)
+  const removed = subtract(before.rows, after.rows, domain)
+  return {
+    before,
+    zone: end.zone ?? after,
+    added: added.map((row) => toRecord(row, domain)),
+    removed: removed.map((row) => toRecord(row, domain)),
+    kept: after.rows.length - added.length,
+    warnings: [...warnings, ...(end.warnings ?? [])],
+    verified: end.verified ?? true,
+  }
+}

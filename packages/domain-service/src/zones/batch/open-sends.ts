@@ -1,0 +1,105 @@
+import type { Logger } from '@domains-and-files/http'
+import { subtract, type Zone } from '../../dns/record.ts'
+import { writeNotConfirmed } from '../../errors.ts'
+import type {
+  ChangeOutcome,
+  Ledger,
+  OpenSend,
+  SendOutcome,
+  StoredChange,
+} from '../../ledger/ledger.ts'
+import { toStoredProblem } from '../stored-problem.ts'
+import { notVerified } from './send-outcome.ts'
+import { describeDifference, isSame } from './zone-comparison.ts'
+
+interface Options {
+  ledger: Ledger
+  log: Logger
+  /** Milliseconds since 1970. */
+  now: () => number
+}
+
+/** How long a send without an answer may still be carried out. */
+const lateMs = 600_000
+
+/**
+ * Finds out what became of earlier sends of this zone whose outcome is unknown: the process ended, the registrar did not
+ * answer, or the zone could not be read back. A failing ledger leaves them open for the next time.
+ */
+export async function resolveOpenSends(options: Options, zone: Zone): Promise<void> {
+  const { ledger, log } = options
+  try {
+    for (const send of await ledger.openSends(zone.domain)) {
+      const outcome = await outcomeOf(send, zone, options)
+      if (!outcome) continue
+      await ledger.endSend(send.id, outcome)
+      const requeued = isNotDone(send, zone) ? send.changes.filter(({ isAsync }) => isAsync) : []
+      if (send.state === 'open') for (const { id } of requeued) await ledger.requeue(id)
+      log.info({ domain: zone.domain, send: send.id, state: outcome.state }, 'open write resolved')
+    }
+  } catch (error) {
+    log.error({ err: error, domain: zone.domain }, 'open writes not resolved')
+  }
+}
+
+const isNotDone = (send: OpenSend, zone: Zone) =>
+  isSame(zone, send.base) && !isSame(zone, send.zone)
+
+async function outcomeOf(
+  send: OpenSend,
+  zone: Zone,
+  { ledger, now }: Options,
+): Promise<SendOutcome | undefined> {
+  const givenUp = send.state === 'open'
+  if (isSame(zone, send.zone)) {
+    const changes = send.changes.map((change) => confirmed(change))
+    return { state: 'settled', found: zone, givenUp, changes }
+  }
+  if (isNotDone(send, zone)) {
+    const isYoung = now() - send.startedAt.getTime() < lateMs
+    // The registrar may still carry it out, or show it later.
+    if (isYoung && send.state !== 'open') return undefined
+    const changes = send.changes.map((change) => notConfirmed(change, send, zone))
+    return { state: isYoung ? 'unknown' : 'closed', givenUp, changes }
+  }
+  const changes = await Promise.all(
+    send.changes.map(async (change) =>
+      (await isIn(zone, change.id, ledger)) ? confirmed(change) : notConfirmed(change, send, zone),
+    ),
+  )
+  return { state: 'closed', found: zone, givenUp, changes }
+}
+
+// Somebody else may have changed other records since.
+async function isIn(zone: Zone, id: number, ledger: Ledger): Promise<boolean> {
+  const zones = await ledger.zonesOf(id)
+  if (!zones) return false
+  const { added, removed } = zones
+  return (
+    subtract(added, zone.rows, zone.domain).length === 0 &&
+    subtract(removed, zone.rows, zone.domain).length === removed.length
+  )
+}
+
+const confirmed = ({ id, warnings }: StoredChange): ChangeOutcome => ({
+  id,
+  status: 'confirmed',
+  verified: true,
+  warnings: warnings.filter((warning) => warning !== notVerified),
+})
+
+function notConfirmed(change: StoredChange, send: OpenSend, zone: Zone): ChangeOutcome {
+  const wanted = { ...zone, ...send.zone }
+  const detail = isSame(zone, send.base)
+    ? 'The service ended before the registrar answered: the zone is as it was before the change'
+    : describeDifference(zone, wanted)
+  return {
+    id: change.id,
+    status: 'unconfirmed',
+    verified: false,
+    warnings: change.warnings,
+    problem: toStoredProblem(writeNotConfirmed(detail)),
+    // Nobody got an answer, so that a repeated request is carried out.
+    releaseKey: send.state === 'open',
+  }
+}

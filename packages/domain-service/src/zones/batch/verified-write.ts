@@ -1,0 +1,147 @@
+import { HttpError, type Logger } from '@domains-and-files/http'
+import { type Clock, delay } from '../../clock.ts'
+import { etagOf, type Zone } from '../../dns/record.ts'
+import { writeNotConfirmed } from '../../errors.ts'
+import { CallFailed } from '../../registrar/call-failed.ts'
+import { type BatchCalls, StaleRead } from './batch-calls.ts'
+import { describeDifference, isSame } from './zone-comparison.ts'
+
+/**
+ * How a write ended. `written`: the registrar has the zone as sent (`verified`: read back). `refused`: the registrar
+ * refused it; `rows` are the indexes of the rows that it names. `unsent`: nothing reached the registrar. `stale`: nothing
+ * was sent, since the zone has changed. `differs`: the zone read back is another. `unknown`: nobody can say yet.
+ * `givenUp`: a send of it got no answer and may still be carried out.
+ */
+export type WriteOutcome = { givenUp: boolean } & (
+  | { kind: 'written'; zone: Zone; verified: boolean }
+  | { kind: 'refused'; error: HttpError; rows: readonly number[] }
+  | { kind: 'unsent'; error: HttpError }
+  | { kind: 'stale'; zone: Zone }
+  | { kind: 'differs'; error: HttpError; zone: Zone }
+  | { kind: 'unknown'; error: HttpError; zone?: Zone }
+)
+
+interface Write {
+  calls: BatchCalls
+  domain: string
+  before: Zone
+  after: Zone
+  verify: boolean
+  /** Pause before the zone is read again where the registrar may have given an outdated answer. */
+  lookAgainMs: number
+  clock: Clock
+  log: Logger
+}
+
+const busyTries = 3
+const looks = 3
+
+type Sent = { failure: CallFailed | undefined } | { stale: Zone } | { unsent: HttpError }
+
+/**
+ * Sends a zone and finds out what became of it. A lost or broken answer is resolved by reading: the new zone there means
+ * written; the old one means that it is sent once more; any other is not confirmed.
+ */
+export async function writeVerified(write: Write): Promise<WriteOutcome> {
+  let givenUp = false
+  for (const isLast of [false, true]) {
+    const sent = await send(write)
+    if ('stale' in sent || 'unsent' in sent)
+      return endUnsent(sent, { ...write, givenUp, isFirst: !isLast })
+    const { failure } = sent
+    const isOpen = failure?.kind === 'unknown' || failure?.kind === 'doubtful'
+    if (failure && !isOpen)
+      return { kind: 'refused', error: failure.error, rows: failure.rowIndexes, givenUp }
+    if (!failure && !write.verify)
+      return { kind: 'written', zone: write.after, verified: true, givenUp }
+
+    const outcome = await readBack(write, failure)
+    const isDone = outcome !== 'unchanged' && outcome.kind === 'written'
+    givenUp ||= failure?.kind === 'unknown' && !isDone
+    if (outcome !== 'unchanged') return { ...outcome, givenUp }
+    if (failure?.kind === 'doubtful')
+      return { kind: 'refused', error: failure.error, rows: [], givenUp }
+    if (!isLast)
+      write.log.warn({ domain: write.domain, code: failure?.error.code }, 'resending write')
+  }
+  const detail =
+    'The registrar did not carry out the change, which was sent twice: the zone is as it was'
+  return { kind: 'unknown', error: writeNotConfirmed(detail), zone: write.before, givenUp }
+}
+
+// A first send that never left changes nothing. After a second one the first may still be carried out.
+function endUnsent(
+  sent: { stale: Zone } | { unsent: HttpError },
+  { isFirst, givenUp, after }: Write & { isFirst: boolean; givenUp: boolean },
+): WriteOutcome {
+  if ('unsent' in sent) {
+    if (isFirst) return { kind: 'unsent', error: sent.unsent, givenUp }
+    const detail =
+      'The registrar did not answer, and the change could not be sent again: read the zone'
+    return { kind: 'unknown', error: writeNotConfirmed(detail, sent.unsent), givenUp }
+  }
+  if (isFirst) return { kind: 'stale', zone: sent.stale, givenUp }
+  if (isSame(sent.stale, after))
+    return { kind: 'written', zone: sent.stale, verified: true, givenUp: false }
+  const error = writeNotConfirmed(describeDifference(sent.stale, after))
+  return { kind: 'differs', error, zone: sent.stale, givenUp }
+}
+
+async function send(write: Write): Promise<Sent> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const changed = await readAgainIfStale(write)
+      if (changed) return { stale: changed }
+      await write.calls.replace(write.after)
+      return { failure: undefined }
+    } catch (error) {
+      if (error instanceof StaleRead && attempt < busyTries) continue
+      // The call was not made: no slot came free, the circuit is open, or the zone could not be read.
+      if (error instanceof HttpError) return { unsent: error }
+      if (!(error instanceof CallFailed)) throw error
+      if (error.kind !== 'busy') return { failure: error }
+      if (attempt >= busyTries) return { unsent: error.error }
+    }
+  }
+}
+
+/** @returns the zone if it is not the one that the write is based on. */
+async function readAgainIfStale({ calls, before }: Write): Promise<Zone | undefined> {
+  await calls.ensure(2)
+  if (calls.isFresh) return undefined
+  await calls.ensure(3)
+  const zone = await calls.read()
+  const known = zone.emailType === undefined ? { ...zone, emailType: before.emailType } : zone
+  return etagOf(known) === etagOf(before) ? undefined : zone
+}
+
+async function readBack(
+  write: Write,
+  failure: CallFailed | undefined,
+): Promise<DistributiveOmit<WriteOutcome, 'givenUp'> | 'unchanged'> {
+  const { calls, before, after } = write
+  for (let look = 1; ; look++) {
+    let zone: Zone
+    try {
+      zone = await calls.read()
+    } catch (cause) {
+      if (!failure) return { kind: 'written', zone: after, verified: false }
+      const detail =
+        'The change was sent, but the zone could not be read back: read it before you try again'
+      return { kind: 'unknown', error: writeNotConfirmed(detail, cause) }
+    }
+    if (isSame(zone, after)) {
+      const emailType = zone.emailType ?? after.emailType
+      return { kind: 'written', zone: { ...zone, emailType }, verified: true }
+    }
+    const isOld = isSame(zone, before)
+    if (failure && isOld) return 'unchanged'
+    if (!isOld || look === looks)
+      return { kind: 'differs', zone, error: writeNotConfirmed(describeDifference(zone, after)) }
+    await delay(write.clock, write.lookAgainMs)
+  }
+}
+
+type DistributiveOmit<Union, Key extends PropertyKey> = Union extends unknown
+  ? Omit<Union, Key>
+  : never

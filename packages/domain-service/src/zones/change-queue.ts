@@ -1,0 +1,116 @@
+import { HttpError, type Logger } from '@domains-and-files/http'
+import type { Clock, Timer } from '../clock.ts'
+import { type Domain, readDomain } from '../dns/domain-name.ts'
+import { changeNotFound, changeNotQueued } from '../errors.ts'
+import type { Ledger, QueuedChange, StoredChange } from '../ledger/ledger.ts'
+import { findKnown } from './idempotent-writes.ts'
+import { toChangeRequest, type ZoneWrite } from './zone-write.ts'
+
+interface Options {
+  ledger: Ledger
+  /** Carries a change out. Rejects with a 5xx where the change stays queued. */
+  write: (domain: Domain, change: QueuedChange) => Promise<unknown>
+  clock: Clock
+  log: Logger
+}
+
+const maxActive = 8
+/** Changes that arrive within this time share a batch: registrar quota is scarcer than latency. */
+const debounceMs = 500
+const firstRetryMs = 5_000
+const longestRetryMs = 300_000
+
+/** Asynchronous changes: stored in the ledger, carried out at the registrar's pace, however long that takes. */
+export class ChangeQueue {
+  readonly #options: Options
+  readonly #active = new Set<string>()
+  /** Domains that wait after a failure that may pass. */
+  readonly #waiting = new Map<string, Timer>()
+  readonly #failures = new Map<string, number>()
+  #debounce: Timer | undefined
+  #isClosed = false
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  /** Accepts a change; resolves once it is stored. */
+  async add(domain: Domain, write: ZoneWrite): Promise<StoredChange> {
+    const { ledger, clock } = this.#options
+    const request = toChangeRequest(domain, write, 'async')
+    const id = (await findKnown(ledger, request)) ?? (await ledger.enqueue(request))
+    const change = await ledger.find(id)
+    if (!change) throw changeNotFound(id)
+    this.#debounce ??= clock.setTimer(() => {
+      this.#debounce = undefined
+      this.wake()
+    }, debounceMs)
+    return change
+  }
+
+  /** @throws 404 for an unknown change, 409 for one that is not queued any more. */
+  async cancel(id: number): Promise<StoredChange> {
+    const { ledger } = this.#options
+    const isCancelled = await ledger.cancel(id)
+    const change = await ledger.find(id)
+    if (!change) throw changeNotFound(id)
+    if (!isCancelled) throw changeNotQueued(id, change.status)
+    return change
+  }
+
+  /** Looks for changes that can be carried out now. */
+  wake() {
+    this.#startNext().catch((error: unknown) => {
+      this.#options.log.error({ err: error }, 'queued changes not read')
+    })
+  }
+
+  close() {
+    this.#isClosed = true
+    this.#debounce?.cancel()
+    for (const timer of this.#waiting.values()) timer.cancel()
+  }
+
+  async #startNext(): Promise<void> {
+    for (const name of await this.#options.ledger.queuedDomains()) {
+      if (this.#isClosed || this.#active.size >= maxActive) return
+      const domain = readDomain(name)
+      const isBusy = this.#active.has(name) || this.#waiting.has(name)
+      if (isBusy || typeof domain === 'string') continue
+      this.#active.add(name)
+      void this.#carryOut(domain)
+    }
+  }
+
+  async #carryOut(domain: Domain): Promise<void> {
+    const { ledger, write } = this.#options
+    try {
+      const changes = await ledger.queued(domain.name)
+      const ends = await Promise.allSettled(changes.map((each) => write(domain, each)))
+      const isDelayed = ends.some((end) => end.status === 'rejected' && mayPass(end.reason))
+      if (isDelayed) this.#retryLater(domain.name)
+      else this.#failures.delete(domain.name)
+    } catch (error) {
+      this.#options.log.error({ err: error, domain: domain.name }, 'queued changes not carried out')
+      this.#retryLater(domain.name)
+    }
+    this.#active.delete(domain.name)
+    if (!this.#isClosed) this.wake()
+  }
+
+  #retryLater(name: string) {
+    if (this.#isClosed) return
+    const failures = (this.#failures.get(name) ?? 0) + 1
+    this.#failures.set(name, failures)
+    const wait = Math.min(longestRetryMs, firstRetryMs * 2 ** (failures - 1))
+    const retry = () => {
+      this.#waiting.delete(name)
+      this.wake()
+    }
+    this.#waiting.set(name, this.#options.clock.setTimer(retry, wait))
+  }
+}
+
+// What is stored as unconfirmed is not queued any more.
+const mayPass = (error: unknown) =>
+  !(error instanceof HttpError) || (error.status >= 500 && error.code !== 'write_not_confirmed')
