@@ -9,7 +9,6 @@ import { Catalog } from '../../packages/static-service/src/catalog/catalog.ts'
 import { databaseFile, openDatabase } from '../../packages/static-service/src/catalog/database.ts'
 import type { ListQuery } from '../../packages/static-service/src/catalog/search/list-query.ts'
 import { Transactions } from '../../packages/static-service/src/catalog/transactions.ts'
-import { Unflushed } from '../../packages/static-service/src/catalog/unflushed-contents.ts'
 
 /** Milliseconds of each question at so many files. */
 export async function measure(rows: number) {
@@ -82,7 +81,7 @@ function make(folder: string, rows: number) {
   db.pragma('synchronous = OFF')
   db.pragma('wal_autocheckpoint = 100000')
   db.pragma('cache_size = -1000000')
-  const changes = new Transactions(db, new Unflushed(db, folder))
+  const changes = new Transactions(db)
   for (let from = 0; from < rows; from += 5000) {
     const files = Array.from({ length: Math.min(5000, rows - from) }, (_, offset) => {
       const number = from + offset
@@ -96,7 +95,7 @@ function make(folder: string, rows: number) {
         uploadedBy: 'bench',
       }
     })
-    changes.commit([{ kind: 'put', files, contents: new Map(), conditions: {}, quota: undefined }])
+    changes.commit([{ kind: 'put', files, conditions: {}, quota: undefined }])
     if (process.stderr.isTTY) process.stderr.write(`\r${from} of ${rows}`)
   }
   db.close()

@@ -18,11 +18,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
   const unlock = await openDataDir(dataDir)
   try {
     const auth = await openAuth(config, { audience: 'static-service', log })
-    const catalog = await Catalog.open(dataDir, {
-      quotaBytes: config.quotaBytes,
-      onFlushError: (error) =>
-        log.warn({ err: error }, 'disk not flushed as a whole: every file is flushed alone'),
-    })
+    const catalog = await Catalog.open(dataDir, { quotaBytes: config.quotaBytes })
     const backups = new BackupWatch(dataDir)
     const store = await BlobStore.open(dataDir, {
       isReferenced: (digest) => catalog.isReferenced(digest),
@@ -37,7 +33,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
     app.addHook('onClose', async () => {
       await compressor.close()
       await sweeping
-      await store.settle()
+      await store.close()
       backups[Symbol.dispose]()
       await catalog.close()
       unlock()
@@ -61,8 +57,9 @@ interface SweepDependencies {
 
 async function tidy(dataDir: string, { store, catalog, log }: SweepDependencies) {
   try {
-    const { orphans, missing } = await sweepOrphans(dataDir, store, catalog)
+    const { orphans, moved, missing } = await sweepOrphans(dataDir, store, catalog)
     if (orphans > 0) log.warn({ orphans }, 'contents without a file swept')
+    if (moved > 0) log.info({ moved }, 'small contents moved to the content database')
     if (missing.length > 0) {
       const digests = missing.slice(0, 10)
       log.error({ missing: missing.length, digests }, 'contents missing: run `pnpm files check`')

@@ -5,17 +5,19 @@ import { announceBackup } from '../data-dir-lock.ts'
 import { createDirectory, fsyncDirectory, writeNew } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
 import { copyBlobs, verifyBlobs } from './blob-files.ts'
+import { DamageList } from './damage.ts'
+import { findEarlierBackup } from './earlier-backup.ts'
 import { digestOf, type Manifest, manifestName } from './manifest.ts'
 import type { Progress } from './progress.ts'
+import type { RowContents } from './rows.ts'
+import { addSegment } from './segments.ts'
 import { copyDatabase } from './snapshot.ts'
 
-/** A file that is never written to again, by its path below the data folder. */
+/** A file that is never written again, by its path below the data folder. */
 export interface KeptFile {
   file: string
   size: number
   sha256: string
-  /** It may not be on the disk yet, though it can be read. */
-  isUnflushed?: boolean
 }
 
 export interface BlobSource {
@@ -27,12 +29,18 @@ export interface BlobSource {
 /** What a service keeps in its data folder. */
 export interface BackupLayout {
   service: string
-  /** The name of its database. */
+  /** The file name of its database. */
   database: string
   /** Folders of its own, in which no backup may lie. */
   folders: string[]
-  /** The contents that a copy of the database, given by its path, refers to. */
+  /** The contents in files that a copy of the database, given by its path, refers to. */
   contents: (database: string) => BlobSource
+  /** The modes that directories and files of contents have in a data folder. */
+  contentModes?: { directory: number; file: number }
+  /** Contents that are rows of a second database. */
+  rows?: RowContents
+  /** The paths of the files that have a content; by default contents are named by their digest alone. */
+  pathsOf?: (database: string, sha256: string) => string[]
 }
 
 export interface BackupJob {
@@ -40,53 +48,48 @@ export interface BackupJob {
   dataDir: string
   /** Where the backup is made, or lies. */
   folder: string
-  /** Whether every byte is read again at the end, and not only each size compared. */
+  /** Whether every byte is read again at the end; else only sizes are compared. */
   verify: boolean
+  /** Whether damaged contents are reported and left behind; else they fail the backup. */
+  skipDamaged?: boolean
   signal: AbortSignal
   progress: Progress
 }
 
-/** Small files beside the database; what USERS_FILE or JWT_SECRET name elsewhere is not in the data folder. */
+export interface BackupResult {
+  count: number
+  bytes: number
+  damages: DamageList
+}
+
+/** Small files beside the database. What USERS_FILE or JWT_SECRET name elsewhere is not in the data folder. */
 export const smallFiles = ['users.json', 'jwt.secret', 'tokens.json']
 
 /**
  * Makes a backup while the service may be running: the database as of one moment, and each content that it refers to.
- * The folder has its name only once all in it is whole and flushed; until then it ends in `.partial`.
+ * Contents that the newest backup beside it has are shared with it by hard links. The folder has its name only once all
+ * in it is complete and flushed; until then it ends in `.partial`.
  *
- * No content can go missing meanwhile. The service removes one only when it finds (1) that nothing refers to it and
- * then (2) that no backup is announced; between (1) and the removal nothing can come to refer to it (Pins). Here the
- * announcement comes first and the snapshot after it. So when (2) found none, (1) was before the snapshot, which then
- * does not refer to what is removed; and when it found one, nothing is removed until the backup has ended.
+ * No content can go missing meanwhile. The service removes one only if it finds (1) that nothing refers to it and then
+ * (2) that no backup is announced; between (1) and the removal nothing can come to refer to it (BlobLeases). Here the
+ * announcement comes first and the snapshot after it. So if (2) found none, (1) was before the snapshot, which then does
+ * not refer to what is removed; and if it found one, nothing is removed until the backup has ended.
  * @throws {DataDirError}
  */
-export async function backUp(work: BackupJob): Promise<BlobSource> {
-  const { layout, dataDir, signal, progress } = work
-  const folder = resolve(work.folder)
+export async function backUp(job: BackupJob): Promise<BackupResult> {
+  const folder = resolve(job.folder)
   const partial = `${folder}.partial`
-  refuse(work, folder, partial)
-  const conclude = announceBackup(dataDir)
+  refuse(job, folder, partial)
+  const conclude = announceBackup(job.dataDir)
   try {
     await createDirectory(dirname(folder))
     await mkdir(partial, { mode: 0o700 })
     try {
-      const copy = join(partial, layout.database)
-      await copyDatabase(join(dataDir, layout.database), copy, progress.database)
-      signal.throwIfAborted()
-      const small = smallFiles.filter((name) => existsSync(join(dataDir, name)))
-      for (const name of small) {
-        await writeNew(join(partial, name), await readFile(join(dataDir, name)))
-      }
-      const contents = layout.contents(copy)
-      progress.begin('copied', contents)
-      const onKept = progress.kept
-      await copyBlobs(contents.each, { from: dataDir, to: partial, signal, onKept })
-      conclude()
-      await checkAll(work, partial)
-      await writeManifest(layout.service, partial, [layout.database, ...small])
+      const result = await fill(job, { folder, partial, conclude })
       await fsyncDirectory(partial)
       await rename(partial, folder)
       await fsyncDirectory(dirname(folder))
-      return contents
+      return result
     } catch (error) {
       await rm(partial, { recursive: true, force: true })
       throw error
@@ -96,12 +99,72 @@ export async function backUp(work: BackupJob): Promise<BlobSource> {
   }
 }
 
-/** Looks at every content that the database in this folder refers to. @throws {DataDirError} naming what is damaged. */
-export async function checkAll({ layout, verify, signal, progress }: BackupJob, folder: string) {
-  const contents = layout.contents(join(folder, layout.database))
-  progress.begin('checked', contents)
-  const onKept = progress.kept
-  await verifyBlobs(contents.each, { folder, hash: verify, signal, onKept })
+async function fill(
+  job: BackupJob,
+  { folder, partial, conclude }: { folder: string; partial: string; conclude: () => void },
+): Promise<BackupResult> {
+  const { layout, dataDir, signal, progress, skipDamaged } = job
+  const damages = new DamageList()
+  const copy = join(partial, layout.database)
+  await copyDatabase(join(dataDir, layout.database), copy, progress.database)
+  signal.throwIfAborted()
+  const small = smallFiles.filter((name) => existsSync(join(dataDir, name)))
+  for (const name of small) await writeNew(join(partial, name), await readFile(join(dataDir, name)))
+  const earlier = await findEarlierBackup(folder, layout.service)
+  const amount = amountOf(layout, copy)
+  progress.begin('copied', amount)
+  const onContent = progress.content
+  await copyBlobs(layout.contents(copy).each, {
+    from: [dataDir, ...(earlier ? [earlier.folder] : [])],
+    to: partial,
+    signal,
+    onContent,
+    onDamage: damages.add,
+  })
+  const segments = await addSegment(job, { partial, copy, earlier, onContent })
+  conclude()
+  await checkAll({ ...job, segments: segments.map(({ name }) => name), damages }, partial)
+  if (!skipDamaged) damages.refuse(pathsIn(layout, copy))
+  const files = await Promise.all(
+    [layout.database, ...small].map(async (name) => ({
+      name,
+      sha256: await digestOf(join(partial, name)),
+    })),
+  )
+  await writeManifest(partial, {
+    service: layout.service,
+    files,
+    segments,
+    damaged: damages.digests,
+  })
+  return { ...amount, damages }
+}
+
+/** The contents that a copy of the database refers to, in files and rows. */
+export function amountOf({ contents, rows }: BackupLayout, database: string) {
+  const files = contents(database)
+  const inRows = rows?.count(database) ?? { count: 0, bytes: 0 }
+  return { count: files.count + inRows.count, bytes: files.bytes + inRows.bytes }
+}
+
+/** The paths of the files that have a content, by a copy of the database. */
+export const pathsIn =
+  ({ pathsOf }: BackupLayout, database: string) =>
+  (sha256: string): string[] =>
+    pathsOf?.(database, sha256) ?? [sha256]
+
+/** Checks every content that the database in this folder refers to, in files and in the databases that are named. */
+export async function checkAll(
+  job: BackupJob & { segments: string[]; damages: DamageList },
+  folder: string,
+): Promise<void> {
+  const { layout, verify: hash, signal, progress, segments, damages } = job
+  const database = join(folder, layout.database)
+  progress.begin('checked', amountOf(layout, database))
+  const work = { signal, onContent: progress.content, onDamage: damages.add, hash }
+  await verifyBlobs(layout.contents(database).each, { folder, ...work })
+  const from = { folder, databases: segments }
+  await layout.rows?.verify({ catalog: database, from, ...work })
 }
 
 function refuse({ layout, dataDir }: BackupJob, folder: string, partial: string) {
@@ -113,17 +176,15 @@ function refuse({ layout, dataDir }: BackupJob, folder: string, partial: string)
     throw new DataDirError(`${folder} is the service's own: choose another folder.`)
   }
   if (folder.endsWith('.partial')) {
-    throw new DataDirError('A name that ends in .partial is of what is not finished.')
+    throw new DataDirError('Names that end in .partial are those of unfinished backups.')
   }
   if (existsSync(folder)) throw new DataDirError(`There is something in ${folder} already.`)
   if (existsSync(partial)) {
-    throw new DataDirError(`An earlier backup was broken off: remove ${partial} first.`)
+    throw new DataDirError(`An earlier backup was interrupted: remove ${partial} first.`)
   }
 }
 
-async function writeManifest(service: string, folder: string, names: string[]) {
-  const files: Manifest['files'] = []
-  for (const name of names) files.push({ name, sha256: await digestOf(join(folder, name)) })
-  const manifest: Manifest = { format: 1, service, made_at: new Date().toISOString(), files }
+async function writeManifest(folder: string, made: Omit<Manifest, 'format' | 'made_at'>) {
+  const manifest: Manifest = { format: 2, made_at: new Date().toISOString(), ...made }
   await writeNew(join(folder, manifestName), `${JSON.stringify(manifest, null, 2)}\n`)
 }

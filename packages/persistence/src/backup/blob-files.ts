@@ -1,68 +1,75 @@
 import { constants, existsSync, linkSync, statSync } from 'node:fs'
-import { copyFile, mkdir, open } from 'node:fs/promises'
+import { copyFile, mkdir, open, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextIteration } from 'node:timers/promises'
 import { fsyncDirectory } from '../durable-files.ts'
-import { DataDirError } from '../errors.ts'
 import type { KeptFile } from './backup.ts'
+import { unreadable } from './damage.ts'
 import { digestOf } from './manifest.ts'
+import type { Damage } from './rows.ts'
 
 interface Copying {
-  from: string
+  /** The folder with the contents, and further ones that may have them: linked from the first where that works. */
+  from: string[]
   to: string
+  /** The modes of the directories and files that are created; by default private ones. */
+  modes?: { directory: number; file: number } | undefined
   signal: AbortSignal
-  onKept: (kept: KeptFile) => void
+  onContent: (content: { size: number }) => void
+  onDamage: (damage: Damage) => void
 }
 
 /**
- * Brings contents from one folder into another, durably: by hard links, since a content is never written to again, and
- * where there can be none (another disk, another owner, not flushed yet) by copies.
+ * Copies contents from one folder to another, durably: as hard links, since a content is never written again, and where
+ * links are impossible (another disk, another owner) as copies. A content that is missing is left out; one that cannot
+ * be read is reported.
  */
 export async function copyBlobs(contents: Iterable<KeptFile>, copying: Copying): Promise<void> {
-  const { from, to, signal, onKept } = copying
-  const folders = new Set([to])
-  let mayLink = true
+  const { from, to, modes, signal, onContent, onDamage } = copying
+  const directories = new Set([to])
 
-  await forEach(contents, signal, async (kept) => {
-    await ensure(dirname(kept.file))
-    const isLinked =
-      mayLink && !kept.isUnflushed && tryLink(join(from, kept.file), join(to, kept.file))
-    mayLink &&= isLinked || kept.isUnflushed === true
-    if (!isLinked) await copyWhole(join(from, kept.file), join(to, kept.file))
-    onKept(kept)
+  await forEach(contents, signal, async ({ file, size, sha256 }) => {
+    await createParents(dirname(file))
+    const isLinked = from.some((folder) => tryLink(join(folder, file), join(to, file)))
+    const [first = to] = from
+    if (!isLinked) {
+      await copyWhole(join(first, file), join(to, file), modes?.file).catch(async (error) => {
+        await rm(join(to, file), { force: true })
+        if (isDestinationFault(error)) throw error
+        onDamage({ sha256, fault: unreadable(error) })
+      })
+    }
+    onContent({ size })
   })
-  await forEach(folders, signal, fsyncDirectory)
+  await forEach(directories, signal, fsyncDirectory)
 
-  async function ensure(folder: string) {
-    if (folders.has(join(to, folder))) return
-    await mkdir(join(to, folder), { recursive: true, mode: 0o700 })
-    for (let each = folder; each !== '.'; each = dirname(each)) folders.add(join(to, each))
+  async function createParents(directory: string) {
+    if (directories.has(join(to, directory))) return
+    await mkdir(join(to, directory), { recursive: true, mode: modes?.directory ?? 0o700 })
+    for (let each = directory; each !== '.'; each = dirname(each)) directories.add(join(to, each))
   }
 }
 
 interface Checking {
   folder: string
-  /** Reads every byte; else sizes are compared. */
+  /** Reads every byte; else only sizes are compared. */
   hash: boolean
   signal: AbortSignal
-  onKept: (kept: KeptFile) => void
+  onContent: (content: { size: number }) => void
+  onDamage: (damage: Damage) => void
 }
 
-/** @throws {DataDirError} naming what is missing or damaged. */
+/** Compares content files with their sizes, or with their digests. */
 export async function verifyBlobs(contents: Iterable<KeptFile>, checking: Checking): Promise<void> {
-  const { folder, hash, signal, onKept } = checking
-  const faults: string[] = []
+  const { folder, hash, signal, onContent, onDamage } = checking
   await forEach(contents, signal, async (kept) => {
-    const fault = await judge(join(folder, kept.file), kept, hash)
-    if (fault) faults.push(`${kept.file} ${fault}`)
-    onKept(kept)
+    const fault = await findFault(join(folder, kept.file), kept, hash)
+    if (fault) onDamage({ sha256: kept.sha256, fault })
+    onContent(kept)
   })
-  if (faults.length === 0) return
-  const named = [...faults.slice(0, 20), ...(faults.length > 20 ? ['…'] : [])].join('\n  ')
-  throw new DataDirError(`${faults.length} contents are not whole:\n  ${named}`)
 }
 
-// Several at a time, since disks are waited for. All have ended when this has, also when one has failed.
+// Several at a time, to overlap disk waits. All have ended when it settles, also when one has failed.
 async function forEach<Item>(
   items: Iterable<Item>,
   signal: AbortSignal,
@@ -75,11 +82,11 @@ async function forEach<Item>(
       for (let next = waiting.next(); !next.done; next = waiting.next()) {
         await work(next.value)
         count += 1
-        if (count % 64 === 0) await turn() // What needs no waiting holds nothing up: a signal must still be heard.
+        if (count % 64 === 0) await nextIteration() // Lets signals be delivered if nothing was awaited.
         signal.throwIfAborted()
       }
     } finally {
-      waiting.return?.() // One that fails leaves nothing to the others.
+      waiting.return?.() // After a failure the other workers find nothing left.
     }
   }
   const ends = await Promise.allSettled(Array.from({ length: 8 }, workOn))
@@ -87,15 +94,19 @@ async function forEach<Item>(
   if (failed) throw failed.reason
 }
 
-async function judge(file: string, { size, sha256 }: KeptFile, hash: boolean) {
-  const found = statSync(file, { throwIfNoEntry: false })
-  if (!found) return 'is missing'
-  if (found.size !== size) return `has ${found.size} bytes instead of ${size}`
-  if (hash && (await digestOf(file)) !== sha256) return 'has been altered'
-  return undefined
+async function findFault(file: string, { size, sha256 }: KeptFile, hash: boolean) {
+  try {
+    const found = statSync(file, { throwIfNoEntry: false })
+    if (!found) return 'is missing'
+    if (found.size !== size) return `has ${found.size} bytes instead of ${size}`
+    if (hash && (await digestOf(file)) !== sha256) return 'has been altered'
+    return undefined
+  } catch (error) {
+    return unreadable(error)
+  }
 }
 
-// Whatever else is wrong, copying meets it too, and tells of it.
+// Any other fault of the link is met by the copy as well, which reports it.
 function tryLink(from: string, to: string): boolean {
   try {
     linkSync(from, to)
@@ -105,10 +116,16 @@ function tryLink(from: string, to: string): boolean {
   }
 }
 
-// A content that is missing is not told of here but where all are checked, together with all others.
-async function copyWhole(from: string, to: string) {
+// A missing content is reported by the check of all contents at the end.
+async function copyWhole(from: string, to: string, mode: number | undefined) {
   if (!existsSync(from)) return
   await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE)
   await using handle = await open(to, 'r+')
+  if (mode !== undefined) await handle.chmod(mode)
   await handle.sync()
 }
+
+const isDestinationFault = (error: unknown) =>
+  error instanceof Error &&
+  'code' in error &&
+  /^(?:ENOSPC|EDQUOT|EROFS|EEXIST)$/.test(String(error.code))

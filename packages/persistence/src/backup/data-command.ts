@@ -1,20 +1,31 @@
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { DataDirError, explainFailure } from '../errors.ts'
-import { type BackupJob, type BackupLayout, type BlobSource, backUp, checkAll } from './backup.ts'
+import {
+  type BackupJob,
+  type BackupLayout,
+  type BackupResult,
+  backUp,
+  checkAll,
+  pathsIn,
+} from './backup.ts'
+import { DamageList } from './damage.ts'
 import { digestOf, readManifest } from './manifest.ts'
 import { Progress } from './progress.ts'
 import { restore } from './restore.ts'
 
-const usage = (dataDir: string) => `Keep what is in DATA_DIR (${dataDir}), and bring it back.
+const usage = (dataDir: string) => `Back up DATA_DIR (${dataDir}), and restore it.
 
-  backup <folder> [--verify]    make a backup in a new folder; the service may be running
-  restore <folder> [--verify]   bring a backup into DATA_DIR, which must be empty; the service must be stopped
-  check <folder> [--verify]     look whether a backup is whole
+  backup <folder>    make a backup in a new folder; the service may be running
+  restore <folder>   restore a backup into DATA_DIR, which must be empty; the service must be stopped
+  check <folder>     check that a backup is complete
 
---verify reads every byte again and compares it with its digest; else sizes are compared.
-On the disk of DATA_DIR a backup takes hardly any room or time, and is lost with that disk: copy it to another one.
-Exit status: 0 done, 1 not possible or not whole, 2 not understood.
+  --verify           read every byte and compare it with its digest; else only sizes are compared
+  --skip-damaged     go on past damaged contents, and name their files
+
+A backup copies only the contents that the newest backup in the same parent folder lacks. On the disk of DATA_DIR it
+links content files instead of copying them, but is lost with that disk: copy it to another one.
+Exit status: 0 done, 1 not possible or damaged, 2 invalid arguments.
 `
 
 /** The commands `backup`, `restore` and `check` of a service; resolves with the exit status. */
@@ -23,19 +34,23 @@ export async function runDataCommand(
   args: string[],
   dataDir: string,
 ): Promise<number> {
-  const asked = readArguments(args)
-  if (!asked) {
+  const options = readArguments(args)
+  if (!options) {
     process.stderr.write(usage(dataDir))
     return 2
   }
-  const { command, folder, verify } = asked
   const progress = new Progress(process.stderr)
-  const { signal, forget } = listen()
+  const { signal, ignore } = abortOnSignal()
   try {
-    const work = { layout, dataDir, folder, verify, signal, progress }
-    const told = await commands[command](work)
+    const summary = await commands[options.command]({
+      layout,
+      dataDir,
+      signal,
+      progress,
+      ...options,
+    })
     progress.end()
-    process.stdout.write(`${told}\n`)
+    process.stdout.write(`${summary}\n`)
     return 0
   } catch (error) {
     progress.end()
@@ -44,47 +59,59 @@ export async function runDataCommand(
     process.stderr.write(`${reason.message}\n`)
     return 1
   } finally {
-    forget()
+    ignore()
   }
 }
 
 const commands = {
-  async backup(work: BackupJob) {
-    return `Backed up into ${work.folder}: ${await tell(work, await backUp(work))}.`
+  async backup(job: BackupJob) {
+    return describe(job, `Backed up into ${job.folder}`, await backUp(job))
   },
-  async restore(work: BackupJob) {
-    return `Restored into ${work.dataDir}: ${await tell(work, await restore(work))}.`
+  async restore(job: BackupJob) {
+    return describe(job, `Restored into ${job.dataDir}`, await restore(job))
   },
-  async check(work: BackupJob) {
-    const folder = resolve(work.folder)
-    const { files, made_at } = await readManifest(folder, work.layout.service)
-    for (const { name, sha256 } of files) {
-      if ((await digestOf(join(folder, name))) !== sha256)
-        throw new DataDirError(`${join(folder, name)} has been altered.`)
-    }
-    await checkAll(work, folder)
-    return `The backup of ${made_at} is whole${also(work)}.`
-  },
+  check: checkBackup,
 }
 
-async function tell(work: BackupJob, { count, bytes }: BlobSource): Promise<string> {
-  const { files } = await readManifest(resolve(work.folder), work.layout.service)
+async function checkBackup(job: BackupJob): Promise<string> {
+  const folder = resolve(job.folder)
+  const { files, segments, made_at, damaged } = await readManifest(folder, job.layout.service)
+  for (const { name, sha256 } of [...files, ...(job.verify ? segments : [])]) {
+    if ((await digestOf(join(folder, name))) !== sha256)
+      throw new DataDirError(`${join(folder, name)} has been altered.`)
+  }
+  const damages = new DamageList()
+  await checkAll({ ...job, segments: segments.map(({ name }) => name), damages }, folder)
+  const pathsOf = pathsIn(job.layout, join(folder, job.layout.database))
+  if (damages.digests.some((digest) => !damaged.includes(digest))) damages.refuse(pathsOf)
+  const known = damages.describe('contents were damaged when it was made', pathsOf)
+  return [`The backup of ${made_at} is complete${verified(job)}.`, known].filter(Boolean).join('\n')
+}
+
+async function describe(job: BackupJob, what: string, { count, bytes, damages }: BackupResult) {
+  const folder = resolve(job.folder)
+  const { files } = await readManifest(folder, job.layout.service)
   const names = files.map(({ name }) => name).join(', ')
-  return `${names}, and ${count} contents of ${bytes} bytes${also(work)}`
+  const pathsOf = pathsIn(job.layout, join(folder, job.layout.database))
+  const summary = `${what}: ${names}, and ${count} contents of ${bytes} bytes${verified(job)}.`
+  return [summary, damages.describe('damaged contents', pathsOf)].filter(Boolean).join('\n')
 }
 
-const also = ({ verify }: BackupJob) => (verify ? ', every byte compared with its digest' : '')
+const verified = ({ verify }: BackupJob) => (verify ? ', every byte compared with its digest' : '')
 
 function readArguments(args: string[]) {
   try {
     const { values, positionals } = parseArgs({
       args,
-      options: { verify: { type: 'boolean', default: false } },
+      options: {
+        verify: { type: 'boolean', default: false },
+        'skip-damaged': { type: 'boolean', default: false },
+      },
       allowPositionals: true,
     })
     const [command = '', folder, ...more] = positionals
     if (!isCommand(command) || !folder || more.length > 0) return undefined
-    return { command, folder, verify: values.verify }
+    return { command, folder, verify: values.verify, skipDamaged: values['skip-damaged'] }
   } catch {
     return undefined
   }
@@ -92,15 +119,15 @@ function readArguments(args: string[]) {
 
 const isCommand = (name: string): name is keyof typeof commands => Object.hasOwn(commands, name)
 
-// Who is told to end removes what is not finished, and then does.
-function listen() {
+// An interrupted command removes what it has written, and then ends.
+function abortOnSignal() {
   const controller = new AbortController()
-  const stop = () => controller.abort(new DataDirError('Broken off: nothing is left of it.'))
+  const stop = () => controller.abort(new DataDirError('Interrupted: nothing was left behind.'))
   process.on('SIGINT', stop)
   process.on('SIGTERM', stop)
-  const forget = () => {
+  const ignore = () => {
     process.off('SIGINT', stop)
     process.off('SIGTERM', stop)
   }
-  return { signal: controller.signal, forget }
+  return { signal: controller.signal, ignore }
 }

@@ -6,14 +6,21 @@ import { z } from 'zod'
 import { DataDirError } from '../errors.ts'
 
 const Manifest = z.object({
-  format: z.literal(1, 'is of a newer version of this program'),
+  /** 2: contents may be rows of segments. Backups of format 1 have all contents in files. */
+  format: z.int().min(1).max(2),
   service: z.string(),
   made_at: z.iso.datetime(),
-  /** The database and the small files; contents are named by their digest already. */
+  /** The database and small files. Content files are not listed: they are named by their digest. */
   files: z.array(z.object({ name: z.string().regex(/^[a-z-]+\.[a-z]+$/), sha256: z.string() })),
+  /** The segments of contents that are rows. */
+  segments: z
+    .array(z.object({ name: z.string().regex(/^[a-z-]+-\d+\.sqlite$/), sha256: z.string() }))
+    .default([]),
+  /** Digests of contents that were damaged when the backup was made. */
+  damaged: z.array(z.string()).default([]),
 })
 
-/** What a backup says of itself; written last, so that what is not finished has none. */
+/** What a backup says of itself. Written last: an unfinished backup has none. */
 export type Manifest = z.infer<typeof Manifest>
 
 export const manifestName = 'backup.json'
@@ -24,20 +31,24 @@ export async function readManifest(folder: string, service: string): Promise<Man
   if (text === undefined || folder.endsWith('.partial')) {
     throw new DataDirError(`There is no finished backup in ${folder}.`)
   }
-  const manifest = readJson(text)
-  if (!manifest) throw new DataDirError(`${join(folder, manifestName)} cannot be read.`)
+  const manifest = parseManifest(text)
+  if (!manifest) {
+    throw new DataDirError(
+      `${join(folder, manifestName)} cannot be read: it is damaged, or of a newer version of this program.`,
+    )
+  }
   if (manifest.service === service) return manifest
   throw new DataDirError(`This is a backup of the ${manifest.service}, not of the ${service}.`)
 }
 
-/** The digest of a file as it lies on the disk. */
+/** The SHA-256 digest of a file. */
 export async function digestOf(file: string): Promise<string> {
   const hash = createHash('sha256')
   for await (const chunk of createReadStream(file, { highWaterMark: 1_048_576 })) hash.update(chunk)
   return hash.digest('hex')
 }
 
-function readJson(text: string): Manifest | undefined {
+function parseManifest(text: string): Manifest | undefined {
   try {
     return Manifest.parse(JSON.parse(text))
   } catch {

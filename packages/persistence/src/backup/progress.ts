@@ -1,7 +1,6 @@
 import type { Writable } from 'node:stream'
-import type { KeptFile } from './backup.ts'
 
-const perLine = { terminal: 100, file: 5000 }
+const intervalMs = { terminal: 100, file: 5000 }
 
 type Stream = Writable & { isTTY?: boolean }
 
@@ -11,8 +10,8 @@ interface Amount {
 }
 
 /**
- * Tells how far the work is: at a terminal in one line that is written over, else in a line now and then.
- * `database` and `kept` are told of what is done, and can be handed on as they are.
+ * Shows progress: on a terminal in one line that is overwritten, else in a line every five seconds.
+ * `database` and `content` can be passed as callbacks.
  */
 export class Progress {
   readonly #stream: Stream
@@ -20,7 +19,7 @@ export class Progress {
   #of: Amount = { count: 0, bytes: 0 }
   #done: Amount = { count: 0, bytes: 0 }
   #begun = 0
-  #told = Date.now()
+  #shownAt = Date.now()
 
   constructor(stream: Stream) {
     this.#stream = stream
@@ -33,12 +32,12 @@ export class Progress {
     this.#begun = Date.now()
   }
 
-  readonly database = (done: number) => this.#tell(() => `database: ${Math.floor(100 * done)} %`)
+  readonly database = (done: number) => this.#show(() => `database: ${Math.floor(100 * done)} %`)
 
-  readonly kept = ({ size }: KeptFile) => {
+  readonly content = ({ size }: { size: number }) => {
     this.#done.count += 1
     this.#done.bytes += size
-    this.#tell(() => {
+    this.#show(() => {
       const rate = (1000 * this.#done.bytes) / Math.max(1, Date.now() - this.#begun)
       const files = `${this.#done.count} of ${this.#of.count} contents`
       const bytes = `${inMegabytes(this.#done.bytes)} of ${inMegabytes(this.#of.bytes)} MB`
@@ -46,15 +45,15 @@ export class Progress {
     })
   }
 
-  /** Leaves a terminal's line empty. */
+  /** Clears the line of a terminal. */
   end() {
     if (this.#stream.isTTY) this.#stream.write('\r\x1b[K')
   }
 
-  #tell(line: () => string) {
+  #show(line: () => string) {
     const now = Date.now()
-    if (now - this.#told < (this.#stream.isTTY ? perLine.terminal : perLine.file)) return
-    this.#told = now
+    if (now - this.#shownAt < (this.#stream.isTTY ? intervalMs.terminal : intervalMs.file)) return
+    this.#shownAt = now
     this.#stream.write(this.#stream.isTTY ? `\r\x1b[K${line()}` : `${line()}\n`)
   }
 }

@@ -111,9 +111,9 @@ test('a content that is missing or cut is named, and no backup is left', async (
 
   const made = backUp(work(dataDir, backup))
 
-  await expect(made).rejects.toThrow('2 contents are not whole')
-  await expect(made).rejects.toThrow(`${fileOf('one')} is missing`)
-  await expect(made).rejects.toThrow(`${fileOf('three')} has 2 bytes instead of 5`)
+  await expect(made).rejects.toThrow('2 contents are damaged')
+  await expect(made).rejects.toThrow(`its content ${digestOf('one')} is missing`)
+  await expect(made).rejects.toThrow(`its content ${digestOf('three')} has 2 bytes instead of 5`)
   expect(fs.readdirSync(join(backup, '..'))).toEqual([])
 })
 
@@ -123,7 +123,7 @@ test('a content that was altered is found by who reads every byte', async () => 
   fs.writeFileSync(join(backup, fileOf('two')), 'TWO')
 
   await expect(restore(work(other, backup, { verify: true }))).rejects.toThrow(
-    `${fileOf('two')} has been altered`,
+    `its content ${digestOf('two')} has been altered`,
   )
   expect(filesBelow(other)).toEqual(['lock'])
 })
@@ -202,5 +202,5 @@ test('what root restores belongs to whose the data folder is', async () => {
 test('no backup is named like one that is not finished', async () => {
   const { dataDir, backup } = makeStore()
 
-  await expect(backUp(work(dataDir, `${backup}.partial`))).rejects.toThrow('ends in .partial')
+  await expect(backUp(work(dataDir, `${backup}.partial`))).rejects.toThrow('end in .partial')
 })

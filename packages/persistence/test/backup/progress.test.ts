@@ -5,7 +5,7 @@ import { Progress } from '../../src/backup/progress.ts'
 beforeEach(() => void vi.useFakeTimers({ now: 0 }))
 afterEach(() => void vi.useRealTimers())
 
-const kept = { file: 'a', size: 10_000_000, sha256: '' }
+const content = { size: 10_000_000 }
 
 /** A terminal, or none, and what was written to it. */
 function makeStream(isTTY: boolean) {
@@ -24,12 +24,12 @@ function work(progress: Progress) {
   progress.begin('copied', { count: 1000, bytes: 10_000_000_000 })
   for (let count = 0; count < 1000; count += 1) {
     vi.advanceTimersByTime(10)
-    progress.kept(kept)
+    progress.content(content)
   }
   progress.end()
 }
 
-test('where there is no terminal a line tells now and then how far it is', () => {
+test('without a terminal progress is a line every five seconds', () => {
   const { stream, written } = makeStream(false)
 
   work(new Progress(stream))
@@ -40,7 +40,7 @@ test('where there is no terminal a line tells now and then how far it is', () =>
   ])
 })
 
-test('at a terminal one line is written over, and left empty', () => {
+test('on a terminal one line is overwritten, and cleared at the end', () => {
   const { stream, written } = makeStream(true)
 
   work(new Progress(stream))

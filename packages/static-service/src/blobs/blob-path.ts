@@ -1,9 +1,11 @@
 export const encodedForms = ['br', 'zstd', 'gzip'] as const
 
-/** The content itself, or one of its compressed forms. */
-export type ContentCoding = 'identity' | (typeof encodedForms)[number]
+export type CompressedCoding = (typeof encodedForms)[number]
 
-/** Where below `blobs` a form of a content lies. */
+/** The content itself, or one of its compressed forms. */
+export type ContentCoding = 'identity' | CompressedCoding
+
+/** The path of a content, or of a compressed form, below `blobs`. */
 export const blobPathOf = (digest: string, form: ContentCoding = 'identity') =>
   [
     digest.slice(0, 2),
@@ -11,8 +13,8 @@ export const blobPathOf = (digest: string, form: ContentCoding = 'identity') =>
     form === 'identity' ? digest : `${digest}.${form}`,
   ] as const
 
-/** A proxy that sends files reads them by their group (docs/proxy.md); nobody comes that far whom the data folder keeps out. */
+/** A proxy that sends files itself reads them by their group (docs/proxy.md); the data folder keeps all others out. */
 export const blobMode = 0o640
 
-/** Of a folder below `blobs`. */
+/** The mode of directories below `blobs`. */
 export const folderMode = 0o750

@@ -1,7 +1,20 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import type { OpenBlob } from './blob-store.ts'
 
-/** A file to read, or nothing when there is none; `onClose` is called once it has been closed. */
+/** A content that is in memory already. */
+export const openBytes = (bytes: Buffer): OpenBlob => ({
+  size: bytes.length,
+  changed: 0,
+  stamp: '',
+  read: async (start, length, into) => {
+    const slice = bytes.subarray(start, start + length)
+    if (!into) return slice
+    return into.subarray(0, slice.copy(into))
+  },
+  [Symbol.asyncDispose]: async () => undefined,
+})
+
+/** A file to read, or undefined if there is none; `onClose` is called once it has been closed. */
 export async function openFile(file: string, onClose: () => void): Promise<OpenBlob | undefined> {
   const handle = await open(file, 'r').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error

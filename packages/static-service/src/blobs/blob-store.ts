@@ -1,158 +1,194 @@
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import { accessSync, constants, statfsSync } from 'node:fs'
-import { open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { readdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDirectory, fsyncDirectory } from '@domains-and-files/persistence'
+import { createDirectory } from '@domains-and-files/persistence'
 import { insufficientStorage } from '../errors.ts'
+import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { BlobLeases } from './blob-leases.ts'
-import { blobMode, blobPathOf, type ContentCoding, encodedForms } from './blob-path.ts'
-import { openFile } from './blob-reader.ts'
+import type { ContentCoding } from './blob-path.ts'
+import { openBytes } from './blob-reader.ts'
+import { maxSmallBytes } from './content-database.ts'
 import { DurableDirectories } from './durable-directories.ts'
-import { nameFullDisk, StagedBlob, writeWhole } from './staged-blob.ts'
+import { LargeContents } from './large-contents.ts'
+import { SmallContents } from './small-contents.ts'
+import { StagedBlob } from './staged-blob.ts'
 
-/** A content that is being read; it stays until this is disposed of, whatever is deleted meanwhile. */
+/** A content opened for reading. It is not removed before this is disposed of, whatever is deleted meanwhile. */
 export interface OpenBlob extends AsyncDisposable {
   readonly size: number
-  /** When the file was last written, renamed or touched, in milliseconds since 1970. Nobody can set it. */
+  /** When the file was last written, renamed or touched, in milliseconds since 1970. Cannot be set by a user. */
   readonly changed: number
-  /** Another one as soon as anything about the file is. */
+  /** Differs as soon as anything about the file does. */
   readonly stamp: string
-  /** Exactly these bytes, or those up to the end; in this memory, where it is given. */
+  /** These bytes, or those up to the end; read into the given buffer, if any. */
   read(start: number, length: number, into?: Buffer): Promise<Buffer>
 }
 
 export interface BlobStoreOptions {
-  /** Whether anything refers to this digest: what nothing refers to is collected. */
+  /** Whether any file refers to this digest; contents without a reference are collected. */
   isReferenced: (digest: string) => Promise<boolean>
-  /** Whether a backup is being made: meanwhile nothing is removed. */
+  /** Whether a backup is running: nothing is removed meanwhile. */
   isBackedUp?: () => boolean
-  /** Told when bytes could not be removed; they are found again at the next start. */
+  /** Called when a content could not be removed; the next start finds it again. */
   onError: (error: unknown) => void
 }
 
-/** Bytes on the disk, each content once, under its digest: no name that a caller chose ever becomes a path here. */
+/**
+ * Contents by their SHA-256 digest, each stored once: up to 32 KiB in the content database, larger ones as files below
+ * `blobs`. No name that a client chose becomes a path here.
+ */
 export class BlobStore {
+  readonly small: SmallContents
   readonly #dataDir: string
-  readonly #folders: DurableDirectories
+  readonly #large: LargeContents
   readonly #options: BlobStoreOptions
   readonly #reserve: number
-  readonly #work = new Set<Promise<void>>()
+  readonly #removals = new Set<Promise<void>>()
   readonly #postponed = new Set<string>()
-  readonly #drafts = new Set<string>()
-  #asking: Promise<void> | undefined
+  readonly #staged = new Set<string>()
+  #roomCheck: Promise<void> | undefined
+  #mayHaveOldFiles = true
   #timer: NodeJS.Timeout | undefined
-  readonly #pins = new BlobLeases((digest) => this.collect([digest]))
+  readonly #leases = new BlobLeases((digest) => this.collect([digest]))
 
-  /** Makes the folders where needed and sweeps the drafts that an earlier process left. */
+  /** Creates what is missing and removes the staged contents of an earlier process. */
   static async open(dataDir: string, options: BlobStoreOptions): Promise<BlobStore> {
     await createDirectory(dataDir)
-    const folders = new DurableDirectories(dataDir)
-    await folders.ensure('blobs')
-    const drafts = await folders.ensure('tmp')
-    for (const name of await readdir(drafts)) await rm(join(drafts, name), { recursive: true })
+    const directories = new DurableDirectories(dataDir)
+    await directories.ensure('blobs')
+    const tmp = await directories.ensure('tmp')
+    for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true })
     const { blocks, bsize } = await statfs(dataDir)
-    return new BlobStore(dataDir, folders, {
+    return new BlobStore(dataDir, directories, {
       ...options,
-      reserve: Math.min(largestReserve, Math.floor((blocks * bsize) / 8)),
+      reserve: Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 8)),
     })
   }
 
   private constructor(
     dataDir: string,
-    folders: DurableDirectories,
+    directories: DurableDirectories,
     { reserve, ...options }: BlobStoreOptions & { reserve: number },
   ) {
     this.#dataDir = dataDir
-    this.#folders = folders
+    this.#large = new LargeContents(dataDir, directories)
     this.#options = options
     this.#reserve = reserve
+    this.small = new SmallContents(dataDir)
   }
 
-  /** Somewhere for bytes to arrive, of which so many may stay in memory. */
-  draft(room = 0): StagedBlob {
-    const file = this.#draftFile()
-    this.#drafts.add(file)
+  /** A content that is going to arrive, of which so many bytes may stay in memory. */
+  draft(memoryBytes = maxSmallBytes): StagedBlob {
+    const file = this.#newTmpFile()
+    this.#staged.add(file)
     return new StagedBlob({
       file,
-      room,
-      publish: (file, digest) => this.#publish(file, digest),
-      hold: (digest) => this.#expect(digest),
-      onEnd: () => this.#drafts.delete(file),
+      memoryBytes: Math.min(memoryBytes, maxSmallBytes),
+      storeSmall: (digest, bytes) =>
+        this.#leaseStored(digest, () => this.small.store(digest, 'identity', bytes)),
+      storeFile: (file, blob) =>
+        this.#leaseStored(blob.digest, () => this.#large.publish(file, blob)),
+      onEnd: () => this.#staged.delete(file),
     })
   }
 
-  /** A content, or one of its forms, to read; nothing when it is not there. */
-  async open(digest: string, form: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
-    const letGo = await this.#pins.acquire(digest)
+  /** A content, or one of its compressed forms, to read; undefined if it is not stored. */
+  async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
+    const bytes = this.small.read(digest, coding)
+    if (bytes) return openBytes(bytes)
+    const release = await this.#leases.acquire(digest)
     try {
-      const opened = await openFile(this.#fileOf(digest, form), letGo)
-      if (!opened) letGo()
+      const opened = await this.#large.open(digest, coding, release)
+      if (!opened) release()
       return opened
     } catch (error) {
-      letGo()
+      release()
       throw error
     }
   }
 
-  /** Keeps a compressed form beside its content, whole and durable; it goes with it. Nothing to do once that is gone. */
-  async putForm(digest: string, form: ContentCoding, bytes: Buffer): Promise<void> {
-    const letGo = await this.#pins.acquire(digest)
-    const file = this.#draftFile()
+  /** Stores a compressed form, complete and durable; it is removed with its content. Does nothing once that is gone. */
+  async putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
+    const release = await this.#leases.acquire(digest)
     try {
       if (!(await this.has(digest))) return
-      const handle = await open(file, 'wx', blobMode)
-      try {
-        await writeWhole(handle, bytes)
-        await handle.sync()
-      } finally {
-        await handle.close()
-      }
-      await this.#move(file, digest, form)
+      await this.#demandRoom()
+      if (bytes.length <= maxSmallBytes) await this.small.store(digest, coding, bytes)
+      else await this.#large.writeForm({ digest, coding, tmpFile: this.#newTmpFile() }, bytes)
     } catch (error) {
-      await rm(file, { force: true })
-      nameFullDisk(error)
+      throwStorageFailure(error)
     } finally {
-      letGo()
+      release()
     }
   }
 
-  /** Removes a compressed form that is of no use. */
-  async dropForm(digest: string, form: Exclude<ContentCoding, 'identity'>): Promise<void> {
-    await rm(this.#fileOf(digest, form), { force: true })
+  /** Removes a compressed form. */
+  async dropForm(digest: string, coding: Exclude<ContentCoding, 'identity'>): Promise<void> {
+    if (await this.small.remove(digest, coding)) return
+    await this.#large.removeForm(digest, coding)
   }
 
   has(digest: string): Promise<boolean> {
     return this.hasForm(digest, 'identity')
   }
 
-  async hasForm(digest: string, form: ContentCoding): Promise<boolean> {
-    return (await this.formSize(digest, form)) !== undefined
+  async hasForm(digest: string, coding: ContentCoding): Promise<boolean> {
+    return (await this.formSize(digest, coding)) !== undefined
   }
 
-  async formSize(digest: string, form: ContentCoding): Promise<number | undefined> {
-    const found = await stat(this.#fileOf(digest, form)).catch(absent)
-    return found?.size
+  async formSize(digest: string, coding: ContentCoding): Promise<number | undefined> {
+    return this.small.sizeOf(digest, coding) ?? this.#large.sizeOf(digest, coding)
   }
 
-  /** Removes those of these contents that nothing refers to, in the background: each once nobody reads or adds it. */
+  /** Removes in the background those of these contents that no file refers to, each once it is not leased. */
   collect(digests: string[]): void {
     for (const digest of digests) {
-      const work = this.#pins
+      const removal = this.#leases
         .whileFree(digest, () => this.#remove(digest))
         .catch(this.#options.onError)
-      this.#work.add(work)
-      void work.finally(() => this.#work.delete(work))
+      this.#removals.add(removal)
+      void removal.finally(() => this.#removals.delete(removal))
     }
+  }
+
+  /**
+   * Moves a small content from its file, where an earlier version stored it, to the content database; its compressed
+   * forms are dropped, and made again on demand. A damaged file stays where it is, and false is returned.
+   */
+  async moveToDatabase(digest: string): Promise<boolean> {
+    const release = await this.#leases.acquire(digest)
+    try {
+      const bytes = await this.#large.read(digest)
+      if (bytes && hash('sha256', bytes) !== digest) return false
+      if (bytes) await this.small.store(digest, 'identity', bytes)
+      await this.#large.remove(digest)
+      return true
+    } finally {
+      release()
+    }
+  }
+
+  /** Says that no small content is left in a file. */
+  endMove(): void {
+    this.#mayHaveOldFiles = false
   }
 
   /** Resolves when no removal is running. */
   async settle(): Promise<void> {
-    while (this.#work.size > 0) await Promise.all(this.#work)
+    while (this.#removals.size > 0) await Promise.all(this.#removals)
   }
 
-  /** Whether the disk can be written now, and has the room that deleting needs. */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer)
+    await this.settle()
+    await this.small.close()
+  }
+
+  /** Whether the disk can be written to, and has the free space that deleting needs. */
   checkDisk(): 'ok' | 'degraded' | 'unavailable' {
     try {
+      this.small.check()
       accessSync(join(this.#dataDir, 'tmp'), constants.W_OK)
       const { bavail, bsize } = statfsSync(this.#dataDir)
       return bavail * bsize < this.#reserve ? 'degraded' : 'ok'
@@ -161,98 +197,72 @@ export class BlobStore {
     }
   }
 
-  /** How many contents are being read or added. */
+  /** Contents that are being read or stored. */
   get busy(): number {
-    return this.#pins.count
+    return this.#leases.count
   }
 
-  /** How many contents are arriving: in memory, or beside the stored ones, where compressed forms are made as well. */
+  /** Contents that are arriving, in memory or in `tmp`, and large compressed forms that are being written there. */
   async countDrafts(): Promise<number> {
     const { length } = await readdir(join(this.#dataDir, 'tmp'))
-    return Math.max(length, this.#drafts.size)
+    return Math.max(length, this.#staged.size)
   }
 
-  async #publish(file: string, digest: string): Promise<() => void> {
-    const letGo = await this.#hold(digest)
-    try {
-      await this.#move(file, digest, 'identity')
-    } catch (error) {
-      await rm(file, { force: true })
-      letGo()
-      throw error
-    }
-    return letGo
-  }
-
-  // What somebody else will write.
-  async #expect(digest: string): Promise<() => void> {
-    await this.#demandRoom()
-    return this.#hold(digest)
-  }
-
-  // Until it is let go of; then it is collected, if nothing refers to it.
-  async #hold(digest: string): Promise<() => void> {
-    const letGo = await this.#pins.acquire(digest)
-    return () => {
-      letGo()
+  // Leased until the returned function is called, which collects the content if no file refers to it.
+  async #leaseStored(digest: string, store: () => Promise<void>): Promise<() => void> {
+    const release = await this.#leases.acquire(digest)
+    const end = () => {
+      release()
       this.collect([digest])
     }
+    try {
+      await this.#demandRoom()
+      await store()
+      return end
+    } catch (error) {
+      end()
+      throw error
+    }
   }
 
-  // Asked once for all who come meanwhile.
+  // Coalesces concurrent checks.
   #demandRoom(): Promise<void> {
-    this.#asking ??= this.#askForRoom().finally(() => {
-      this.#asking = undefined
+    this.#roomCheck ??= this.#checkRoom().finally(() => {
+      this.#roomCheck = undefined
     })
-    return this.#asking
+    return this.#roomCheck
   }
 
-  async #askForRoom() {
+  async #checkRoom() {
     const { bavail, bsize } = await statfs(this.#dataDir)
     if (bavail * bsize < this.#reserve) throw insufficientStorage()
   }
 
-  // Also over one that is there: it may be damaged, or not yet durable.
-  async #move(file: string, digest: string, form: ContentCoding) {
-    await this.#demandRoom()
-    const folder = await this.#folders.ensure('blobs', digest.slice(0, 2), digest.slice(2, 4))
-    await rename(file, this.#fileOf(digest, form))
-    await fsyncDirectory(folder)
-  }
-
   async #remove(digest: string) {
     if (await this.#options.isReferenced(digest)) return
-    // Asked after the question above, never before it: see `backUp`, which relies on the order.
+    // Checked after the references, never before: backUp() relies on this order.
     if (this.#options.isBackedUp?.()) return this.#postpone(digest)
-    for (const form of encodedForms) await rm(this.#fileOf(digest, form), { force: true })
-    await rm(this.#fileOf(digest, 'identity'), { force: true })
+    const wasSmall = await this.small.remove(digest)
+    if (!wasSmall || this.#mayHaveOldFiles) await this.#large.remove(digest)
   }
 
   #postpone(digest: string) {
     this.#postponed.add(digest)
-    // What is still waiting when the process ends is swept at the next start.
+    // Digests that still wait when the process ends are collected by the next start.
     this.#timer ??= setTimeout(() => {
       const digests = [...this.#postponed]
       this.#postponed.clear()
       this.#timer = undefined
       this.collect(digests)
-    }, postponement).unref()
+    }, postponeMs).unref()
   }
 
-  #draftFile() {
+  #newTmpFile() {
     return join(this.#dataDir, 'tmp', randomUUID())
   }
-
-  #fileOf(digest: string, form: ContentCoding) {
-    return join(this.#dataDir, 'blobs', ...blobPathOf(digest, form))
-  }
 }
 
-// Kept free for the database: on a disk that is full to the last byte nothing could be deleted either.
-const largestReserve = 16_777_216
+// Kept free for the database: on a full disk it could not even record a deletion.
+const maxReserveBytes = 16_777_216
 
-const postponement = 1000
-
-function absent(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error
-}
+const postponeMs = 1000

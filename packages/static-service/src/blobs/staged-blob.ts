@@ -1,61 +1,60 @@
 import { createHash } from 'node:crypto'
-import { type FileHandle, open, rm } from 'node:fs/promises'
-import { insufficientStorage } from '../errors.ts'
+import { type FileHandle, open, readFile, rm } from 'node:fs/promises'
 import { headLength } from '../files/media-type.ts'
+import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { blobMode } from './blob-path.ts'
+import { maxSmallBytes } from './content-database.ts'
 
-/** A content: 64 hex digits and the number of its bytes. */
+/** A stored content: its SHA-256 digest in hex, and its size in bytes. */
 export interface StoredBlob {
   digest: string
   size: number
-  /** All of it, where the store has not got it yet: to be handed to the catalog. */
-  bytes?: Uint8Array
 }
 
-interface DraftParts {
-  /** Where the bytes lie that are not kept in memory. */
+interface StagedBlobOptions {
+  /** The file for the bytes that do not stay in memory. */
   file: string
-  /** How many bytes may be kept in memory. */
-  room: number
-  /** Moves a flushed file to its digest, durably, and holds it there until the function that it returns is called. */
-  publish: (file: string, digest: string) => Promise<() => void>
-  /** Holds what will come to lie at a digest, likewise. */
-  hold: (digest: string) => Promise<() => void>
-  /** Told when the block ends. */
+  /** How many bytes may stay in memory: no more than a small content has. */
+  memoryBytes: number
+  /** Makes a small content durable and leases it until the returned function is called. */
+  storeSmall: (digest: string, bytes: Uint8Array) => Promise<() => void>
+  /** Makes a flushed file the content of its digest, durably, and leases it likewise. */
+  storeFile: (file: string, blob: StoredBlob) => Promise<() => void>
+  /** Called when the block that created the staged content ends. */
   onEnd: () => void
 }
 
 /**
- * Bytes that are arriving. They are hashed as they come; few stay in memory, more lie beside the stored ones. When the
- * block that made the draft ends, they are removed unless they were kept and something refers to them by then.
+ * A content that is arriving: hashed as it comes, in memory up to a limit, then in a file of `tmp`. Disposing of it
+ * removes its bytes unless they were published and a file refers to them by then.
  */
 export class StagedBlob implements AsyncDisposable {
-  readonly #parts: DraftParts
+  readonly #options: StagedBlobOptions
   readonly #hash = createHash('sha256')
   readonly #head: Buffer[] = []
-  #inMemory: Buffer[] = []
+  #chunks: Buffer[] = []
   #handle: FileHandle | undefined
   #isOnDisk = false
   #flushing: Promise<void> | undefined
   #failure: unknown
   #unflushed = 0
   #size = 0
-  #letGo: (() => void) | undefined
+  #release: (() => void) | undefined
 
-  constructor(parts: DraftParts) {
-    this.#parts = parts
+  constructor(options: StagedBlobOptions) {
+    this.#options = options
   }
 
   get size(): number {
     return this.#size
   }
 
-  /** Whether all of it is in memory. */
-  get isSmall(): boolean {
-    return this.#parts.room > 0 && this.#size <= this.#parts.room
+  /** The bytes that are in memory. */
+  get memoryBytes(): number {
+    return this.#isOnDisk ? 0 : this.#size
   }
 
-  /** The first bytes, as many as it takes to tell what they are. */
+  /** The first bytes, from which a media type can be detected. */
   get head(): Buffer {
     return Buffer.concat(this.#head).subarray(0, headLength)
   }
@@ -65,50 +64,52 @@ export class StagedBlob implements AsyncDisposable {
     if (this.#size < headLength) this.#head.push(Buffer.from(chunk.subarray(0, headLength)))
     this.#hash.update(chunk)
     this.#size += chunk.length
-    if (this.isSmall) this.#inMemory.push(chunk)
-    else await this.#writeOut(chunk).catch(nameFullDisk)
+    if (!this.#isOnDisk && this.#size <= this.#options.memoryBytes) this.#chunks.push(chunk)
+    else await this.#writeOut(chunk).catch(throwStorageFailure)
   }
 
-  /** Flushes the bytes: no more are coming. */
+  /** Ends the content and flushes its file. @throws {HttpError} `insufficient_storage` when the disk is full. */
   async seal(): Promise<void> {
-    if (this.isSmall) return
-    await this.#seal().catch(nameFullDisk)
+    if (this.#isOnDisk) await this.#flushFile().catch(throwStorageFailure)
   }
 
   /**
-   * Makes the sealed bytes durable under their digest, or hands them over, where they are few; and keeps them safe from
-   * collection until the block ends.
+   * Makes the sealed content durable under its digest, and leases it until this is disposed of: nothing collects it
+   * before a file can refer to it.
    * @throws {HttpError} `insufficient_storage` when the disk is full.
    */
   async keep(): Promise<StoredBlob> {
-    const { file, publish, hold } = this.#parts
-    const digest = this.#hash.digest('hex')
-    const holding = this.isSmall ? hold(digest) : publish(file, digest)
-    this.#letGo = await holding.catch(nameFullDisk)
-    const blob = { digest, size: this.#size }
-    return this.isSmall ? { ...blob, bytes: this.#takeBytes() } : blob
+    const { file, storeSmall, storeFile } = this.#options
+    const blob = { digest: this.#hash.digest('hex'), size: this.#size }
+    const isSmall = blob.size <= maxSmallBytes
+    const storing = isSmall
+      ? storeSmall(blob.digest, this.#isOnDisk ? await readFile(file) : this.#takeBytes())
+      : storeFile(file, blob)
+    this.#release = await storing.catch(throwStorageFailure)
+    if (!isSmall) this.#isOnDisk = false
+    return blob
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#parts.onEnd()
+    this.#options.onEnd()
     await this.#close()
-    if (this.#letGo) this.#letGo()
-    else if (this.#isOnDisk) await rm(this.#parts.file, { force: true })
+    this.#release?.()
+    if (this.#isOnDisk) await rm(this.#options.file, { force: true })
   }
 
-  // Large contents are flushed while they come, so that at the end little is left to wait for.
+  // Flushed while bytes still arrive, so that little is left to wait for at the end.
   async #writeOut(chunk: Buffer) {
     this.#handle ??= await this.#open()
-    for (const kept of this.#inMemory.splice(0)) await writeWhole(this.#handle, kept)
+    for (const held of this.#chunks.splice(0)) await writeWhole(this.#handle, held)
     await writeWhole(this.#handle, chunk)
     this.#unflushed += chunk.length
     if (this.#failure) throw this.#failure
-    if (this.#flushing || this.#unflushed < flushLength) return
+    if (this.#flushing || this.#unflushed < flushBytes) return
     this.#unflushed = 0
     this.#flushing = this.#flush(this.#handle)
   }
 
-  // The system tells of a failure once: it is remembered, since the last flush might succeed.
+  // Keeps the first error: the kernel reports a failed write-back once, so the last fsync may succeed.
   async #flush(handle: FileHandle) {
     await handle.datasync().catch((error) => {
       this.#failure = error
@@ -117,24 +118,23 @@ export class StagedBlob implements AsyncDisposable {
   }
 
   async #open() {
-    const handle = await open(this.#parts.file, 'wx', blobMode)
+    const handle = await open(this.#options.file, 'wx', blobMode)
     this.#isOnDisk = true
     return handle
   }
 
-  async #seal() {
-    this.#handle ??= await this.#open() // So it is with an empty one that may not stay in memory.
+  async #flushFile() {
     await this.#flushing
     if (this.#failure) throw this.#failure
-    await this.#handle.sync()
+    if (this.#size > maxSmallBytes) await this.#handle?.sync()
     await this.#close()
   }
 
-  // In memory of their own: what is handed to another thread is copied with all that it lies in.
+  // One buffer of its own: a view would be copied to the worker with all of the buffer that it is a part of.
   #takeBytes(): Uint8Array {
     const bytes = new Uint8Array(this.#size)
     let at = 0
-    for (const chunk of this.#inMemory.splice(0)) {
+    for (const chunk of this.#chunks.splice(0)) {
       bytes.set(chunk, at)
       at += chunk.length
     }
@@ -149,8 +149,8 @@ export class StagedBlob implements AsyncDisposable {
   }
 }
 
-// Large enough that no flush waits for another.
-const flushLength = 33_554_432
+// Large enough that no flush waits for the one before.
+const flushBytes = 33_554_432
 
 /** Writes all of the bytes: one call may take fewer than it was given. */
 export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<void> {
@@ -158,11 +158,4 @@ export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<voi
     const { bytesWritten } = await handle.write(bytes, at)
     at += bytesWritten
   }
-}
-
-/** Throws a failure of the disk again, by the name that callers know when it is full. */
-export function nameFullDisk(error: unknown): never {
-  const isFull =
-    error instanceof Error && 'code' in error && /^(?:ENOSPC|EDQUOT)$/.test(String(error.code))
-  throw isFull ? insufficientStorage(error) : error
 }

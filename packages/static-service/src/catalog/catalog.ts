@@ -1,9 +1,5 @@
-import { Flusher } from '../blobs/blob-flusher.ts'
-import { nameFullDisk } from '../blobs/staged-blob.ts'
 import {
-  catalogLocked,
   fileNotFound,
-  insufficientStorage,
   pathConflict,
   preconditionFailed,
   quotaExceeded,
@@ -17,34 +13,26 @@ import type {
   VersionRow,
 } from '../files/file-record.ts'
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
+import { GroupCommit } from '../sqlite/group-commit.ts'
+import { storageFailure } from '../sqlite/storage-failure.ts'
+import { WorkerRpc } from '../sqlite/worker-rpc.ts'
 import { type Database, databaseFile, openReader } from './database.ts'
 import type { TreeQuery } from './directory-tree.ts'
 import { type ListedVersion, Queries, type Totals } from './queries.ts'
 import type { FileList, ListQuery } from './search/list-query.ts'
 import type { CatalogCommand, Outcome, Put, RejectedCommand } from './transactions.ts'
-import type { Contents } from './unflushed-contents.ts'
 import type { ReadWorkerMethods } from './workers/read-worker.ts'
-import { WorkerRpc } from './workers/worker-rpc.ts'
 import type { WriteWorkerMethods } from './workers/write-worker.ts'
 
 export interface CatalogOptions {
   /** Bytes that the distinct contents may have together; absent: no bound. */
   quotaBytes?: number | undefined
-  /** Told when contents that are safe in the catalog could not be brought to their files. */
-  onFlushError?: (error: unknown) => void
 }
 
 interface Parts {
   writer: WorkerRpc<WriteWorkerMethods>
   reader: WorkerRpc<ReadWorkerMethods>
-  flusher: Flusher
   quota: number | undefined
-}
-
-interface Waiting {
-  change: CatalogCommand
-  resolve: (outcome: Outcome) => void
-  reject: (error: unknown) => void
 }
 
 /**
@@ -57,11 +45,9 @@ export class Catalog {
   readonly #queries: Queries
   readonly #writer: WorkerRpc<WriteWorkerMethods>
   readonly #reader: WorkerRpc<ReadWorkerMethods>
-  readonly #flusher: Flusher
+  readonly #commits: GroupCommit<CatalogCommand, Outcome>
   readonly #changeListeners: ((paths: string[]) => void)[] = []
   readonly #freeListeners: ((digests: string[]) => void)[] = []
-  #waiting: Waiting[] = []
-  #isCommitting = false
 
   /** The data folder must be there. */
   static async open(dataDir: string, options: CatalogOptions = {}): Promise<Catalog> {
@@ -74,38 +60,21 @@ export class Catalog {
       new URL('./workers/read-worker.ts', import.meta.url),
       file,
     )
-    const onError = options.onFlushError ?? (() => undefined)
-    const flusher = new Flusher({
-      dataDir,
-      begin: () => writer.ask('closeGeneration', null),
-      end: (generation) => writer.ask('forgetGeneration', generation),
-      onError,
-    })
-    const { restored } = await writer.ask('ready', null)
-    if (restored.bytes > 0) flusher.note(restored.bytes)
-    if (restored.failed > 0) {
-      flusher.giveUp()
-      onError(new Error(`${restored.failed} contents could not be written anew`))
-    }
-    return new Catalog(openReader(file), { writer, reader, flusher, quota: options.quotaBytes })
+    await writer.ask('ready', null)
+    return new Catalog(openReader(file), { writer, reader, quota: options.quotaBytes })
   }
 
-  private constructor(db: Database, { writer, reader, flusher, quota }: Parts) {
+  private constructor(db: Database, { writer, reader, quota }: Parts) {
     this.#db = db
     this.#queries = new Queries(db)
     this.#writer = writer
     this.#reader = reader
-    this.#flusher = flusher
+    this.#commits = new GroupCommit((commands) => this.#commit(commands))
     this.#quota = quota
   }
 
   async find(path: string): Promise<FileRow | undefined> {
     return this.#queries.find(path)
-  }
-
-  /** How many bytes a content may have that is handed to `put`; 0: none may. */
-  get mostOfContent(): number {
-    return this.#flusher.most
   }
 
   /**
@@ -133,16 +102,14 @@ export class Catalog {
   }
 
   /**
-   * Enters these files, all or none, each in place of what was at its path. Small contents that are handed over with
-   * them come into the store; all others must be there.
+   * Stores these files, all or none, each in place of what was at its path. Their contents must be stored already.
    * @throws {HttpError} `path_conflict`, `precondition_failed`, `quota_exceeded` or `insufficient_storage`.
    */
   async put(
     files: NewFile[],
     conditions: Conditions = {},
-    contents: Contents = new Map(),
   ): Promise<{ rows: FileRow[]; wasNew: boolean }> {
-    const put: Put = { kind: 'put', files, contents, conditions, quota: this.#quota }
+    const put: Put = { kind: 'put', files, conditions, quota: this.#quota }
     const outcome = await this.#change(put)
     if ('done' in outcome && outcome.done === 'put') return outcome
     throw this.#refusal(outcome)
@@ -195,9 +162,9 @@ export class Catalog {
     return this.#queries.isReferenced(digest)
   }
 
-  /** All digests that are referred to and begin so. */
-  digests(prefix: string): Promise<string[]> {
-    return this.#reader.ask('digests', prefix)
+  /** All contents that files refer to whose digest begins with these hex digits. */
+  contents(prefix: string): Promise<{ digest: string; size: number }[]> {
+    return this.#reader.ask('contents', prefix)
   }
 
   /** What a health check asks: answers at once, or throws. */
@@ -209,7 +176,7 @@ export class Catalog {
 
   /** How many changes wait for their commit, and how many questions for the reading thread. */
   get waiting(): { changes: number; questions: number } {
-    return { changes: this.#waiting.length, questions: this.#reader.waiting }
+    return { changes: this.#commits.queued, questions: this.#reader.waiting }
   }
 
   /** Called after each committed change with the paths that it changed, before the change is answered. */
@@ -223,7 +190,6 @@ export class Catalog {
   }
 
   async close(): Promise<void> {
-    await this.#flusher.close()
     await this.#reader.close()
     this.#db.close()
     // Last, since only who may write can fold the log into the database.
@@ -231,47 +197,32 @@ export class Catalog {
   }
 
   #change(change: CatalogCommand): Promise<Outcome> {
-    const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
-    this.#waiting.push({ change, resolve, reject })
-    if (!this.#isCommitting) void this.#commit()
-    return promise
+    return this.#commits.submit(change)
   }
 
-  // What came while a commit was running goes into the next one together: the disk is waited for once.
-  async #commit() {
-    this.#isCommitting = true
-    while (this.#waiting.length > 0) {
-      const round = this.#waiting.splice(0, largestRound)
-      try {
-        const changes = round.map(({ change }) => change)
-        const outcomes = await this.#writer.ask('commit', changes)
-        for (const [at, { change, resolve }] of round.entries()) {
-          const outcome = outcomes[at]
-          if (!outcome) throw new Error('the catalog did not say what became of a change')
-          this.#tell(change, outcome)
-          resolve(outcome)
-        }
-      } catch (error) {
-        for (const { reject } of round) reject(nameFailure(error))
-      }
+  // Listeners run before any caller of the group is answered.
+  async #commit(commands: CatalogCommand[]): Promise<Outcome[]> {
+    try {
+      const outcomes = await this.#writer.ask('commit', commands)
+      for (const [at, command] of commands.entries()) this.#tell(command, outcomes[at])
+      return outcomes
+    } catch (error) {
+      throw storageFailure(error)
     }
-    this.#isCommitting = false
   }
 
-  #tell(change: CatalogCommand, outcome: Outcome) {
-    if (!('done' in outcome) || change.kind === 'record' || outcome.done === 'record') return
+  #tell(change: CatalogCommand, outcome: Outcome | undefined) {
+    if (!outcome || !('done' in outcome) || change.kind === 'record' || outcome.done === 'record')
+      return
     const paths = change.kind === 'put' ? change.files.map(({ path }) => path) : [change.path]
     for (const listener of this.#changeListeners) listener(paths)
-    if (change.kind === 'put' && change.contents.size > 0) {
-      this.#flusher.note([...change.contents.values()].reduce((sum, { length }) => sum + length, 0))
-    }
     if (outcome.freed.length === 0) return
     for (const listener of this.#freeListeners) listener(outcome.freed)
   }
 
   #refusal(outcome: Outcome): Error {
     if ('failed' in outcome) {
-      return nameFullDisk(Object.assign(new Error(outcome.failed), { code: outcome.code }))
+      throw storageFailure(Object.assign(new Error(outcome.failed), { code: outcome.code }))
     }
     if (!('refused' in outcome)) return new Error('the catalog did another thing than it was asked')
     if (outcome.refused === 'quota_exceeded') return quotaExceeded(this.#quota ?? 0)
@@ -279,17 +230,9 @@ export class Catalog {
   }
 }
 
-const largestRound = 64
-
 const refusals: Record<Exclude<RejectedCommand, 'quota_exceeded'>, (path: string) => Error> = {
   path_conflict: pathConflict,
   precondition_failed: preconditionFailed,
   file_not_found: fileNotFound,
   version_exists: versionExists,
-}
-
-function nameFailure(error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  if (/^SQLITE_(?:FULL|IOERR_SHM)/.test(code)) return insufficientStorage(error)
-  return code.startsWith('SQLITE_BUSY') ? catalogLocked(error) : error
 }

@@ -80,10 +80,13 @@ export const migrations = [
    create index files_of_category_by_time on files (category, updated_at, path, folded);
    create index files_of_category_by_size on files (category, size, path, folded);`,
 
-  // The bytes of contents whose files are written and not flushed yet.
+  // Replaced by the content database.
   `create table unflushed (
      digest text primary key,
      generation integer not null,
      bytes blob not null
    ) strict;`,
+
+  // What was left in it has been copied to the content database: see `openDatabase`.
+  'drop table unflushed',
 ]

@@ -6,7 +6,6 @@ import type { Database } from './database.ts'
 import { DirectoryCounts } from './directory-counts.ts'
 import { fileColumns } from './queries.ts'
 import { bodyOf, fold } from './search/trigrams.ts'
-import type { Contents, Unflushed } from './unflushed-contents.ts'
 
 export type CatalogCommand =
   | Put
@@ -16,8 +15,6 @@ export type CatalogCommand =
 export interface Put {
   kind: 'put'
   files: NewFile[]
-  /** Those of their contents that are not in the store yet. */
-  contents: Contents
   conditions: Conditions
   quota: number | undefined
 }
@@ -45,7 +42,6 @@ interface Place {
 /** Changes the catalog: each change whole or not at all, and all counts with it. */
 export class Transactions {
   readonly #db: Database
-  readonly #unflushed: Unflushed
   readonly #directories: DirectoryCounts
   readonly #find: Statement<[string], FileRow>
   readonly #locate: Statement<[string], Place>
@@ -61,9 +57,8 @@ export class Transactions {
   readonly #countStored: Statement<[number], { size: number }>
   readonly #addVersion: Statement<[Record<string, unknown>], VersionRow>
 
-  constructor(db: Database, unflushed: Unflushed) {
+  constructor(db: Database) {
     this.#db = db
-    this.#unflushed = unflushed
     this.#directories = new DirectoryCounts(db)
     this.#find = db.prepare(`select ${fileColumns} from files where path = ?`)
     this.#locate = db.prepare('select id, directory from files where path = ?')
@@ -122,7 +117,7 @@ export class Transactions {
     return this.#put(change)
   }
 
-  #put({ files, contents, conditions, quota }: Put): Outcome {
+  #put({ files, conditions, quota }: Put): Outcome {
     const freed = new Set<string>()
     const now = new Date().toISOString()
     let wasNew = true
@@ -137,7 +132,6 @@ export class Transactions {
       if (before) this.#count(before.digest, before.size, -1, freed)
       return row
     })
-    this.#unflushed.keep(contents) // After all of them are referred to: an earlier file may have dropped one.
     const stored = this.#countStored.get(0)?.size ?? 0
     if (quota !== undefined && stored > quota) throw new Refused('quota_exceeded', '')
     return { done: 'put', rows, wasNew, freed: [...freed] }
@@ -206,7 +200,6 @@ export class Transactions {
     if (by === 1 && blob?.refs === 1) this.#countStored.run(size)
     if (blob?.refs !== 0) return
     this.#dropBlob.run(digest)
-    this.#unflushed.drop(digest)
     this.#countStored.run(-size)
     freed?.add(digest)
   }

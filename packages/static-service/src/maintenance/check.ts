@@ -1,13 +1,19 @@
 import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { lockDataDir } from '@domains-and-files/persistence'
-import { blobPathOf, encodedForms } from '../blobs/blob-path.ts'
+import { lockDataDir, type Progress, unreadable } from '@domains-and-files/persistence'
+import { blobPathOf, type CompressedCoding } from '../blobs/blob-path.ts'
 import { prefixes, readShard, type Shard } from '../blobs/blob-scan.ts'
-import { hashFile, hashForm } from '../blobs/hashing.ts'
+import {
+  contentCodings,
+  contentDatabaseFile,
+  contentDatabaseName,
+  openContentDatabase,
+  prepareRemove,
+} from '../blobs/content-database.ts'
 import { type Database, databaseFile, openReader } from '../catalog/database.ts'
-import { unflushedIn } from '../catalog/unflushed-contents.ts'
 import { findMiscounts } from './consistency-rules.ts'
+import { ContentCheck } from './content-check.ts'
 
 export interface Damage {
   /** The path of a file, or what else is damaged. */
@@ -20,42 +26,46 @@ export interface Report {
   contents: number
   bytes: number
   damages: Damage[]
-  /** What lies on the disk and nothing refers to, by its path below the data folder; harmless. */
+  /** What is stored and no file refers to, by its path below the data folder; harmless. */
   orphans: string[]
 }
 
 export interface CheckOptions {
-  dataDir: string
-  /** Drops the orphans, and compressed forms that are damaged. No service may be using the folder. */
-  repair: boolean
-  onProgress: (progress: { contents: number; bytes: number; of: number }) => void
+  /** Removes orphans and damaged compressed forms. No service may be using the folder. */
+  repair?: boolean
+  progress?: Progress
 }
 
 /**
- * Reads every stored byte and compares it with its digest, every row with its content, and every count with what it
- * counts. Changes nothing unless asked to repair; a damaged content is never removed.
- * @throws {NoStore} when there is none, {FolderRefused} when one that a service uses is to be repaired.
+ * Compares every stored byte with its digest, every row with its content, and every count with what it counts. Goes on
+ * past what it cannot read and reports it as damage. Changes nothing unless `repair` is set; never removes a damaged
+ * content.
+ * @throws {NoStore} if there is none, {DataDirError} if a service uses one that is to be repaired.
  */
-export async function check({ dataDir, repair, onProgress }: CheckOptions): Promise<Report> {
+export async function check(
+  dataDir: string,
+  { repair = false, progress }: CheckOptions = {},
+): Promise<Report> {
   const file = databaseFile(dataDir)
   if (!existsSync(file)) throw new NoStore(`There is no store in ${dataDir}.`)
   const unlock = repair ? lockDataDir(dataDir) : () => undefined
   const db = openReader(file)
   try {
-    const of = countRows(db, 'blobs')
+    using contents = new ContentCheck(dataDir)
+    progress?.begin('checked', countContents(db))
     const report: Report = {
-      files: countRows(db, 'files'),
+      files: countFiles(db),
       contents: 0,
       bytes: 0,
       damages: findMiscounts(db),
       orphans: [],
     }
-    for (const prefix of prefixes) {
-      const shard = await readShard(dataDir, prefix)
-      await checkShard({ db, dataDir, report, repair }, prefix, shard)
-      onProgress({ contents: report.contents, bytes: report.bytes, of })
-    }
-    if (repair) await dropOrphans(dataDir, report)
+    const fault = contents.findFault()
+    if (fault) report.damages.push({ path: 'the content database', fault })
+    const work: Work = { db, contents, dataDir, report, progress, damagedForms: [] }
+    for (const prefix of prefixes) await checkShard(work, prefix)
+    if (repair) await removeUseless(work)
+    else report.damages.push(...work.damagedForms.flatMap((each) => describeForm(db, each)))
     return report
   } finally {
     db.close()
@@ -66,64 +76,80 @@ export async function check({ dataDir, repair, onProgress }: CheckOptions): Prom
 /** There is nothing to check. */
 export class NoStore extends Error {}
 
-interface Work {
-  db: Database
-  dataDir: string
-  report: Report
-  repair: boolean
+interface Form {
+  digest: string
+  coding: CompressedCoding
 }
 
-async function checkShard(work: Work, prefix: string, shard: Shard) {
-  const { db, dataDir, report } = work
+interface Work {
+  db: Database
+  contents: ContentCheck
+  dataDir: string
+  report: Report
+  progress: Progress | undefined
+  damagedForms: Form[]
+}
+
+async function checkShard(work: Work, prefix: string) {
+  const { db, contents, report, progress, damagedForms } = work
   const rows = db
     .prepare<[string, string], { digest: string; size: number }>(
       'select digest, size from blobs where digest between ? and ?',
     )
     .all(prefix, `${prefix}g`)
   for (const { digest, size } of rows) {
-    const fault = await judge(join(dataDir, 'blobs', ...blobPathOf(digest)), digest, size)
-    if (fault) {
-      const told = unflushedIn(db).has(digest) ? `${fault}; the next start brings it back` : fault
-      report.damages.push(...pathsOf(db, digest).map((path) => ({ path, fault: told })))
+    const fault = await contents.findContentFault(digest, size)
+    // Asked again, since a service may have deleted it meanwhile.
+    if (fault) report.damages.push(...pathsOf(db, digest).map((path) => ({ path, fault })))
+    for (const coding of await contents.findDamagedForms(digest, size)) {
+      damagedForms.push({ digest, coding })
     }
     report.contents += 1
     report.bytes += size
-    if (shard.forms.has(digest)) await checkForms(work, digest)
+    progress?.content({ size })
   }
+  await findOrphans(work, prefix)
+}
 
+async function findOrphans({ db, contents, dataDir, report }: Work, prefix: string) {
   // Asked again, since a service may have stored it meanwhile.
-  const isReferenced = db.prepare('select 1 from blobs where digest = ?')
+  const select = db.prepare('select 1 from blobs where digest = ?')
+  const isOrphan = (digest: string) => select.get(digest) === undefined
+  const shard = await readShard(dataDir, prefix).catch((error): Shard => {
+    report.damages.push({ path: `the folder blobs/${prefix}`, fault: unreadable(error) })
+    return { digests: new Set(), forms: new Set(), strangers: [] }
+  })
   for (const digest of new Set([...shard.digests, ...shard.forms])) {
-    if (isReferenced.get(digest)) continue
-    const names = ['identity' as const, ...encodedForms].map((form) => blobPathOf(digest, form))
-    const files = names.map((name) => join('blobs', ...name))
-    report.orphans.push(...files.filter((name) => existsSync(join(dataDir, name))))
+    if (!isOrphan(digest)) continue
+    const names = contentCodings.map((coding) => join('blobs', ...blobPathOf(digest, coding)))
+    report.orphans.push(...names.filter((name) => existsSync(join(dataDir, name))))
   }
   report.orphans.push(...shard.strangers.map((name) => join('blobs', name)))
+  const rows = contents.digests(prefix).filter(isOrphan)
+  report.orphans.push(...rows.map((digest) => `${contentDatabaseName}/${digest}`))
 }
 
-async function judge(file: string, digest: string, size: number): Promise<string | undefined> {
-  const found = await hashFile(file)
-  if (!found) return 'its content is missing'
-  if (found.size !== size) return `its content has ${found.size} bytes instead of ${size}`
-  if (found.digest !== digest) return 'its content has been altered'
-  return undefined
-}
-
-async function checkForms({ db, dataDir, report, repair }: Work, digest: string) {
-  for (const form of encodedForms) {
-    const file = join(dataDir, 'blobs', ...blobPathOf(digest, form))
-    if (!existsSync(file) || (await hashForm(file, form)) === digest) continue
-    const fault = `its ${form} form is damaged`
-    if (repair) await rm(file)
-    else report.damages.push(...pathsOf(db, digest).map((path) => ({ path, fault })))
+async function removeUseless({ dataDir, report, damagedForms }: Work) {
+  for (const name of await readdir(join(dataDir, 'tmp'))) report.orphans.push(join('tmp', name))
+  const [rows, files] = [true, false].map((isRow) =>
+    report.orphans.filter((name) => name.startsWith(`${contentDatabaseName}/`) === isRow),
+  )
+  for (const name of files ?? []) await rm(join(dataDir, name), { recursive: true, force: true })
+  const database = openContentDatabase(contentDatabaseFile(dataDir))
+  try {
+    const remove = prepareRemove(database)
+    for (const name of rows ?? []) remove(name.slice(contentDatabaseName.length + 1))
+    for (const { digest, coding } of damagedForms) {
+      remove(digest, coding)
+      await rm(join(dataDir, 'blobs', ...blobPathOf(digest, coding)), { force: true })
+    }
+  } finally {
+    database.close()
   }
 }
 
-async function dropOrphans(dataDir: string, report: Report) {
-  for (const name of await readdir(join(dataDir, 'tmp'))) report.orphans.push(join('tmp', name))
-  for (const name of report.orphans) await rm(join(dataDir, name), { recursive: true, force: true })
-}
+const describeForm = (db: Database, { digest, coding }: Form): Damage[] =>
+  pathsOf(db, digest).map((path) => ({ path, fault: `its ${coding} form is damaged` }))
 
 const pathsOf = (db: Database, digest: string) =>
   db
@@ -131,5 +157,12 @@ const pathsOf = (db: Database, digest: string) =>
     .pluck()
     .all(digest)
 
-const countRows = (db: Database, table: 'files' | 'blobs') =>
-  db.prepare<[], number>(`select count(*) from ${table}`).pluck().get() ?? 0
+const countFiles = (db: Database) =>
+  db.prepare<[], number>('select count(*) from files').pluck().get() ?? 0
+
+const countContents = (db: Database) =>
+  db
+    .prepare<[], { count: number; bytes: number }>(
+      'select count(*) count, coalesce(sum(size), 0) bytes from blobs',
+    )
+    .get() ?? { count: 0, bytes: 0 }

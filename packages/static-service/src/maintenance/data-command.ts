@@ -1,14 +1,18 @@
 import { type BlobSource, type KeptFile, runDataCommand } from '@domains-and-files/persistence'
-import { blobPathOf } from '../blobs/blob-path.ts'
+import { blobMode, blobPathOf, folderMode } from '../blobs/blob-path.ts'
+import { maxSmallBytes } from '../blobs/content-database.ts'
 import { databaseName, openReader } from '../catalog/database.ts'
-import { unflushedIn } from '../catalog/unflushed-contents.ts'
+import { contentRows } from './content-rows.ts'
 
-// Compressed forms are not kept: they are made anew when a file is asked for.
+// Compressed forms are not backed up: the service makes them again on demand.
 const layout = {
   service: 'static-service',
   database: databaseName,
   folders: ['blobs', 'tmp'],
   contents: readContents,
+  contentModes: { directory: folderMode, file: blobMode },
+  rows: contentRows,
+  pathsOf,
 }
 
 const dataDir = process.env.DATA_DIR || 'data/static-service'
@@ -18,7 +22,7 @@ function readContents(database: string): BlobSource {
   const db = openReader(database)
   const total = db
     .prepare<[], Pick<BlobSource, 'count' | 'bytes'>>(
-      'select count(*) count, coalesce(sum(size), 0) bytes from blobs',
+      `select count(*) count, coalesce(sum(size), 0) bytes from blobs where size > ${maxSmallBytes}`,
     )
     .get()
   db.close()
@@ -28,12 +32,24 @@ function readContents(database: string): BlobSource {
 function* readEach(database: string): Generator<KeptFile> {
   const db = openReader(database)
   try {
-    const unflushed = unflushedIn(db)
-    const rows = db.prepare<[], { digest: string; size: number }>('select digest, size from blobs')
+    const rows = db.prepare<[], { digest: string; size: number }>(
+      `select digest, size from blobs where size > ${maxSmallBytes}`,
+    )
     for (const { digest, size } of rows.iterate()) {
-      const file = ['blobs', ...blobPathOf(digest)].join('/')
-      yield { file, size, sha256: digest, isUnflushed: unflushed.has(digest) }
+      yield { file: ['blobs', ...blobPathOf(digest)].join('/'), size, sha256: digest }
     }
+  } finally {
+    db.close()
+  }
+}
+
+function pathsOf(database: string, digest: string): string[] {
+  const db = openReader(database)
+  try {
+    return db
+      .prepare<[string], string>('select path from files where digest = ? order by path')
+      .pluck()
+      .all(digest)
   } finally {
     db.close()
   }

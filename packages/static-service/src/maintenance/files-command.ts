@@ -1,28 +1,31 @@
 import { parseArgs } from 'node:util'
-import { DataDirError } from '@domains-and-files/persistence'
+import { DataDirError, Progress } from '@domains-and-files/persistence'
 import { check, NoStore, type Report } from './check.ts'
 
 const usage = `Usage: pnpm files check [--repair]
 
-Reads every stored file of DATA_DIR (data/static-service unless it is set), compares it with its digest, and names each
-that is damaged; ends with status 1 if there are any. --repair drops what no file refers to; the service must be stopped.
+Compares every stored content of DATA_DIR (default: data/static-service) with its digest, goes on past what cannot be
+read, and names each damaged file with the reason. Exit status 1 if there are any. --repair removes what no file refers
+to; the service must be stopped.
 `
 
 process.exitCode = await run(process.argv.slice(2))
 
 async function run(args: string[]): Promise<number> {
-  const asked = readArguments(args)
-  if (!asked) {
+  const options = readArguments(args)
+  if (!options) {
     process.stderr.write(usage)
     return 2
   }
   const dataDir = process.env.DATA_DIR || 'data/static-service'
+  const progress = new Progress(process.stderr)
   try {
-    const report = await check({ dataDir, repair: asked.repair, onProgress: showProgress })
-    hideProgress()
-    process.stdout.write(describe(report, asked.repair))
+    const report = await check(dataDir, { ...options, progress })
+    progress.end()
+    process.stdout.write(describe(report, options.repair))
     return report.damages.length > 0 ? 1 : 0
   } catch (error) {
+    progress.end()
     if (!(error instanceof NoStore || error instanceof DataDirError)) throw error
     process.stderr.write(`${error.message}\n`)
     return 1
@@ -45,25 +48,15 @@ function readArguments(args: string[]): { repair: boolean } | undefined {
 function describe({ files, contents, bytes, damages, orphans }: Report, isRepaired: boolean) {
   const lines = [
     ...damages.map(({ path, fault }) => `damaged: ${path}: ${fault}`),
-    ...orphans.map((name) => `${isRepaired ? 'dropped' : 'orphan'}: ${name}`),
+    ...orphans.map((name) => `${isRepaired ? 'removed' : 'orphan'}: ${name}`),
     `${files} files, ${contents} contents, ${bytes} bytes: ${summarize(damages.length)}`,
   ]
   if (orphans.length > 0 && !isRepaired) {
-    lines.push(`${orphans.length} orphans take up space and harm nothing: --repair drops them`)
+    lines.push(`${orphans.length} orphans only take up space: --repair removes them`)
   }
   return `${lines.join('\n')}\n`
 }
 
 function summarize(damages: number) {
-  return damages === 0 ? 'all whole' : `${damages} damaged`
-}
-
-function showProgress({ contents, bytes, of }: { contents: number; bytes: number; of: number }) {
-  if (!process.stderr.isTTY) return
-  const megabytes = Math.round(bytes / 1_000_000)
-  process.stderr.write(`\r\x1b[Kchecked ${contents} of ${of} contents, ${megabytes} MB`)
-}
-
-function hideProgress() {
-  if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
+  return damages === 0 ? 'all sound' : `${damages} damaged`
 }

@@ -1,37 +1,64 @@
 import { prefixes, readShard } from '../blobs/blob-scan.ts'
 import type { BlobStore } from '../blobs/blob-store.ts'
+import { maxSmallBytes } from '../blobs/content-database.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 
-export interface Swept {
-  /** Contents that nothing referred to: what was being stored or deleted when a process ended. */
+export interface SweepResult {
+  /** Contents without a reference: what was being stored or deleted when a process ended. */
   orphans: number
-  /** Digests that are referred to and are not there. */
+  /** Small contents that were moved from files, where an earlier version stored them, to the content database. */
+  moved: number
+  /** Digests of contents that files refer to and that are missing, unreadable, or of another size. */
   missing: string[]
 }
 
 /**
- * Compares names on the disk with the catalog, reading no content: gives what nothing refers to to the store to
- * collect, and says what is missing. Safe while the service is at work.
+ * Compares the stored contents with the catalog by name and size, reading none of them. Hands contents without a
+ * reference to the store to collect, moves small contents from files to the content database, and reports what is
+ * missing. Safe while the service runs, and safe to interrupt: the next start continues.
  */
 export async function sweepOrphans(
   dataDir: string,
   store: BlobStore,
   catalog: Catalog,
-): Promise<Swept> {
-  const swept: Swept = { orphans: 0, missing: [] }
+): Promise<SweepResult> {
+  const result: SweepResult = { orphans: 0, moved: 0, missing: [] }
   for (const prefix of prefixes) {
-    const known = new Set(await catalog.digests(prefix))
+    const known = new Map(
+      (await catalog.contents(prefix)).map(({ digest, size }) => [digest, size] as const),
+    )
     const { digests, forms } = await readShard(dataDir, prefix)
-    const orphans = [...new Set([...digests, ...forms])].filter((digest) => !known.has(digest))
+    const small = new Set(await store.small.digests(prefix))
+    const orphans = [...new Set([...digests, ...forms, ...small])].filter(
+      (each) => !known.has(each),
+    )
     store.collect(orphans)
-    swept.orphans += orphans.length
-    for (const digest of known) {
-      if (digests.has(digest)) continue
-      // It may have been deleted since the catalog was asked, and another stored.
-      const isMissing = !(await store.has(digest)) && (await catalog.isReferenced(digest))
-      if (isMissing) swept.missing.push(digest)
+    result.orphans += orphans.length
+    const isOld = (digest: string) => (known.get(digest) ?? Infinity) <= maxSmallBytes
+    const { moved, failed } = await moveAll([...digests, ...forms].filter(isOld), store)
+    result.moved += moved
+    result.missing.push(...failed)
+    for (const [digest, size] of known) {
+      if (small.has(digest) || (await store.formSize(digest, 'identity')) === size) continue
+      // It may have been deleted since the catalog was read.
+      if (await catalog.isReferenced(digest)) result.missing.push(digest)
     }
   }
   await store.settle()
-  return swept
+  store.endMove()
+  return result
+}
+
+// Several at once share a commit. One that cannot be read is left where it is.
+async function moveAll(digests: string[], store: BlobStore) {
+  const failed: string[] = []
+  const distinct = [...new Set(digests)]
+  for (let at = 0; at < distinct.length; at += 64) {
+    const move = async (digest: string) => {
+      const isMoved = await store.moveToDatabase(digest).catch(() => false)
+      if (!isMoved) failed.push(digest)
+    }
+    await Promise.all(distinct.slice(at, at + 64).map(move))
+  }
+  return { moved: distinct.length - failed.length, failed }
 }

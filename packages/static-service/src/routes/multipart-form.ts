@@ -10,8 +10,6 @@ import type { SizeMeter } from './upload-limits.ts'
 export interface FormRules {
   field: string
   maxFiles: number
-  /** Maximum bytes of one file that stay in memory; all files of a form share 1 MiB. */
-  memoryBytes: number
   /**
    * Called when a file part begins, with its file name and the field `path` if that came before. Throws to refuse the
    * file before its bytes arrive.
@@ -85,11 +83,11 @@ class FormReader {
 
   async #readFile(part: MultipartFile) {
     const { form } = this
-    const { maxFiles, memoryBytes, admit } = this.#rules
+    const { maxFiles, admit } = this.#rules
     if (form.files.length === maxFiles) throw tooManyFiles(maxFiles)
     const name = readText(part.filename)
     const count = admit(name, form.path)
-    const draft = this.#store.draft(Math.min(memoryBytes, form.memoryBytes))
+    const draft = this.#store.draft(form.memoryBytes)
     form.files.push({ name, draft })
     for await (const chunk of part.file) {
       count(chunk.length)
@@ -97,7 +95,7 @@ class FormReader {
       await draft.write(chunk)
     }
     await draft.seal()
-    if (draft.isSmall) form.memoryBytes -= draft.size
+    form.memoryBytes -= draft.memoryBytes
   }
 
   #readField(part: Extract<Multipart, { type: 'field' }>) {

@@ -63,7 +63,7 @@ export async function registerPutRoute(app: App, dependencies: UploadDependencie
 }
 
 function putFile(app: App, dependencies: UploadDependencies) {
-  const { store, catalog, limits, publicBaseUrl } = dependencies
+  const { store, limits, publicBaseUrl } = dependencies
   app.put(
     '/api/files/*',
     {
@@ -78,7 +78,7 @@ function putFile(app: App, dependencies: UploadDependencies) {
     async (request, reply) => {
       const path = readUrlPath(request.url, request.params['*'])
       const digests = checkDigests(request.headers)
-      await using draft = store.draft(catalog.mostOfContent)
+      await using draft = store.draft()
       await receive(request.raw, draft, { digests, count: limits.meter(path) })
       digests.end()
       const { rows, wasNew } = await storeFiles(request, [{ path, draft }], dependencies)

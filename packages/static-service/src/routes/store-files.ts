@@ -29,16 +29,14 @@ export async function storeFiles(
   { catalog, onStored }: Dependencies,
 ) {
   const uploadedBy = callerOf(request).username
-  const contents = new Map<string, Uint8Array>()
   const files = await Promise.all(
     arrivals.map(async ({ path, draft }) => {
       const contentType = await contentTypeOf(nameOf(path), draft.head)
-      const { bytes, ...blob } = await draft.keep()
-      if (bytes) contents.set(blob.digest, bytes)
+      const blob = await draft.keep()
       return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
     }),
   )
-  const stored = await catalog.put(files, conditionsOf(request.headers), contents)
+  const stored = await catalog.put(files, conditionsOf(request.headers))
   for (const row of stored.rows) onStored(row)
   return stored
 }

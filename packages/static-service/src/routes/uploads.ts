@@ -84,7 +84,7 @@ const uploadFileSchema = (maxBytes: number) => ({
 })
 
 function uploadFile(app: App, dependencies: UploadDependencies) {
-  const { store, catalog, limits, publicBaseUrl } = dependencies
+  const { store, limits, publicBaseUrl } = dependencies
   app.post(
     '/api/files/upload',
     {
@@ -98,7 +98,6 @@ function uploadFile(app: App, dependencies: UploadDependencies) {
       await using form = await readForm(request, store, {
         field: 'file',
         maxFiles: 1,
-        memoryBytes: catalog.mostOfContent,
         admit: (name, path) => {
           if (path === undefined || name === '') return limits.meter(undefined)
           const target = singlePath(name, path)
@@ -151,7 +150,7 @@ const uploadFilesSchema = (maxBytes: number, maxFiles: number) => ({
 })
 
 function uploadFiles(app: App, dependencies: UploadDependencies) {
-  const { store, catalog, limits, maxBatchFiles, publicBaseUrl } = dependencies
+  const { store, limits, maxBatchFiles, publicBaseUrl } = dependencies
   app.post(
     '/api/files/upload/batch',
     {
@@ -167,7 +166,6 @@ function uploadFiles(app: App, dependencies: UploadDependencies) {
       await using form = await readForm(request, store, {
         field: 'files',
         maxFiles: maxBatchFiles,
-        memoryBytes: catalog.mostOfContent,
         admit: (name, path) => {
           if (path !== undefined && name !== '')
             limits.checkTarget(batchPath(name, path), conditions)

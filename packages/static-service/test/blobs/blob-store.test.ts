@@ -1,23 +1,35 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { blobPathOf } from '../../src/blobs/blob-path.ts'
 import { BlobStore } from '../../src/blobs/blob-store.ts'
-import { filesBelow } from '../support/start.ts'
+import { alter, digestOf, filesBelow, rowsIn, storedIn } from '../support/stored-contents.ts'
 
-/** A store, and what is referred to in it. */
+const small = 'abc'
+const large = 'large '.repeat(10_000)
+const sizes: [string, string][] = [
+  ['small', small],
+  ['large', large],
+]
+
+/** A store, and the digests that files refer to. */
 async function open(dataDir = mkdtempSync(join(tmpdir(), 'static-store-'))) {
-  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
   const referenced = new Set<string>()
   const errors: unknown[] = []
   const store = await BlobStore.open(dataDir, {
     isReferenced: async (digest) => referenced.has(digest),
     onError: (error) => errors.push(error),
   })
-  const add = async (content: string) => {
-    await using draft = await store.draft()
+  const close = async () => {
+    await store.close()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+  onTestFinished(close)
+  const add = async (content: string, memoryBytes?: number) => {
+    await using draft = store.draft(memoryBytes)
     await draft.write(Buffer.from(content))
     await draft.seal()
     const { digest } = await draft.keep()
@@ -25,121 +37,202 @@ async function open(dataDir = mkdtempSync(join(tmpdir(), 'static-store-'))) {
     return digest
   }
   const fileOf = (digest: string) => join(dataDir, 'blobs', ...blobPathOf(digest))
-  return { dataDir, store, referenced, errors, add, fileOf }
+  return { dataDir, store, referenced, errors, add, fileOf, close }
 }
 
-const abc = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'
+async function readAll(store: BlobStore, digest: string): Promise<string | undefined> {
+  await using opened = await store.open(digest)
+  return (await opened?.read(0, opened.size))?.toString()
+}
 
-test('a content lies under its digest, once', async () => {
+test('a content is stored once under its digest: small ones as rows, large ones as files', async () => {
   const { store, add, fileOf, dataDir } = await open()
 
-  const digests = await Promise.all([add('abc'), add('abc'), add('abc')])
+  await Promise.all([small, small, small, large, large, large].map((content) => add(content)))
   await store.settle()
 
-  expect(new Set(digests)).toEqual(new Set([abc]))
-  expect(filesBelow(dataDir)).toEqual([fileOf(abc)])
+  expect(storedIn(dataDir)).toEqual([fileOf(digestOf(large)), `row ${digestOf(small)} identity`])
+  expect([await readAll(store, digestOf(small)), await readAll(store, digestOf(large))]).toEqual([
+    small,
+    large,
+  ])
 })
 
-test('a draft that is not kept, or that nothing refers to when its block ends, is gone', async () => {
-  const { store, dataDir } = await open()
-  {
-    await using draft = await store.draft()
-    await draft.write(Buffer.from('x'))
-  }
-  {
-    await using draft = await store.draft()
-    await draft.write(Buffer.from('y'))
-    await draft.seal()
-    await draft.keep()
-  }
+test.each([0, 1, 32_768])(
+  'a small content may pass through a file: %i bytes of memory',
+  async (memoryBytes) => {
+    const { store, add, dataDir } = await open()
+    const content = 'x'.repeat(32_768)
 
-  await store.settle()
+    const digest = await add(content, memoryBytes)
 
-  expect(filesBelow(dataDir)).toEqual([])
+    expect(storedIn(dataDir)).toEqual([`row ${digest} identity`])
+    expect(await readAll(store, digest)).toBe(content)
+  },
+)
+
+test('32,768 bytes are a row, 32,769 bytes are a file, and no bytes are a content', async () => {
+  const { store, add, dataDir } = await open()
+
+  await add('')
+  await add('x'.repeat(32_768))
+  await add('x'.repeat(32_769))
+
+  expect(rowsIn(dataDir)).toHaveLength(2)
+  expect(filesBelow(join(dataDir, 'blobs'))).toHaveLength(1)
+  expect(await readAll(store, digestOf(''))).toBe('')
 })
 
-test('a content that is being read stays until the reader has finished', async () => {
-  const { store, add, fileOf, referenced } = await open()
-  const digest = await add('abc')
-  const opened = await store.open(digest)
-  referenced.clear()
+test.each(sizes)(
+  'a %s content that is not kept, or not referred to in the end, is gone',
+  async (_size, content) => {
+    const { store, dataDir } = await open()
+    {
+      await using draft = store.draft()
+      await draft.write(Buffer.from(content))
+    }
+    {
+      await using draft = store.draft()
+      await draft.write(Buffer.from(content))
+      await draft.seal()
+      await draft.keep()
+    }
 
-  store.collect([digest])
-  await store.settle()
-  const wasThere = existsSync(fileOf(digest))
-  const bytes = await opened?.read(1, 2)
-  await opened?.[Symbol.asyncDispose]()
-  await store.settle()
+    await store.settle()
 
-  expect([wasThere, bytes?.toString(), existsSync(fileOf(digest))]).toEqual([true, 'bc', false])
-  expect(await store.open(digest)).toBeUndefined()
-})
+    expect(storedIn(dataDir)).toEqual([])
+  },
+)
 
-test('a content that is referred to is never collected', async () => {
-  const { store, add, fileOf } = await open()
-  const digest = await add('abc')
+test.each(sizes)(
+  'a %s content that is being read stays readable until it is closed',
+  async (_size, content) => {
+    const { store, add, referenced, dataDir } = await open()
+    const digest = await add(content)
+    const opened = await store.open(digest)
+    referenced.clear()
+
+    store.collect([digest])
+    await store.settle()
+    const bytes = await opened?.read(1, 2)
+    await opened?.[Symbol.asyncDispose]()
+    await store.settle()
+
+    expect([bytes?.toString(), storedIn(dataDir)]).toEqual([content.slice(1, 3), []])
+    expect(await store.open(digest)).toBeUndefined()
+  },
+)
+
+test.each(sizes)('a %s content that is referred to is never collected', async (_size, content) => {
+  const { store, add } = await open()
+  const digest = await add(content)
 
   store.collect([digest, digest])
   await store.settle()
 
-  expect(existsSync(fileOf(digest))).toBe(true)
+  expect(await readAll(store, digest)).toBe(content)
 })
 
-test('compressed forms lie beside their content and go with it', async () => {
-  const { store, add, referenced, dataDir } = await open()
-  const digest = await add('abc')
-  await store.putForm(digest, 'br', Buffer.from('shorter'))
-  await using form = await store.open(digest, 'br')
+test.each(sizes)(
+  'compressed forms of a %s content are removed with it, and not stored after it',
+  async (_size, content) => {
+    const { store, add, referenced, dataDir } = await open()
+    const digest = await add(content)
+    const largeForm = randomBytes(40_000)
+    await store.putForm(digest, 'br', Buffer.from('shorter'))
+    await store.putForm(digest, 'gzip', largeForm)
+    await using form = await store.open(digest, 'br')
 
-  const read = await form?.read(0, 100)
-  const sizes = [await store.formSize(digest, 'br'), await store.formSize(digest, 'zstd')]
-  await form?.[Symbol.asyncDispose]()
-  referenced.clear()
-  store.collect([digest])
-  await store.settle()
-  await store.putForm(digest, 'gzip', Buffer.from('too late'))
+    const read = await form?.read(0, 100)
+    const found = [
+      await store.formSize(digest, 'br'),
+      await store.formSize(digest, 'gzip'),
+      await store.formSize(digest, 'zstd'),
+    ]
+    referenced.clear()
+    store.collect([digest])
+    await store.settle()
+    await store.putForm(digest, 'gzip', Buffer.from('too late'))
 
-  expect([read?.toString(), ...sizes]).toEqual(['shorter', 7, undefined])
-  expect(filesBelow(dataDir)).toEqual([])
+    expect([read?.toString(), ...found]).toEqual(['shorter', 7, 40_000, undefined])
+    expect(storedIn(dataDir)).toEqual([])
+  },
+)
+
+test.each(sizes)('storing a %s content again repairs damaged bytes', async (_size, content) => {
+  const { store, add, dataDir } = await open()
+  const digest = await add(content)
+  alter(dataDir, { digest }, (bytes) => bytes.fill('X', 1, 2))
+  const damaged = await readAll(store, digest)
+
+  await add(content)
+
+  expect(damaged).not.toBe(content)
+  expect(await readAll(store, digest)).toBe(content)
 })
 
-test('storing a content again heals the bytes that were damaged on the disk', async () => {
+test('storing a sound large content again leaves its file untouched', async () => {
   const { store, add, fileOf } = await open()
-  const digest = await add('abc')
-  writeFileSync(fileOf(digest), 'abX')
+  const file = fileOf(await add(large))
+  const before = statSync(file, { bigint: true })
 
-  await add('abc')
+  await add(large)
+  await store.settle()
 
-  await using opened = await store.open(digest)
-  expect((await opened?.read(0, 3))?.toString()).toBe('abc')
+  const { ino, mtimeNs, ctimeNs } = statSync(file, { bigint: true })
+  expect([ino, mtimeNs, ctimeNs]).toEqual([before.ino, before.mtimeNs, before.ctimeNs])
 })
 
-test('drafts that an earlier process left are swept at the start', async () => {
-  const { store, dataDir } = await open()
-  const draft = await store.draft()
-  onTestFinished(() => draft[Symbol.asyncDispose]())
-  await draft.write(Buffer.from('x'))
+test('a start removes the staged contents that an earlier process left', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'static-store-'))
+  mkdirSync(join(dataDir, 'tmp'))
+  writeFileSync(join(dataDir, 'tmp/staged'), 'x')
 
   await open(dataDir)
 
   expect(readdirSync(join(dataDir, 'tmp'))).toEqual([])
 })
 
-test('however adding, dropping and reading overlap, what is referred to is there and nothing else', async () => {
+test('a small content in a file of an earlier version is read there, and moved to the database', async () => {
+  const { store, dataDir, fileOf } = await open()
+  const digest = digestOf(small)
+  mkdirSync(dirname(fileOf(digest)), { recursive: true })
+  writeFileSync(fileOf(digest), small)
+  writeFileSync(`${fileOf(digest)}.br`, 'a form')
+  const before = await readAll(store, digest)
+
+  const isMoved = await store.moveToDatabase(digest)
+
+  expect([before, isMoved, storedIn(dataDir)]).toEqual([small, true, [`row ${digest} identity`]])
+  expect(await readAll(store, digest)).toBe(small)
+})
+
+test('a damaged file of an earlier version stays where it is', async () => {
+  const { store, dataDir, fileOf } = await open()
+  const digest = digestOf(small)
+  mkdirSync(dirname(fileOf(digest)), { recursive: true })
+  writeFileSync(fileOf(digest), 'abX')
+
+  const isMoved = await store.moveToDatabase(digest)
+
+  expect([isMoved, storedIn(dataDir)]).toEqual([false, [fileOf(digest)]])
+})
+
+test('however adding, dropping and reading overlap, exactly what is referred to is stored', async () => {
   const step = fc.record({
     do: fc.constantFrom('add' as const, 'drop' as const, 'read' as const),
-    content: fc.constantFrom('one', 'two'),
+    content: fc.constantFrom('one', 'two', large),
   })
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
-      const { store, add, referenced, errors, dataDir, fileOf } = await open()
+      const { store, add, referenced, errors, dataDir, close } = await open()
       const known = new Map<string, string>()
 
       await Promise.all(
         steps.map(async (each) => {
           const digest = known.get(each.content)
           if (each.do === 'add') known.set(each.content, await add(each.content))
-          if (each.do === 'read' && digest) await readOnce(store, digest)
+          if (each.do === 'read' && digest) await readAll(store, digest)
           if (each.do !== 'drop' || !digest) return
           referenced.delete(digest)
           store.collect([digest])
@@ -147,14 +240,11 @@ test('however adding, dropping and reading overlap, what is referred to is there
       )
       await store.settle()
 
+      const stored = storedIn(dataDir).map((name) => /[0-9a-f]{64}/.exec(name)?.[0])
       expect(errors).toEqual([])
-      expect(filesBelow(dataDir).sort()).toEqual([...referenced].map(fileOf).sort())
+      expect(stored.sort()).toEqual([...referenced].sort())
+      await close()
     }),
-    { numRuns: 25 },
+    { numRuns: 15 },
   )
-})
-
-async function readOnce(store: BlobStore, digest: string) {
-  await using opened = await store.open(digest)
-  await opened?.read(0, 3)
-}
+}, 60_000)

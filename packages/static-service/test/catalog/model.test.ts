@@ -133,11 +133,7 @@ async function compare(service: Service, model: Model) {
   await expect
     .poll(() => service.filesOnDisk())
     .toHaveLength(new Set(model.files.map((each) => each.content)).size)
-  const report = await check({
-    dataDir: service.dataDir,
-    repair: false,
-    onProgress: () => undefined,
-  })
+  const report = await check(service.dataDir)
   expect(report).toMatchObject({ damages: [], orphans: [] })
 }
 

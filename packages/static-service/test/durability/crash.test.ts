@@ -33,7 +33,7 @@ test(`after each of ${rounds} kills nothing acknowledged is lost and nothing is 
       await settle(program, writer)
     }
     // On a slow machine the sweep that a start begins goes on for a while.
-    const report = () => check({ dataDir, repair: false, onProgress: () => undefined })
+    const report = () => check(dataDir)
     await expect.poll(report, { timeout: 10_000 }).toMatchObject({ damages: [], orphans: [] })
   }
 

@@ -1,51 +1,44 @@
-import { createHash, randomBytes } from 'node:crypto'
-import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { randomBytes } from 'node:crypto'
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { blobPathOf, type ContentCoding, encodedForms } from '../../src/blobs/blob-path.ts'
+import { encodedForms } from '../../src/blobs/blob-path.ts'
 import { check } from '../../src/maintenance/check.ts'
-import { type Service, start } from '../support/start.ts'
+import { start } from '../support/start.ts'
+import { alter, digestOf } from '../support/stored-contents.ts'
 
-const digestOf = (content: Buffer) => createHash('sha256').update(content).digest('hex')
-const fileOf = ({ dataDir }: Service, content: Buffer, form: ContentCoding = 'identity') =>
-  join(dataDir, 'blobs', ...blobPathOf(digestOf(content), form))
+type Harm = (bytes: Buffer) => Buffer | undefined
 
-const flip = (file: string) => {
-  const bytes = readFileSync(file)
-  bytes[bytes.length >> 1] = ~(bytes[bytes.length >> 1] ?? 0)
-  writeFileSync(file, bytes)
+const flip: Harm = (bytes) => {
+  const flipped = Buffer.from(bytes)
+  flipped[bytes.length >> 1] = ~(bytes[bytes.length >> 1] ?? 0)
+  return flipped
 }
-const cut = (file: string) => truncateSync(file, 100)
+const cut: Harm = (bytes) => bytes.subarray(0, 100)
 
 const sizes: [string, number][] = [
   ['small', 5_000],
   ['large', 3_000_000],
 ]
-const harms: [string, (file: string) => void][] = [
-  ['deleted', (file) => rmSync(file)],
+const harms: [string, Harm][] = [
+  ['deleted', () => undefined],
   ['cut', cut],
   ['changed at one byte', flip],
 ]
 const cases = sizes.flatMap(([name, size]) =>
-  harms.map(([harm, harmFile]) => [name, harm, size, harmFile] as const),
+  harms.map(([harm, change]) => [name, harm, size, change] as const),
 )
 
 test.each(cases)(
   'a %s content that was %s behind our back is never served, is named in the log, and found by the check',
-  async (_name, _harm, size, harmFile) => {
+  async (_name, _harm, size, change) => {
     await using service = await start()
     const content = randomBytes(size)
     await service.put('a.bin', content)
-    harmFile(fileOf(service, content))
+    alter(service.dataDir, { digest: digestOf(content) }, change)
 
     const whole = await service.call('GET', '/static/a.bin')
     const part = await service.call('GET', '/static/a.bin', { headers: { range: 'bytes=0-9' } })
-    const { damages } = await check({
-      dataDir: service.dataDir,
-      repair: false,
-      onProgress: () => undefined,
-    })
+    const { damages } = await check(service.dataDir)
 
     expect([whole.status, part.status]).toEqual([500, 500])
     expect(damages.map(({ path }) => path)).toEqual(['a.bin'])
@@ -59,7 +52,7 @@ test.each(sizes)('a %s content that is stored again is served again', async (_na
   await using service = await start()
   const content = randomBytes(size)
   await service.put('a.bin', content)
-  flip(fileOf(service, content))
+  alter(service.dataDir, { digest: digestOf(content) }, flip)
   await service.call('GET', '/static/a.bin')
 
   await service.put('b.bin', content)
@@ -73,7 +66,7 @@ test('a content that is in memory goes on being served as it was stored', async 
   const content = randomBytes(5_000)
   await service.put('a.bin', content)
   await service.call('GET', '/static/a.bin')
-  flip(fileOf(service, content))
+  alter(service.dataDir, { digest: digestOf(content) }, flip)
 
   const { status, bytes } = await service.call('GET', '/static/a.bin')
 
@@ -81,19 +74,19 @@ test('a content that is in memory goes on being served as it was stored', async 
 })
 
 describe('a compressed form', () => {
-  const harmForm: [string, (file: string) => void][] = [
+  const harmForm: [string, Harm][] = [
     ['cut', cut],
-    ['empty', (file) => truncateSync(file, 0)],
+    ['empty', () => Buffer.alloc(0)],
     ['changed at one byte', flip],
-    ['of another content', (file) => writeFileSync(file, brotliCompressSync('something else'))],
+    ['of another content', () => brotliCompressSync('something else')],
   ]
   const formCases = [10_000, 1_100_000].flatMap((size) =>
-    harmForm.map(([harm, harmFile]) => [size, harm, harmFile] as const),
+    harmForm.map(([harm, change]) => [size, harm, change] as const),
   )
 
   test.each(formCases)(
     'of %i bytes that is %s is not served, but the file is, and a new form is made',
-    async (size, _harm, harmFile) => {
+    async (size, _harm, change) => {
       // Nothing is kept in memory, so every answer is from the disk.
       await using service = await start({ env: { MEMORY_CACHE_BYTES: '0' } })
       const content = Buffer.from(
@@ -107,7 +100,7 @@ describe('a compressed form', () => {
       const coding = async () => (await get()).headers['content-encoding']
       await expect.poll(coding, { timeout: 20_000 }).toBe('br')
       await expect.poll(() => service.filesOnDisk().length).toBe(1 + encodedForms.length)
-      harmFile(fileOf(service, content, 'br'))
+      alter(service.dataDir, { digest: digestOf(content), coding: 'br' }, change)
 
       const harmed = await get()
 

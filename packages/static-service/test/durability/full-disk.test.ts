@@ -15,11 +15,7 @@ const onSmallDisk = (name: string, body: (service: Service, disk: SmallDisk) => 
     if (!disk) return
     await using service = await start({ dataDir: join(disk.folder, 'data') })
     await body(service, disk)
-    const report = await check({
-      dataDir: service.dataDir,
-      repair: false,
-      onProgress: () => undefined,
-    })
+    const report = await check(service.dataDir)
     expect(report).toMatchObject({ damages: [], orphans: [] })
   })
 

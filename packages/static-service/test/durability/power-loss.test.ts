@@ -1,9 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { databaseFile, openReader } from '../../src/catalog/database.ts'
-import { unflushedIn } from '../../src/catalog/unflushed-contents.ts'
 import { check } from '../../src/maintenance/check.ts'
 import { type Chance, DiskImage, type Flush } from '../support/disk-image.ts'
 import { type Program, run } from '../support/program.ts'
@@ -68,35 +67,57 @@ test('without one kind of flush a loss of power does take what was acknowledged'
   for (const found of Object.values(losses)) expect(found).not.toEqual([])
 }, 60_000)
 
-test('small contents are safe before their files are flushed, and after that without what kept them safe', async () => {
-  const disk = makeDisk()
-  const everybody = makeWriters(1)
-  const program = await uploadForEach(disk, everybody, (path) => path)
-  const before = await losePower(disk, everybody, gone)
+const refusals: [string, Record<string, string>, (path: string) => string, number][] = [
+  ['412', { 'if-none-match': '*' }, (path) => path, 412],
+  ['409', {}, (path) => `${path}/below`, 409],
+  ['400', {}, (path) => `${path}/../other`, 400],
+]
+const sizes: [string, (path: string) => string][] = [
+  ['small', (path) => path],
+  ['large', (path) => path.padEnd(100_000)],
+]
 
-  await expect.poll(() => hasForgotten(disk.dataDir), { timeout: 20_000 }).toBe(true)
-  await program.kill()
+test.each(
+  refusals.flatMap(([status, ...refusal]) =>
+    sizes.map(([size, contentOf]) => [status, size, contentOf, ...refusal] as const),
+  ),
+)(
+  'an upload of stored bytes that is refused with %s leaves them durable (%s contents)',
+  async (_status, _size, contentOf, headers, pathOf, wanted) => {
+    const disk = makeDisk()
+    const everybody = makeWriters(1)
+    const program = await uploadForEach(disk, everybody, contentOf)
+    const token = await program.logIn()
+    for (const [path, content] of everybody[0]?.known ?? []) {
+      const parts = [
+        { name: 'file', content: content ?? '', filename: 'x' },
+        { name: 'path', content: pathOf(path) },
+      ]
+      const { status } = await program.send(token, 'upload', parts, headers)
+      expect(status).toBe(wanted)
+    }
+    await program.kill()
 
-  const after: string[] = []
-  for (const chance of Object.values(fates))
-    after.push(...(await losePower(disk, everybody, chance)))
-  expect([before, after]).toEqual([[], []])
-  expect(await losePower(disk, everybody, gone, 'all')).not.toEqual([])
-}, 60_000)
+    for (const [fate, chance] of Object.entries(fates)) {
+      expect([fate, await losePower(disk, everybody, chance)]).toEqual([fate, []])
+    }
+  },
+  60_000,
+)
 
 test('a compressed form is whole after a loss of power, or is not there', async () => {
   const disk = makeDisk()
   const program = await runRecorded(disk)
   const token = await program.logIn()
   await program.send(token, 'upload', [
-    { name: 'file', content: 'many words '.repeat(5000), filename: 'a.txt' },
+    { name: 'file', content: randomBytes(100_000).toString('hex'), filename: 'a.txt' },
   ])
   const coding = async () => {
     const headers = { 'accept-encoding': 'gzip' }
     const answer = await program.ask({ method: 'GET', path: '/static/a.txt', headers })
     return answer.headers['content-encoding']
   }
-  await expect.poll(coding).toBe('gzip')
+  await expect.poll(coding, { timeout: 20_000 }).toBe('gzip')
   await program.kill()
 
   const damages: string[][] = []
@@ -127,7 +148,6 @@ async function runRecorded({ dataDir, journal }: Disk): Promise<Program> {
   const options = {
     DISK_JOURNAL: journal,
     NODE_OPTIONS: `--import ${join(here, 'record-disk.ts')}`,
-    PATH: `${join(here, 'record-sync')}:${process.env.PATH}`,
   }
   const program = await run(dataDir, options)
   onTestFinished(() => program.kill())
@@ -190,19 +210,10 @@ async function losePower(
   const losses: string[] = []
   for (const writer of everybody) losses.push(...(await findLosses(asked, token, writer)))
   await service.close() // With this the sweep has ended that a start begins.
-  const report = await check({ dataDir: image, repair: false, onProgress: () => undefined })
+  const report = await check(image)
   const drafts = readdirSync(join(image, 'tmp'))
   rmSync(copy, { recursive: true })
   return [...losses, ...report.damages.map(({ path }) => path), ...report.orphans, ...drafts]
-}
-
-function hasForgotten(dataDir: string): boolean {
-  const db = openReader(databaseFile(dataDir))
-  try {
-    return unflushedIn(db).size === 0
-  } finally {
-    db.close()
-  }
 }
 
 function copyDatabase(dataDir: string, image: string) {

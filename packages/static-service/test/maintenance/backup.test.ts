@@ -1,15 +1,28 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, watch } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
+import { blobPathOf } from '../../src/blobs/blob-path.ts'
 import { check } from '../../src/maintenance/check.ts'
+import { openReader } from '../../src/sqlite/connection.ts'
 import { type Program, run } from '../support/program.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
 import { start } from '../support/start.ts'
+import { alter, digestOf, filesBelow, rowsIn } from '../support/stored-contents.ts'
 
 const cli = join(import.meta.dirname, '../../src/maintenance/data-command.ts')
 const env = (dataDir: string) => ({ PATH: process.env.PATH, DATA_DIR: dataDir })
@@ -26,8 +39,25 @@ const begin = (dataDir: string, ...args: string[]) =>
 async function finish(child: ChildProcess) {
   const told = Promise.all([child.stdout, child.stderr].map((stream) => stream && text(stream)))
   const [status] = await once(child, 'exit')
-  const [out = '', errors = ''] = await told
-  return { status, out, errors }
+  const [out, errors] = await told
+  return { status, out: out ?? '', errors: errors ?? '' }
+}
+
+const large = 'large '.repeat(10_000)
+
+const segmentsIn = (folder: string) =>
+  readdirSync(folder).filter((name) => /^contents-\d+\.sqlite$/.test(name))
+
+function digestsIn(segment: string): string[] {
+  const db = openReader(segment)
+  try {
+    return db
+      .prepare<[], string>('select lower(hex(digest)) from contents order by digest')
+      .pluck()
+      .all()
+  } finally {
+    db.close()
+  }
 }
 
 const runCli = (dataDir: string, ...args: string[]) => finish(begin(dataDir, ...args))
@@ -109,7 +139,7 @@ test('backups under load hold all that was acknowledged before, every file whole
     expect(await runCli(dataDir, 'backup', backup, '--verify')).toMatchObject({ status: 0 })
     const copy = join(outside, `${name}-restored`)
     expect(await runCli(copy, 'restore', backup)).toMatchObject({ status: 0 })
-    const report = await check({ dataDir: copy, repair: false, onProgress: () => undefined })
+    const report = await check(copy)
     expect(report).toMatchObject({ damages: [], orphans: [] })
     const second = await run(copy)
     onTestFinished(() => second.kill())
@@ -123,7 +153,7 @@ test('backups under load hold all that was acknowledged before, every file whole
   for (const writer of writers) writer.stop()
   await working
   await expect
-    .poll(() => check({ dataDir, repair: false, onProgress: () => undefined }), { timeout: 20_000 })
+    .poll(() => check(dataDir), { timeout: 20_000 })
     .toMatchObject({ damages: [], orphans: [] })
 }, 180_000)
 
@@ -151,7 +181,7 @@ test('a backup that is killed looks like none, and holds up nobody', async () =>
   const again = await runCli(service.dataDir, 'backup', target)
   expect([again.status, again.errors]).toEqual([
     1,
-    `An earlier backup was broken off: remove ${target}.partial first.\n`,
+    `An earlier backup was interrupted: remove ${target}.partial first.\n`,
   ])
   const next = await runCli(service.dataDir, 'backup', join(outside, 'tuesday'))
   expect(next.out).toMatch(
@@ -174,7 +204,7 @@ test('who ends a backup by a signal is left with nothing of it', async () => {
   const { status, errors } = await ended
   watcher.close()
 
-  expect([status, errors]).toEqual([1, 'Broken off: nothing is left of it.\n'])
+  expect([status, errors]).toEqual([1, 'Interrupted: nothing was left behind.\n'])
   expect(readdirSync(outside)).toEqual([])
 }, 60_000)
 
@@ -220,18 +250,166 @@ test('on a disk that is full a backup says so and leaves nothing', async () => {
   expect(readdirSync(disk.folder)).toEqual([])
 }, 60_000)
 
-test('compressed forms are not kept: they are made anew', async () => {
+test('compressed forms are not backed up', async () => {
   await using service = await start()
-  await service.put('long.txt', 'the same again and again\n'.repeat(500))
+  await service.put('long.txt', 'the same again and again\n'.repeat(2000))
   await expect.poll(() => service.filesOnDisk().length, { timeout: 10_000 }).toBe(4)
   const outside = makeFolder()
   await runCli(service.dataDir, 'backup', join(outside, 'monday'))
 
   await runCli(join(outside, 'copy'), 'restore', join(outside, 'monday'))
 
-  const blobs = readdirSync(join(outside, 'copy/blobs'), { recursive: true, encoding: 'utf8' })
-  const files = blobs.filter((name) => statSync(join(outside, 'copy/blobs', name)).isFile())
-  expect(files).toHaveLength(1)
+  expect(filesBelow(join(outside, 'copy/blobs'))).toHaveLength(1)
+  expect(rowsIn(join(outside, 'copy'))).toEqual([])
+}, 60_000)
+
+test('a further backup shares what the one beside it has, and adds what it lacks', async () => {
+  await using service = await start()
+  const outside = makeFolder()
+  await service.put('small', 'small')
+  await service.put('large', large)
+  await runCli(service.dataDir, 'backup', join(outside, 'monday'))
+  await service.put('small', 'smaller')
+  await service.put('more', 'more')
+
+  const tuesday = await runCli(service.dataDir, 'backup', join(outside, 'tuesday'), '--verify')
+  const wednesday = await runCli(service.dataDir, 'backup', join(outside, 'wednesday'), '--verify')
+  rmSync(join(outside, 'monday'), { recursive: true })
+  const restored = await runCli(
+    join(outside, 'copy'),
+    'restore',
+    join(outside, 'wednesday'),
+    '--verify',
+  )
+
+  expect([tuesday.status, wednesday.status, restored.status]).toEqual([0, 0, 0])
+  const inode = (name: string) => statSync(join(outside, name)).ino
+  expect(inode('wednesday/contents-1.sqlite')).toBe(inode('tuesday/contents-1.sqlite'))
+  expect(inode('wednesday/contents-2.sqlite')).toBe(inode('tuesday/contents-2.sqlite'))
+  expect(segmentsIn(join(outside, 'wednesday'))).toEqual(['contents-1.sqlite', 'contents-2.sqlite'])
+  expect(digestsIn(join(outside, 'tuesday/contents-2.sqlite'))).toEqual(
+    ['smaller', 'more'].map(digestOf).sort(),
+  )
+  expect(await check(join(outside, 'copy'))).toMatchObject({ files: 3, damages: [] })
+}, 60_000)
+
+test('after eight further backups the next one copies all rows into one segment', async () => {
+  await using service = await start()
+  const outside = makeFolder()
+  for (let at = 1; at <= 9; at += 1) {
+    await service.put(`file-${at}`)
+    const { status } = await runCli(service.dataDir, 'backup', join(outside, String(at)))
+    expect(status).toBe(0)
+  }
+
+  expect(segmentsIn(join(outside, '8'))).toHaveLength(8)
+  expect(segmentsIn(join(outside, '9'))).toEqual(['contents-1.sqlite'])
+  expect(digestsIn(join(outside, '9/contents-1.sqlite'))).toHaveLength(9)
+}, 120_000)
+
+test('damaged contents fail a backup that names their files, unless they are skipped', async () => {
+  await using service = await start()
+  await service.put('sound', 'sound')
+  await service.put('one', 'small')
+  await service.put('two', 'small')
+  await service.put('three', large)
+  alter(service.dataDir, { digest: digestOf('small') }, () => undefined)
+  alter(service.dataDir, { digest: digestOf(large) }, (bytes) => bytes.subarray(1))
+  const outside = makeFolder()
+  const monday = join(outside, 'monday')
+
+  const refused = await runCli(service.dataDir, 'backup', monday)
+  const left = readdirSync(outside)
+  const made = await runCli(service.dataDir, 'backup', monday, '--skip-damaged')
+  const checked = await runCli(service.dataDir, 'check', monday)
+  const restored = await runCli(join(outside, 'copy'), 'restore', monday)
+
+  const named = [
+    `  one: its content ${digestOf('small')} is missing`,
+    `  two: its content ${digestOf('small')} is missing`,
+    `  three: its content ${digestOf(large)} has 59999 bytes instead of 60000`,
+  ]
+  expect([refused.status, left]).toEqual([1, []])
+  for (const line of named) {
+    expect(refused.errors.split('\n')).toContain(line)
+    for (const { status, out } of [made, checked, restored]) {
+      expect([status, out.split('\n').includes(line)]).toEqual([0, true])
+    }
+  }
+  const copy = await check(join(outside, 'copy'))
+  expect(copy.damages.map(({ path }) => path).sort()).toEqual(['one', 'three', 'two'])
+}, 60_000)
+
+test('a backup that was damaged later is not restored', async () => {
+  await using service = await start()
+  await service.put('one', 'small')
+  const outside = makeFolder()
+  const monday = join(outside, 'monday')
+  await runCli(service.dataDir, 'backup', monday)
+  const segment = new Sqlite(join(monday, 'contents-1.sqlite'))
+  segment.prepare('update contents set bytes = ?').run(Buffer.from('SMALL'))
+  segment.close()
+
+  const restored = await runCli(join(outside, 'copy'), 'restore', monday, '--verify')
+  const checked = await runCli(service.dataDir, 'check', monday, '--verify')
+
+  expect([restored.status, restored.errors]).toEqual([
+    1,
+    `1 contents are damaged:\n  one: its content ${digestOf('small')} has been altered\n`,
+  ])
+  expect([checked.status, checked.errors]).toEqual([
+    1,
+    `${monday}/contents-1.sqlite has been altered.\n`,
+  ])
+}, 60_000)
+
+test('a backup of an earlier version, with small contents in files, is restored into rows', async () => {
+  await using service = await start()
+  await service.put('one', 'small')
+  await service.put('two', large)
+  const outside = makeFolder()
+  const monday = join(outside, 'monday')
+  await runCli(service.dataDir, 'backup', monday)
+  const file = join(monday, 'blobs', ...blobPathOf(digestOf('small')))
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, 'small')
+  rmSync(join(monday, 'contents-1.sqlite'))
+  const { segments, damaged, ...manifest } = JSON.parse(
+    readFileSync(join(monday, 'backup.json'), 'utf8'),
+  )
+  writeFileSync(join(monday, 'backup.json'), JSON.stringify({ ...manifest, format: 1 }))
+
+  const restored = await runCli(join(outside, 'copy'), 'restore', monday, '--verify')
+
+  expect([restored.status, segments.length, damaged]).toEqual([0, 1, []])
+  expect(rowsIn(join(outside, 'copy'))).toHaveLength(1)
+  expect(await check(join(outside, 'copy'))).toMatchObject({ files: 2, damages: [], orphans: [] })
+}, 60_000)
+
+test('after a restore a proxy can read content files by their group, and the first start serves and stores', async () => {
+  await using service = await start()
+  await service.put('large', large)
+  await service.put('small', 'small')
+  const far = mkdtempSync('/dev/shm/static-backup-') // Another disk, so that nothing is linked.
+  onTestFinished(() => rmSync(far, { recursive: true, force: true }))
+  await runCli(service.dataDir, 'backup', join(far, 'monday'))
+  const copy = join(makeFolder(), 'copy')
+  await runCli(copy, 'restore', join(far, 'monday'))
+
+  const [directory = '', , file = ''] = blobPathOf(digestOf(large))
+  const modeOf = (...names: string[]) => statSync(join(copy, 'blobs', ...names)).mode & 0o777
+  expect([modeOf(), modeOf(directory)]).toEqual([0o750, 0o750])
+  expect(statSync(filesBelow(join(copy, 'blobs'))[0] ?? '').mode & 0o777).toBe(0o640)
+  expect(filesBelow(join(copy, 'blobs'))[0]?.endsWith(file)).toBe(true)
+  const program = await run(copy)
+  onTestFinished(() => program.kill())
+  const token = await program.logIn()
+  const found = await readAll(program, token)
+  const stored = await program.send(token, 'upload', [
+    { name: 'file', content: 'new', filename: 'new' },
+  ])
+  expect([found.get('small'), found.get('large'), stored.status]).toEqual(['small', large, 201])
+  expect(program.output()).not.toMatch(/"level":"?(?:warn|error|40|50)/)
 }, 60_000)
 
 test.each([
@@ -247,7 +425,7 @@ test.each([
 
     expect([status, errors?.split('\n')[0]]).toEqual([
       2,
-      'Keep what is in DATA_DIR (/nowhere), and bring it back.',
+      'Back up DATA_DIR (/nowhere), and restore it.',
     ])
   },
   20_000,

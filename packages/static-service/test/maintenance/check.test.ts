@@ -1,13 +1,27 @@
 import { spawnSync } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
+import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { blobPathOf } from '../../src/blobs/blob-path.ts'
+import { blobPathOf, type ContentCoding } from '../../src/blobs/blob-path.ts'
+import {
+  contentDatabaseFile,
+  openContentDatabase,
+  prepareStore,
+} from '../../src/blobs/content-database.ts'
 import { databaseFile, openDatabase } from '../../src/catalog/database.ts'
 import { start } from '../support/start.ts'
+import { alter, digestOf, rowsIn, storedIn } from '../support/stored-contents.ts'
 
 const cli = join(import.meta.dirname, '../../src/maintenance/files-command.ts')
 
@@ -19,9 +33,9 @@ function runCli(dataDir: string, ...args: string[]) {
   return { status, lines: stdout.trimEnd().split('\n'), stderr }
 }
 
-const digestOf = (content: string) => createHash('sha256').update(content).digest('hex')
+const large = 'large '.repeat(10_000)
 
-/** A store with two files of one content and one of another; its service has stopped. */
+/** A store with two files of one small content, one of another, and a large one; its service has stopped. */
 async function makeStore() {
   const dataDir = mkdtempSync(join(tmpdir(), 'static-check-'))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
@@ -29,79 +43,128 @@ async function makeStore() {
   await service.put('one/жук.txt', 'shared')
   await service.put('two.txt', 'shared')
   await service.put('three.txt', 'alone')
+  await service.put('four.bin', large)
   await service.close()
-  const fileOf = (content: string, form: 'identity' | 'br' = 'identity') =>
-    join(dataDir, 'blobs', ...blobPathOf(digestOf(content), form))
-  const plant = (content: string) => {
-    mkdirSync(dirname(fileOf(content)), { recursive: true })
-    writeFileSync(fileOf(content), content)
-    return fileOf(content).slice(dataDir.length + 1)
-  }
-  return { dataDir, fileOf, plant }
+  const fileOf = (content: string) => join(dataDir, 'blobs', ...blobPathOf(digestOf(content)))
+  return { dataDir, fileOf }
 }
 
-test('a whole store is whole', async () => {
+const sound = '4 files, 3 contents, 60011 bytes: all sound'
+
+/** Stores a row that no file refers to, or a compressed form. */
+function addRow(
+  dataDir: string,
+  digest: string,
+  bytes: Buffer,
+  coding: ContentCoding = 'identity',
+) {
+  const db = openContentDatabase(contentDatabaseFile(dataDir))
+  prepareStore(db)(digest, coding, bytes)
+  db.close()
+}
+
+test('a sound store is reported as sound', async () => {
   const { dataDir } = await makeStore()
 
   const { status, lines } = runCli(dataDir, 'check')
 
-  expect([status, lines]).toEqual([0, ['3 files, 2 contents, 11 bytes: all whole']])
+  expect([status, lines]).toEqual([0, [sound]])
 })
 
-test('every damaged path is named, also after repairing what can be', async () => {
+test('every damaged path is named with the reason, and stays so after a repair', async () => {
   const { dataDir, fileOf } = await makeStore()
-  writeFileSync(fileOf('shared'), 'shaRed')
-  unlinkSync(fileOf('alone'))
+  alter(dataDir, { digest: digestOf('shared') }, () => Buffer.from('shaRed'))
+  alter(dataDir, { digest: digestOf('alone') }, () => undefined)
+  truncateSync(fileOf(large), 100)
 
   const checked = runCli(dataDir, 'check')
   const repaired = runCli(dataDir, 'check', '--repair')
 
   expect([checked.status, repaired.status]).toEqual([1, 1])
   expect(checked.lines.sort()).toEqual([
-    '3 files, 2 contents, 11 bytes: 3 damaged',
+    '4 files, 3 contents, 60011 bytes: 4 damaged',
+    'damaged: four.bin: its content has 100 bytes instead of 60000',
     'damaged: one/жук.txt: its content has been altered',
     'damaged: three.txt: its content is missing',
     'damaged: two.txt: its content has been altered',
   ])
   expect(repaired.lines.sort()).toEqual(checked.lines)
-  expect(existsSync(fileOf('shared'))).toBe(true)
+  expect(rowsIn(dataDir).map(({ digest }) => digest)).toEqual([digestOf('shared')])
 })
 
-test('what nothing refers to harms nothing, and is dropped by a repair', async () => {
-  const { dataDir, plant } = await makeStore()
-  const orphan = plant('nobody wants me')
-  writeFileSync(join(dataDir, 'tmp', 'draft'), '')
+test('a check goes on past contents and folders that cannot be read, and names them', async () => {
+  const { dataDir, fileOf } = await makeStore()
+  // Reading a directory fails, for root as well.
+  rmSync(fileOf(large))
+  mkdirSync(fileOf(large))
+  alter(dataDir, { digest: digestOf('alone') }, () => Buffer.from('ALONE'))
+
+  const { status, lines } = runCli(dataDir, 'check')
+
+  expect(status).toBe(1)
+  expect(lines.sort()).toEqual([
+    '4 files, 3 contents, 60011 bytes: 2 damaged',
+    'damaged: four.bin: its content cannot be read (EISDIR)',
+    'damaged: three.txt: its content has been altered',
+  ])
+})
+
+test('damage of the content database itself is named with the files that it affects', async () => {
+  const { dataDir } = await makeStore()
+  const file = contentDatabaseFile(dataDir)
+  const bytes = readFileSync(file)
+  bytes.fill(0xff, 4096, 8192)
+  writeFileSync(file, bytes)
+
+  const { status, lines } = runCli(dataDir, 'check')
+
+  expect(status).toBe(1)
+  expect(lines).toContainEqual(expect.stringMatching(/^damaged: the content database: /))
+  expect(lines).toContainEqual(
+    expect.stringMatching(/^damaged: three\.txt: its content cannot be read \(SQLITE_CORRUPT/),
+  )
+})
+
+test('what no file refers to is no damage, and is removed by a repair', async () => {
+  const { dataDir, fileOf } = await makeStore()
+  const row = digestOf('an orphan row')
+  const file = fileOf('an orphan file')
+  addRow(dataDir, row, Buffer.from('an orphan row'))
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, 'an orphan file')
+  writeFileSync(join(dataDir, 'tmp', 'staged'), '')
 
   const checked = runCli(dataDir, 'check')
   const repaired = runCli(dataDir, 'check', '--repair')
   const again = runCli(dataDir, 'check')
 
-  expect([checked.status, checked.lines[0]]).toEqual([0, `orphan: ${orphan}`])
-  expect(repaired.lines).toEqual([
-    `dropped: ${orphan}`,
-    'dropped: tmp/draft',
-    '3 files, 2 contents, 11 bytes: all whole',
-  ])
-  expect(again.lines).toEqual(['3 files, 2 contents, 11 bytes: all whole'])
+  const orphans = [`contents.sqlite/${row}`, file.slice(dataDir.length + 1)]
+  expect(checked.status).toBe(0)
+  expect(checked.lines).toEqual(expect.arrayContaining(orphans.map((name) => `orphan: ${name}`)))
+  expect(repaired.lines.sort()).toEqual(
+    [...[...orphans, 'tmp/staged'].map((name) => `removed: ${name}`), sound].sort(),
+  )
+  expect(again.lines).toEqual([sound])
 })
 
-test('a damaged compressed form is named, and dropped by a repair', async () => {
+test('a damaged compressed form is named, and removed by a repair', async () => {
   const { dataDir, fileOf } = await makeStore()
-  writeFileSync(fileOf('alone', 'br'), brotliCompressSync('something else'))
-  writeFileSync(fileOf('shared', 'br'), brotliCompressSync('shared'))
+  addRow(dataDir, digestOf('alone'), brotliCompressSync('something else'), 'br')
+  addRow(dataDir, digestOf('shared'), brotliCompressSync('shared'), 'br')
+  writeFileSync(`${fileOf(large)}.gzip`, 'no gzip')
 
   const checked = runCli(dataDir, 'check')
   const repaired = runCli(dataDir, 'check', '--repair')
 
-  expect([checked.status, checked.lines[0]]).toEqual([
+  expect([checked.status, checked.lines.slice(0, 2).sort()]).toEqual([
     1,
-    'damaged: three.txt: its br form is damaged',
+    ['damaged: four.bin: its gzip form is damaged', 'damaged: three.txt: its br form is damaged'],
   ])
   expect(repaired.status).toBe(0)
-  expect([existsSync(fileOf('alone', 'br')), existsSync(fileOf('shared', 'br'))]).toEqual([
-    false,
-    true,
+  expect(rowsIn(dataDir).filter(({ coding }) => coding === 'br')).toEqual([
+    { digest: digestOf('shared'), coding: 'br' },
   ])
+  expect(existsSync(`${fileOf(large)}.gzip`)).toBe(false)
 })
 
 test.each([
@@ -153,16 +216,66 @@ test('where there is no store, that is said', () => {
   expect([status, stderr]).toEqual([1, 'There is no store in /nowhere.\n'])
 })
 
-test('a start sweeps what nothing refers to and tells of what is missing', async () => {
-  const { dataDir, plant, fileOf } = await makeStore()
-  const orphan = plant('nobody wants me')
-  unlinkSync(fileOf('alone'))
+test('a start removes what no file refers to, and reports what is missing or cut', async () => {
+  const { dataDir, fileOf } = await makeStore()
+  const orphan = fileOf('an orphan file')
+  mkdirSync(dirname(orphan), { recursive: true })
+  writeFileSync(orphan, 'an orphan file')
+  addRow(dataDir, digestOf('an orphan row'), Buffer.from('an orphan row'))
+  alter(dataDir, { digest: digestOf('alone') }, () => undefined)
+  truncateSync(fileOf(large), 100)
 
   await using service = await start({ dataDir })
 
-  expect(existsSync(join(dataDir, orphan))).toBe(false)
-  expect(existsSync(fileOf('shared'))).toBe(true)
+  expect(storedIn(dataDir)).toEqual([fileOf(large), `row ${digestOf('shared')} identity`])
   const told = service.lines().map(({ msg, orphans, missing }) => ({ msg, orphans, missing }))
-  expect(told).toContainEqual({ msg: 'contents without a file swept', orphans: 1 })
-  expect(told).toContainEqual({ msg: 'contents missing: run `pnpm files check`', missing: 1 })
+  expect(told).toContainEqual({ msg: 'contents without a file swept', orphans: 2 })
+  expect(told).toContainEqual({ msg: 'contents missing: run `pnpm files check`', missing: 2 })
+})
+
+test('a start moves the small contents of an earlier version from files to rows', async () => {
+  const { dataDir, fileOf } = await makeStore()
+  for (const content of ['shared', 'alone']) {
+    mkdirSync(dirname(fileOf(content)), { recursive: true })
+    writeFileSync(fileOf(content), content)
+    alter(dataDir, { digest: digestOf(content) }, () => undefined)
+  }
+  writeFileSync(`${fileOf('alone')}.gzip`, 'a form')
+  const before = runCli(dataDir, 'check')
+
+  await using service = await start({ dataDir })
+
+  expect(before.lines.at(-1)).toMatch(/^4 files, 3 contents/)
+  const served = await service.call('GET', '/static/three.txt')
+  expect(served.bytes.toString()).toBe('alone')
+  expect(storedIn(dataDir)).toEqual([
+    fileOf(large),
+    ...[digestOf('alone'), digestOf('shared')].sort().map((digest) => `row ${digest} identity`),
+  ])
+  expect(runCli(dataDir, 'check').lines).toEqual([sound])
+})
+
+test('a start copies the contents that an earlier version had not flushed to files', async () => {
+  const { dataDir } = await makeStore()
+  for (const content of ['shared', 'alone']) {
+    alter(dataDir, { digest: digestOf(content) }, () => undefined)
+  }
+  const db = new Sqlite(databaseFile(dataDir))
+  db.exec(
+    'create table unflushed (digest text primary key, generation integer not null, bytes blob not null) strict',
+  )
+  db.pragma('user_version = 3')
+  for (const content of ['shared', 'alone']) {
+    db.prepare('insert into unflushed values (?, 1, ?)').run(
+      digestOf(content),
+      Buffer.from(content),
+    )
+  }
+  db.close()
+
+  await using service = await start({ dataDir })
+
+  const served = await service.call('GET', '/static/three.txt')
+  expect(served.bytes.toString()).toBe('alone')
+  expect(runCli(dataDir, 'check').lines).toEqual([sound])
 })

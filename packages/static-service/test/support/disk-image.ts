@@ -32,8 +32,8 @@ export interface Chance {
   ofBytes: (flushed: number, written: number) => number
 }
 
-/** Kinds of flushes: of a file, of its own folder, of the folders above that in the store, of those above the store, of all. */
-export type Flush = 'file' | 'folder' | 'shard' | 'ancestor' | 'all'
+/** Kinds of flushes: of a file, of its own folder, of the folders above that in the store, of those above the store. */
+export type Flush = 'file' | 'folder' | 'shard' | 'ancestor'
 
 /**
  * The folder that a journal of record-disk.ts tells of, as the disk may have it after the power was lost: nothing that
@@ -62,7 +62,6 @@ export class DiskImage {
   }
 
   #isLeftOut({ name, path }: Line, without: Flush | undefined): boolean {
-    if (name === 'syncfs') return without === 'all'
     return name === 'sync' && this.#kindOf(path) === without
   }
 
@@ -72,7 +71,6 @@ export class DiskImage {
     else if (name === 'open' && to === 'wx') this.#enter(path, { written: [], flushed: 0 }, at)
     else if (name === 'rename' || name === 'link') this.#enter(to, node, at)
     else if (name === 'sync' && node) flush(node, since)
-    else if (name === 'syncfs') flushAll(this.#top, since)
     else if (name === 'write' && node && 'written' in node) {
       node.written.push({ bytes: Buffer.from(bytes ?? '', 'base64'), at })
     }
@@ -122,17 +120,6 @@ function flush(node: File | Folder, since: number) {
     const last = states.findLastIndex(({ at }) => at < since)
     states.splice(0, last)
   }
-}
-
-// Below a name that has changed meanwhile too: what it stands for now may have been flushed under the earlier one.
-function flushAll(folder: Folder, since: number) {
-  for (const states of folder.names.values()) {
-    for (const { node } of states) {
-      if (node && 'names' in node) flushAll(node, since)
-      else if (node) flush(node, since)
-    }
-  }
-  flush(folder, since)
 }
 
 const lengthOf = (written: File['written']) =>

@@ -1,7 +1,5 @@
-import threadDisk from 'node:fs'
 import disk from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
-import { isMainThread } from 'node:worker_threads'
 
 /** One call of the disk, as the process makes it. */
 export interface Operation {
@@ -22,19 +20,14 @@ export interface Watch {
 
 type Call = (...args: unknown[]) => unknown
 
-/**
- * Shows every call of `node:fs/promises`, and of the handles that it opens, for good; in a thread, those of `node:fs` that
- * the service's threads make.
- */
+/** Shows every call of `node:fs/promises`, and of the handles that it opens, to `watch`, for the rest of the process. */
 export function watchDisk(watch: Watch): void {
-  if (isMainThread) watchPromises(watch)
-  else watchThread(watch)
+  watchPromises(watch)
   syncBuiltinESMExports()
 }
 
 const onPaths = ['link', 'mkdir', 'open', 'readdir', 'rename', 'rm', 'stat', 'statfs'] as const
 const onHandles = ['read', 'stat', 'sync', 'write'] as const
-const inThreads = ['mkdirSync', 'openSync', 'renameSync', 'rmSync', 'writeSync'] as const
 
 function watchPromises(watch: Watch) {
   for (const name of onPaths) {
@@ -64,36 +57,6 @@ function watchHandle(handle: Record<string, Call>, path: string, watch: Watch) {
     }
   }
   return handle
-}
-
-// Who watches uses the disk too: that is not seen.
-function watchThread({ begin, end }: Watch) {
-  const paths = new Map<unknown, string>()
-  let isSeeing = false
-  const unseen = <Result>(look: () => Result): Result => {
-    isSeeing = true
-    try {
-      return look()
-    } finally {
-      isSeeing = false
-    }
-  }
-  for (const name of inThreads) {
-    const original = threadDisk[name] as Call // As above.
-    const replacement: Call = (first, second, ...more) => {
-      if (isSeeing) return original(first, second, ...more)
-      const operation =
-        name === 'writeSync'
-          ? writeOf(paths.get(first) ?? '', second, Number(more[0] ?? 0))
-          : operationOf(name.replace('Sync', ''), first, second)
-      const begun = unseen(() => begin(operation))
-      const result = original(first, second, ...more)
-      if (name === 'openSync') paths.set(result, operation.path)
-      unseen(() => end?.(operation, begun, Number(result)))
-      return result
-    }
-    Object.assign(threadDisk, { [name]: replacement })
-  }
 }
 
 const operationOf = (name: string, path: unknown, to: unknown): Operation => ({

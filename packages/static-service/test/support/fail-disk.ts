@@ -1,8 +1,9 @@
 import { appendFileSync, readFileSync } from 'node:fs'
 import { type Operation, watchDisk } from './disk.ts'
 
-// A preload for the service: the file FAILURE_PLAN says how a call of the disk fails and which one, counted from when
-// the plan was written and in each thread for itself, of all or of those about a path with some text. What has failed is told in a file beside it.
+// A preload for the service: the file FAILURE_PLAN says with which error code a call of `node:fs/promises` fails and
+// which one, counted from when the plan was written, of all or of those about a path with some text. The name of the call
+// that failed is appended to a file beside it.
 
 const file = process.env.FAILURE_PLAN ?? ''
 let plan = ''

@@ -8,7 +8,12 @@ export interface Program {
   port: number
   output: () => string
   ask: (asked: Asked) => ReturnType<typeof ask>
-  send: (token: string, to: string, parts: Part[]) => ReturnType<typeof ask>
+  send: (
+    token: string,
+    to: string,
+    parts: Part[],
+    headers?: Record<string, string>,
+  ) => ReturnType<typeof ask>
   logIn: () => Promise<string>
   /** Ends it at once, as a power cut would. */
   kill: () => Promise<void>
@@ -45,13 +50,14 @@ export async function run(dataDir: string, env: Record<string, string> = {}): Pr
     port,
     output: () => written,
     ask: (asked) => ask(port, asked),
-    send: (token, to, parts) =>
+    send: (token, to, parts, headers) =>
       ask(port, {
         method: 'POST',
         path: `/api/files/${to}`,
         headers: {
           authorization: `Bearer ${token}`,
           'content-type': `multipart/form-data; boundary=${boundary}`,
+          ...headers,
         },
         body: writeForm(parts),
       }),

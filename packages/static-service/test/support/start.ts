@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -9,6 +9,9 @@ import { createLogger } from '@domains-and-files/http'
 import { z } from 'zod'
 import { readConfig } from '../../src/config.ts'
 import { createService } from '../../src/service.ts'
+import { storedIn } from './stored-contents.ts'
+
+export { filesBelow } from './stored-contents.ts'
 
 export const password = 'correct horse battery'
 
@@ -107,7 +110,7 @@ export interface Service extends AsyncDisposable {
   /** Begins an upload of which only this text is sent, and hands over the socket. */
   begin: (body: string, announced: number) => Promise<Socket>
   tokenOf: (user: string) => Promise<string>
-  /** Files below `blobs` and `tmp`. */
+  /** All stored contents and compressed forms, in files and rows, and what lies in `tmp`. */
   filesOnDisk: () => string[]
   close: () => Promise<void>
 }
@@ -191,7 +194,7 @@ export async function start(options: Options = {}): Promise<Service> {
       return socket
     },
     tokenOf,
-    filesOnDisk: () => ['blobs', 'tmp'].flatMap((folder) => filesBelow(join(dataDir, folder))),
+    filesOnDisk: () => storedIn(dataDir),
     close: async () => {
       await app.close()
     },
@@ -217,11 +220,6 @@ export const writeForm = (parts: Part[]): Buffer =>
     ]),
     Buffer.from(`--${boundary}--\r\n`),
   ])
-
-export const filesBelow = (folder: string): string[] =>
-  readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
 
 export interface Asked {
   method: string

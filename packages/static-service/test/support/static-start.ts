@@ -1,4 +1,4 @@
-import { mkdtemp, rm, truncate } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import {
   createMetrics,
   type EarlyResponder,
 } from '@domains-and-files/http'
-import { blobPathOf, type ContentCoding } from '../../src/blobs/blob-path.ts'
+import type { ContentCoding } from '../../src/blobs/blob-path.ts'
 import { BlobStore } from '../../src/blobs/blob-store.ts'
 import { Compressor } from '../../src/blobs/compressor.ts'
 import { Catalog } from '../../src/catalog/catalog.ts'
@@ -20,6 +20,7 @@ import { registerStaticRoutes } from '../../src/routes/static.ts'
 import { CachedResponses } from '../../src/serving/cached-responses.ts'
 import { ContentCache } from '../../src/serving/content-cache.ts'
 import { describeFile } from '../../src/serving/served-file.ts'
+import { alter } from './stored-contents.ts'
 
 /** An answer as it came over the wire; header names in lower case, values as they were. */
 export interface Raw {
@@ -167,14 +168,15 @@ export async function startStatic(
     ask: (target, headers = {}, method = 'GET') => send(request(target, headers, method)),
     begin: (target) => open(request(target, {}, 'GET')),
     open,
-    lose: ({ digest }, form) => rm(join(dataDir, 'blobs', ...blobPathOf(digest, form))),
-    cut: ({ digest }, length) => truncate(join(dataDir, 'blobs', ...blobPathOf(digest)), length),
+    lose: async ({ digest }, coding) => alter(dataDir, { digest, coding }, () => undefined),
+    cut: async ({ digest }, length) =>
+      alter(dataDir, { digest }, (bytes) => bytes.subarray(0, length)),
     async [Symbol.asyncDispose]() {
       await proxy?.[Symbol.asyncDispose]()
       await app.close()
       await compressor.close()
       await catalog.close()
-      await store.settle()
+      await store.close()
       await rm(outside, { recursive: true })
     },
   }
@@ -214,6 +216,7 @@ async function put(store: BlobStore, catalog: Catalog, path: string, content: Bu
   await using draft = await store.draft()
   await draft.write(content)
   const contentType = await contentTypeOf(path, draft.head)
+  await draft.seal()
   const blob = await draft.keep()
   const file = {
     path,

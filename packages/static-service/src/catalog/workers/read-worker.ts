@@ -1,10 +1,10 @@
 import { workerData } from 'node:worker_threads'
+import { serveCalls } from '../../sqlite/worker-rpc.ts'
 import { type Database, openReader } from '../database.ts'
 import { type TreeQuery, writeTree } from '../directory-tree.ts'
 import { listVersions } from '../queries.ts'
 import { FileListing } from '../search/list-files.ts'
 import type { ListQuery } from '../search/list-query.ts'
-import { serveCalls } from './worker-rpc.ts'
 
 // The thread that answers what takes longer than a lookup.
 
@@ -25,10 +25,11 @@ const tasks = {
   list: (query: ListQuery) => lists().list(query),
   tree: (query: TreeQuery) => writeTree(database(), query),
   versions: (span: { skip: number; take: number }) => listVersions(database(), span),
-  digests: (prefix: string) =>
+  contents: (prefix: string) =>
     database()
-      .prepare<[string, string], string>('select digest from blobs where digest between ? and ?')
-      .pluck()
+      .prepare<[string, string], { digest: string; size: number }>(
+        'select digest, size from blobs where digest between ? and ?',
+      )
       .all(prefix, `${prefix}g`),
 }
 

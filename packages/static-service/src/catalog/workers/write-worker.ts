@@ -1,49 +1,33 @@
-import { dirname } from 'node:path'
 import { workerData } from 'node:worker_threads'
+import { serveCalls } from '../../sqlite/worker-rpc.ts'
 import { openDatabase } from '../database.ts'
 import { type CatalogCommand, type Outcome, Transactions } from '../transactions.ts'
-import { Unflushed } from '../unflushed-contents.ts'
-import { serveCalls } from './worker-rpc.ts'
 
-// The one thread that changes the catalog: it waits for the disk, and nobody else has to.
+// The only thread that writes to the catalog: it waits for fsync, the event loop does not.
 
-const file = String(workerData)
-const db = openDatabase(file)
-const unflushed = new Unflushed(db, dirname(file))
-const changes = new Transactions(db, unflushed)
+const db = openDatabase(String(workerData))
+const transactions = new Transactions(db)
 
-const tasks = {
-  ready: (_input: null) => {
-    const synchronous = Number(db.pragma('synchronous', { simple: true }))
-    return { synchronous, restored: unflushed.restore() }
-  },
+const methods = {
+  ready: (_input: null) => Number(db.pragma('synchronous', { simple: true })),
   commit,
-  closeGeneration: (_input: null) => unflushed.close(),
-  forgetGeneration: (generation: number) => unflushed.forget(generation),
 }
 
-export type WriteWorkerMethods = typeof tasks
+export type WriteWorkerMethods = typeof methods
 
-serveCalls(tasks, () => db.close())
+serveCalls(methods, () => db.close())
 
-// Files first: what is committed has its content. One that cannot be written fails its own change only.
-function commit(input: CatalogCommand[]): Outcome[] {
-  const failed = new Map(input.flatMap((change) => tryWrite(change)))
-  const done = changes.commit(input.filter((change) => !failed.has(change))).values()
-  return input.map((change) => {
-    const outcome = failed.get(change) ?? done.next().value
-    if (!outcome) throw new Error('a change has no outcome')
-    return outcome
-  })
-}
-
-function tryWrite(change: CatalogCommand): [CatalogCommand, Outcome][] {
-  if (change.kind !== 'put') return []
+// If the group fails, each command is tried alone: on a full disk, deletions still work where uploads do not.
+function commit(commands: CatalogCommand[]): Outcome[] {
   try {
-    unflushed.write(change.contents)
-    return []
+    return transactions.commit(commands)
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-    return [[change, { failed: String(error), code }]]
+    if (commands.length === 1) return [failureOf(error)]
+    return commands.flatMap((command) => commit([command]))
   }
+}
+
+function failureOf(error: unknown): Outcome {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return { failed: String(error), code }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { WorkerRpc } from '../../../src/catalog/workers/worker-rpc.ts'
+import { WorkerRpc } from '../../src/sqlite/worker-rpc.ts'
 
 type Tasks = { ask: (input: null) => string }
 

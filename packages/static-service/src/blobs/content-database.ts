@@ -1,0 +1,83 @@
+import { join } from 'node:path'
+import { type Database, openWriter } from '../sqlite/connection.ts'
+import { type ContentCoding, encodedForms } from './blob-path.ts'
+
+export const contentDatabaseName = 'contents.sqlite'
+
+/** Contents and compressed forms of up to this many bytes are rows of the content database, larger ones are files. */
+export const maxSmallBytes = 32_768
+
+// Rows are appended in order of arrival: keyed by digest, each insert would dirty a random page (measured: half the
+// speed).
+const migrations = [
+  `create table contents (
+     id integer primary key,
+     digest blob not null,
+     coding integer not null, -- an index of contentCodings
+     bytes blob not null
+   ) strict;
+   create unique index contents_by_digest on contents (digest, coding);`,
+]
+
+/** The content codings by the number that the content database has for them. */
+export const contentCodings: readonly ContentCoding[] = ['identity', ...encodedForms]
+
+export const contentDatabaseFile = (dataDir: string) => join(dataDir, contentDatabaseName)
+
+/** The content database, created and migrated where needed. One connection at a time may do that. */
+export const openContentDatabase = (file: string): Database => openWriter(file, migrations)
+
+/** Stores bytes under a digest and a coding, unless they are there already; replaces other bytes, which are damage. */
+export function prepareStore(db: Database) {
+  const store = db.prepare<[Buffer, number, Uint8Array]>(
+    `insert into contents (digest, coding, bytes) values (?, ?, ?)
+     on conflict do update set bytes = excluded.bytes where bytes <> excluded.bytes`,
+  )
+  return (digest: string, coding: ContentCoding, bytes: Uint8Array) =>
+    store.run(Buffer.from(digest, 'hex'), contentCodings.indexOf(coding), bytes)
+}
+
+/** Removes one coding of a content, or all; returns whether the content itself, or that coding, was there. */
+export function prepareRemove(db: Database) {
+  const one = db.prepare<[Buffer, number]>('delete from contents where digest = ? and coding = ?')
+  const all = db
+    .prepare<[Buffer], number>('delete from contents where digest = ? returning coding')
+    .pluck()
+  return (hex: string, coding?: ContentCoding): boolean => {
+    const digest = Buffer.from(hex, 'hex')
+    if (coding === undefined) return all.all(digest).includes(0)
+    return one.run(digest, contentCodings.indexOf(coding)).changes > 0
+  }
+}
+
+/** The digests that begin with two hex digits. */
+export function prepareDigests(db: Database) {
+  const select = db
+    .prepare<[Buffer, Buffer], string>(
+      'select distinct lower(hex(digest)) from contents where digest between ? and ?',
+    )
+    .pluck()
+  return (prefix: string): string[] =>
+    select.all(
+      Buffer.from(prefix.padEnd(64, '0'), 'hex'),
+      Buffer.from(prefix.padEnd(64, 'f'), 'hex'),
+    )
+}
+
+/**
+ * An earlier version left small contents in a table of the catalog until their files were flushed. Copies what is left
+ * of them; the catalog's next migration drops that table.
+ */
+export function moveUnflushedContents(catalog: Database, dataDir: string): void {
+  const has = catalog.prepare("select 1 from sqlite_schema where name = 'unflushed'").get()
+  if (!has) return
+  const db = openContentDatabase(contentDatabaseFile(dataDir))
+  const store = prepareStore(db)
+  const rows = catalog.prepare<[], { digest: string; bytes: Buffer }>(
+    'select digest, bytes from unflushed',
+  )
+  db.transaction(() => {
+    for (const { digest, bytes } of rows.iterate()) store(digest, 'identity', bytes)
+  })()
+  db.close()
+}

@@ -1,0 +1,54 @@
+import { workerData } from 'node:worker_threads'
+import { serveCalls } from '../sqlite/worker-rpc.ts'
+import type { ContentCoding } from './blob-path.ts'
+import {
+  contentDatabaseFile,
+  openContentDatabase,
+  prepareDigests,
+  prepareRemove,
+  prepareStore,
+} from './content-database.ts'
+
+// The thread that writes to the content database: it waits for fsync, the event loop does not.
+
+export type ContentCommand =
+  | { kind: 'store'; digest: string; coding: ContentCoding; bytes: Uint8Array }
+  /** One coding, or all. */
+  | { kind: 'remove'; digest: string; coding: ContentCoding | undefined }
+
+/** Of a removal, whether what was to be removed was there. */
+export type ContentOutcome = { done: boolean } | { failed: string; code: string }
+
+const db = openContentDatabase(contentDatabaseFile(String(workerData)))
+const store = prepareStore(db)
+const remove = prepareRemove(db)
+
+const methods = {
+  commit,
+  digests: prepareDigests(db),
+}
+
+export type ContentWorkerMethods = typeof methods
+
+serveCalls(methods, () => db.close())
+
+// If the group fails, each command is tried alone: on a full disk, removals still work where stores do not.
+function commit(commands: ContentCommand[]): ContentOutcome[] {
+  try {
+    return db.transaction(() => commands.map(apply)).immediate()
+  } catch (error) {
+    if (commands.length === 1) return [failureOf(error)]
+    return commands.flatMap((command) => commit([command]))
+  }
+}
+
+function apply(command: ContentCommand): ContentOutcome {
+  if (command.kind === 'remove') return { done: remove(command.digest, command.coding) }
+  store(command.digest, command.coding, command.bytes)
+  return { done: true }
+}
+
+function failureOf(error: unknown): ContentOutcome {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return { failed: String(error), code }
+}

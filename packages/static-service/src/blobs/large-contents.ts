@@ -1,0 +1,105 @@
+import { open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fsyncDirectory } from '@domains-and-files/persistence'
+import { blobMode, blobPathOf, type ContentCoding, encodedForms } from './blob-path.ts'
+import { openFile } from './blob-reader.ts'
+import type { OpenBlob } from './blob-store.ts'
+import type { DurableDirectories } from './durable-directories.ts'
+import { hashFile } from './hashing.ts'
+import { type StoredBlob, writeWhole } from './staged-blob.ts'
+
+/** Contents of more than 32 KiB, and compressed forms of that size: files below `blobs`, named by their digest. */
+export class LargeContents {
+  readonly #dataDir: string
+  readonly #directories: DurableDirectories
+  readonly #publishing = new Map<string, Promise<void>>()
+
+  constructor(dataDir: string, directories: DurableDirectories) {
+    this.#dataDir = dataDir
+    this.#directories = directories
+  }
+
+  /** `onClose` is called once the file has been closed, and not if there is none. */
+  open(digest: string, coding: ContentCoding, onClose: () => void): Promise<OpenBlob | undefined> {
+    return openFile(this.#fileOf(digest, coding), onClose)
+  }
+
+  /** All bytes of a content, which must be few. */
+  read(digest: string): Promise<Buffer | undefined> {
+    return readFile(this.#fileOf(digest, 'identity')).catch(ignoreMissing)
+  }
+
+  async sizeOf(digest: string, coding: ContentCoding): Promise<number | undefined> {
+    const found = await stat(this.#fileOf(digest, coding)).catch(ignoreMissing)
+    return found?.size
+  }
+
+  /** Makes a flushed file the content of its digest, durably: one at a time, so that the second finds the first. */
+  async publish(file: string, blob: StoredBlob): Promise<void> {
+    const before = this.#publishing.get(blob.digest) ?? Promise.resolve()
+    const publishing = before.catch(() => undefined).then(() => this.#publish(file, blob))
+    this.#publishing.set(blob.digest, publishing)
+    try {
+      await publishing
+    } finally {
+      if (this.#publishing.get(blob.digest) === publishing) this.#publishing.delete(blob.digest)
+    }
+  }
+
+  /** Stores a compressed form durably, by way of `tmpFile`, which must not exist. */
+  async writeForm(
+    { digest, coding, tmpFile }: { digest: string; coding: ContentCoding; tmpFile: string },
+    bytes: Buffer,
+  ): Promise<void> {
+    try {
+      const handle = await open(tmpFile, 'wx', blobMode)
+      try {
+        await writeWhole(handle, bytes)
+        await handle.sync()
+      } finally {
+        await handle.close()
+      }
+      const directory = await this.#ensureDirectory(digest)
+      await rename(tmpFile, this.#fileOf(digest, coding))
+      await fsyncDirectory(directory)
+    } catch (error) {
+      await rm(tmpFile, { force: true })
+      throw error
+    }
+  }
+
+  async removeForm(digest: string, coding: ContentCoding): Promise<void> {
+    await rm(this.#fileOf(digest, coding), { force: true })
+  }
+
+  /** Removes a content and all its compressed forms. */
+  async remove(digest: string): Promise<void> {
+    for (const coding of encodedForms) await this.removeForm(digest, coding)
+    await this.removeForm(digest, 'identity')
+  }
+
+  // A sound file stays as it is: stored files depend on it. Only a damaged one is replaced, by bytes that are flushed.
+  // The directory is flushed in either case: a process that was killed may not have done so.
+  async #publish(file: string, { digest, size }: StoredBlob) {
+    const directory = await this.#ensureDirectory(digest)
+    const target = this.#fileOf(digest, 'identity')
+    const isSound =
+      (await this.sizeOf(digest, 'identity')) === size &&
+      (await hashFile(target))?.digest === digest
+    if (isSound) await rm(file)
+    else await rename(file, target)
+    await fsyncDirectory(directory)
+  }
+
+  #ensureDirectory(digest: string): Promise<string> {
+    return this.#directories.ensure('blobs', ...blobPathOf(digest).slice(0, 2))
+  }
+
+  #fileOf(digest: string, coding: ContentCoding) {
+    return join(this.#dataDir, 'blobs', ...blobPathOf(digest, coding))
+  }
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}

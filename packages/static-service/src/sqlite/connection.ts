@@ -1,0 +1,40 @@
+import { migrate } from '@domains-and-files/persistence'
+import Sqlite from 'better-sqlite3'
+
+export type Database = Sqlite.Database
+
+/**
+ * A connection that can write. Creates the database and applies its migrations; one connection at a time may do that.
+ * `beforeMigrations` runs on the database as an earlier version left it.
+ */
+export function openWriter(
+  file: string,
+  migrations: string[],
+  beforeMigrations: (db: Database) => void = () => undefined,
+): Database {
+  const db = new Sqlite(file)
+  db.pragma('journal_mode = WAL')
+  configure(db)
+  // Frequent checkpoints keep the WAL small on a small disk.
+  db.pragma('wal_autocheckpoint = 500')
+  db.pragma('journal_size_limit = 4194304')
+  beforeMigrations(db)
+  migrate(db, migrations)
+  return db
+}
+
+/** A read-only connection to a database that exists. */
+export function openReader(file: string): Database {
+  const db = new Sqlite(file, { readonly: true, fileMustExist: true })
+  configure(db)
+  return db
+}
+
+function configure(db: Database) {
+  // Set on each connection: WAL would default to NORMAL, which loses the last commits on power loss.
+  db.pragma('synchronous = FULL')
+  // Sorts and statement journals need no file: in a container only the data folder is writable.
+  db.pragma('temp_store = MEMORY')
+  db.pragma('busy_timeout = 5000')
+  db.pragma('cache_size = -32000')
+}

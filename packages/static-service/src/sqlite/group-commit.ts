@@ -1,0 +1,51 @@
+interface Queued<Command, Outcome> {
+  command: Command
+  resolve: (outcome: Outcome) => void
+  reject: (error: unknown) => void
+}
+
+/**
+ * Group commit: commands that arrive while a commit runs share the next one, so that they wait for one fsync together.
+ * `commit` returns one outcome per command, in order; if it rejects, so does every command of the group.
+ */
+export class GroupCommit<Command, Outcome> {
+  readonly #commit: (commands: Command[]) => Promise<Outcome[]>
+  #queue: Queued<Command, Outcome>[] = []
+  #isCommitting = false
+
+  constructor(commit: (commands: Command[]) => Promise<Outcome[]>) {
+    this.#commit = commit
+  }
+
+  submit(command: Command): Promise<Outcome> {
+    const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
+    this.#queue.push({ command, resolve, reject })
+    if (!this.#isCommitting) void this.#run()
+    return promise
+  }
+
+  /** Commands that wait for a commit. */
+  get queued(): number {
+    return this.#queue.length
+  }
+
+  async #run() {
+    this.#isCommitting = true
+    while (this.#queue.length > 0) {
+      const group = this.#queue.splice(0, maxGroup)
+      try {
+        const outcomes = await this.#commit(group.map(({ command }) => command))
+        for (const [at, { resolve, reject }] of group.entries()) {
+          const outcome = outcomes[at]
+          if (outcome === undefined) reject(new Error('a command has no outcome'))
+          else resolve(outcome)
+        }
+      } catch (error) {
+        for (const { reject } of group) reject(error)
+      }
+    }
+    this.#isCommitting = false
+  }
+}
+
+const maxGroup = 64

@@ -1,0 +1,77 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { blobPathOf, type ContentCoding } from '../../src/blobs/blob-path.ts'
+import {
+  contentCodings,
+  contentDatabaseFile,
+  openContentDatabase,
+} from '../../src/blobs/content-database.ts'
+import { openReader } from '../../src/sqlite/connection.ts'
+
+/** The SHA-256 digest of a content, in hex. */
+export const digestOf = (content: string | Buffer) =>
+  createHash('sha256').update(content).digest('hex')
+
+/** The paths of all files below a folder. */
+export const filesBelow = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+
+/** All that a store holds: files below `blobs` and `tmp`, and rows of the content database as `row <digest> <coding>`. */
+export function storedIn(dataDir: string): string[] {
+  return [
+    ...['blobs', 'tmp'].flatMap((folder) => filesBelow(join(dataDir, folder))),
+    ...rowsIn(dataDir).map(({ digest, coding }) => `row ${digest} ${coding}`),
+  ]
+}
+
+/** The rows of the content database. */
+export function rowsIn(dataDir: string): { digest: string; coding: ContentCoding }[] {
+  const file = contentDatabaseFile(dataDir)
+  if (!existsSync(file)) return []
+  const db = openReader(file)
+  try {
+    return db
+      .prepare<[], { digest: string; coding: number }>(
+        'select lower(hex(digest)) digest, coding from contents order by digest, coding',
+      )
+      .all()
+      .map(({ digest, coding }) => ({ digest, coding: contentCodings[coding] ?? 'identity' }))
+  } finally {
+    db.close()
+  }
+}
+
+/** Changes the stored bytes of a content, wherever they are, without the service; undefined removes them. */
+export function alter(
+  dataDir: string,
+  { digest, coding = 'identity' }: { digest: string; coding?: ContentCoding | undefined },
+  change: (bytes: Buffer) => Buffer | undefined,
+): void {
+  const db = openContentDatabase(contentDatabaseFile(dataDir))
+  try {
+    const key = [Buffer.from(digest, 'hex'), contentCodings.indexOf(coding)] as const
+    const row = db
+      .prepare<[Buffer, number], Buffer>(
+        'select bytes from contents where digest = ? and coding = ?',
+      )
+      .pluck()
+      .get(...key)
+    const bytes = row && change(row)
+    if (row && bytes) {
+      db.prepare('update contents set bytes = ? where digest = ? and coding = ?').run(bytes, ...key)
+    } else if (row) {
+      db.prepare('delete from contents where digest = ? and coding = ?').run(...key)
+    } else alterFile(join(dataDir, 'blobs', ...blobPathOf(digest, coding)), change)
+  } finally {
+    db.close()
+  }
+}
+
+function alterFile(file: string, change: (bytes: Buffer) => Buffer | undefined) {
+  const bytes = change(readFileSync(file))
+  if (bytes) writeFileSync(file, bytes)
+  else rmSync(file)
+}
