@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -149,7 +150,7 @@ test('a compressed form that could not be written is made when the file is asked
   }
   failing.failAt('EIO', 2, '.zstd')
 
-  await put(failing, 'a.txt', 'many words '.repeat(500))
+  await put(failing, 'a.txt', randomBytes(50_000).toString('hex'))
   await expect.poll(failing.hasFailed, { timeout: 10_000 }).toBe(true)
   failing.heal()
 
