@@ -2,19 +2,22 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { blobPathOf, encodedForms } from './blob-path.ts'
 
-/** The two hex digits that the first folders are named by: the parts in which a store is walked. */
+/** The names of the directories of `blobs`, two hex digits: a store is scanned one by one. */
 export const prefixes = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, '0'))
 
 export interface Shard {
-  /** The digests of the contents that are there. */
+  /** Digests of contents. */
   digests: Set<string>
-  /** The digests of compressed forms that are there. */
+  /** Digests of contents that have compressed forms. */
   forms: Set<string>
-  /** Files, by their path below `blobs`, that no store has put there. */
+  /** Files that the store did not create, by their path below `blobs`. */
   strangers: string[]
 }
 
-/** What lies in one part of the store. Reads folders only, no file. */
+/** The names of the directories in `blobs`. */
+export const listShards = (dataDir: string): Promise<string[]> => list(join(dataDir, 'blobs'))
+
+/** Lists the files of one directory of `blobs`, without opening any. */
 export async function readShard(dataDir: string, prefix: string): Promise<Shard> {
   const shard: Shard = { digests: new Set(), forms: new Set(), strangers: [] }
   for (const folder of await list(join(dataDir, 'blobs', prefix))) {

@@ -26,6 +26,11 @@ const remove = prepareRemove(db)
 const methods = {
   commit,
   digests: prepareDigests(db),
+  prefixes: (_input: null) =>
+    db
+      .prepare<[], string>('select distinct lower(hex(substr(digest, 1, 1))) from contents')
+      .pluck()
+      .all(),
 }
 
 export type ContentWorkerMethods = typeof methods

@@ -50,6 +50,11 @@ export class SmallContents {
     return this.#worker.ask('digests', prefix)
   }
 
+  /** The first two hex digits of all digests. */
+  prefixes(): Promise<string[]> {
+    return this.#worker.ask('prefixes', null)
+  }
+
   /** Durable when it resolves. @throws a SQLite error, `SQLITE_FULL` among them. */
   async store(digest: string, coding: ContentCoding, bytes: Uint8Array): Promise<void> {
     await this.#submit({ kind: 'store', digest, coding, bytes })

@@ -162,6 +162,11 @@ export class Catalog {
     return this.#queries.isReferenced(digest)
   }
 
+  /** The first two hex digits of the digests of all contents. */
+  contentPrefixes(): Promise<string[]> {
+    return this.#reader.ask('contentPrefixes', null)
+  }
+
   /** All contents that files refer to whose digest begins with these hex digits. */
   contents(prefix: string): Promise<{ digest: string; size: number }[]> {
     return this.#reader.ask('contents', prefix)

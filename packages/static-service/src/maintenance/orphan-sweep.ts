@@ -1,4 +1,4 @@
-import { prefixes, readShard } from '../blobs/blob-scan.ts'
+import { listShards, prefixes, readShard } from '../blobs/blob-scan.ts'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import { maxSmallBytes } from '../blobs/content-database.ts'
 import type { Catalog } from '../catalog/catalog.ts'
@@ -23,7 +23,12 @@ export async function sweepOrphans(
   catalog: Catalog,
 ): Promise<SweepResult> {
   const result: SweepResult = { orphans: 0, moved: 0, missing: [] }
-  for (const prefix of prefixes) {
+  const used = new Set([
+    ...(await catalog.contentPrefixes()),
+    ...(await store.small.prefixes()),
+    ...(await listShards(dataDir)),
+  ])
+  for (const prefix of prefixes.filter((each) => used.has(each))) {
     const known = new Map(
       (await catalog.contents(prefix)).map(({ digest, size }) => [digest, size] as const),
     )

@@ -124,7 +124,7 @@ test('a read that the disk fails is a 500 that keeps no file open, and the next 
 
   const failed: (string | undefined)[] = []
   for (let nth = 1; nth <= 4; nth += 1) {
-    failing.failAt('EIO', nth)
+    failing.failAt('EIO', nth, '/blobs/')
     const { status } = await failing.program
       .ask({ method: 'GET', path: '/static/large', headers: {} })
       .catch(() => ({ status: 'cut off' }))

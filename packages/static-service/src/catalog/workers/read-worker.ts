@@ -25,6 +25,8 @@ const tasks = {
   list: (query: ListQuery) => lists().list(query),
   tree: (query: TreeQuery) => writeTree(database(), query),
   versions: (span: { skip: number; take: number }) => listVersions(database(), span),
+  contentPrefixes: (_input: null) =>
+    database().prepare<[], string>('select distinct substr(digest, 1, 2) from blobs').pluck().all(),
   contents: (prefix: string) =>
     database()
       .prepare<[string, string], { digest: string; size: number }>(
