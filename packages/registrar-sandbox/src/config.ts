@@ -8,7 +8,7 @@ const Config = z.object({
   SANDBOX_API_USER: z.string().max(20).default('sandbox'),
   SANDBOX_API_KEY: z.string().max(50).default('sandbox-key-for-development-only'),
   SANDBOX_ALLOWED_IPS: z.string().default('127.0.0.1').transform(split).refine(areAddresses, {
-    message: 'must be IPv4 addresses, or *, with commas between them',
+    message: 'must be IPv4 addresses or *, separated by commas',
   }),
   SANDBOX_RATE: z.string().default('20/minute,700/hour,8000/day').refine(isRate, {
     message: 'must look like 20/minute,700/hour,8000/day, or be off',
@@ -21,7 +21,7 @@ const Config = z.object({
 
 export type Config = z.output<typeof Config>
 
-/** Reads the settings; empty variables count as absent. Throws one error that lists every complaint. */
+/** Reads the settings; empty variables count as absent. Throws one error listing every fault. */
 export function readConfig(env: Record<string, string | undefined>): Config {
   const given = Object.entries(env).filter(([, value]) => value !== '')
   const result = Config.safeParse(Object.fromEntries(given))

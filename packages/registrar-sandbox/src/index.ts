@@ -15,25 +15,25 @@ export type { Call, Domain, DomainSketch, Edit, Fault, FaultInput, Host, HostSke
 
 export interface SandboxOptions {
   host?: string
-  /** 0 takes any free port. */
+  /** 0: any free port. */
   port?: number
   apiUser: string
   apiKey: string
-  /** The API user if left out. */
+  /** Default: the API user. */
   userName?: string
-  /** What the parameter ClientIp may say; `*` admits any. The real peer is not looked at. */
+  /** Accepted values of the parameter ClientIp; `*` accepts any. The real peer address is ignored. */
   allowedIps?: string[]
-  /** The sample domains if left out. Not looked at when the file already holds a state. */
+  /** Default: the sample domains. Ignored if the file already holds a state. */
   domains?: DomainSketch[]
-  /** `20/minute,700/hour,8000/day` if left out, or `off`. */
+  /** `off`, or limits such as the default, `20/minute,700/hour,8000/day`. */
   rate?: string
-  /** How a call too many is refused: by HTTP 405, or by error 500000 in HTTP 200. */
+  /** How a call over the limit is refused: HTTP 405, or error 500000 in HTTP 200. */
   rateAnswer?: '405' | '500000'
   /** An MX sent again with another preference keeps the old one. */
   keepsMxPref?: boolean
-  /** Where the domains are kept; in memory only if left out. */
+  /** Where the domains are stored. Default: in memory. */
   file?: string
-  /** How long every call takes at least. */
+  /** Minimum duration of every call. */
   delayMs?: number
   log?: FastifyBaseLogger | false
   now?: () => number
@@ -42,13 +42,13 @@ export interface SandboxOptions {
 export interface Sandbox extends AsyncDisposable {
   /** The address of the API, ending in `/xml.response`. */
   readonly url: string
-  /** All calls since the start or the last `clearCalls()`, oldest first. */
+  /** Calls since the start or the last `clearCalls()`, oldest first; at most 10,000. */
   readonly calls: readonly Call[]
   /** The faults that no call has met yet. */
   readonly faults: readonly Fault[]
-  /** The rows and the email type as getHosts would give them. */
+  /** Rows and email type as getHosts returns them. */
   zone(domain: string): Pick<Domain, 'emailType' | 'hosts'>
-  /** Changes a domain directly, as a person does in the panel; what is given stands unchecked. */
+  /** Changes a domain as in the panel, unchecked and without a call. */
   setZone(domain: string, edit: Edit): Promise<void>
   /** Adds a domain, or replaces the one of that name. */
   addDomain(domain: DomainSketch): Promise<void>
@@ -61,7 +61,7 @@ export interface Sandbox extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/** Starts a registrar that answers until it is closed. */
+/** Starts a registrar; it answers until it is closed. */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { apiUser, apiKey, userName = apiUser, allowedIps = ['127.0.0.1'] } = options
   const now = options.now ?? Date.now

@@ -36,7 +36,7 @@ function makeClient(url: string, key = access.apiKey): Client {
   return new Namecheap({ user: access.apiUser, key, sandbox: true, ip: '127.0.0.1' })
 }
 
-test('a client that others wrote writes a zone and reads it back', async () => {
+test('a third-party client writes a zone and reads it back', async () => {
   await using registrar = await start()
   const client = makeClient(registrar.sandbox.url)
   const hosts = [
@@ -59,7 +59,7 @@ test('a client that others wrote writes a zone and reads it back', async () => {
   ])
 })
 
-test('a client that others wrote lists the domains and describes one', async () => {
+test('a third-party client lists the domains and describes one', async () => {
   await using registrar = await start()
   const client = makeClient(registrar.sandbox.url)
 
@@ -71,7 +71,7 @@ test('a client that others wrote lists the domains and describes one', async () 
   expect(info.DnsDetails.Nameserver).toContain('ns1.farwood-hosting.example')
 })
 
-test('a client that others wrote understands a refusal', async () => {
+test('a third-party client understands a refusal', async () => {
   await using registrar = await start()
   const client = makeClient(registrar.sandbox.url, 'wrong')
 

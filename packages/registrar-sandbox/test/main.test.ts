@@ -32,7 +32,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   },
 )
 
-test('a bad environment stops it with every complaint at once', async () => {
+test('an invalid environment exits with all faults listed', async () => {
   const child = run({ PORT: '99999', SANDBOX_RATE: 'often', LOG_LEVEL: 'loud' })
   const exited = once(child, 'exit')
   const complaints = (await child.stderr.toArray()).join('')
@@ -41,7 +41,7 @@ test('a bad environment stops it with every complaint at once', async () => {
   expect(complaints).toMatch(/PORT: [\s\S]*SANDBOX_RATE: [\s\S]*LOG_LEVEL: /)
 })
 
-test('without any variable it is a sandbox on loopback with the development key', () => {
+test('without variables it listens on loopback with the development key', () => {
   const config = readConfig({ SANDBOX_FILE: '' })
 
   expect(config).toEqual({
@@ -60,7 +60,7 @@ test('without any variable it is a sandbox on loopback with the development key'
 test.each([
   ['192.0.2.1, 192.0.2.2', ['192.0.2.1', '192.0.2.2']],
   ['*', ['*']],
-])('the allowed addresses %j are a list', (text, list) => {
+])('allowed addresses %j are parsed', (text, list) => {
   const config = readConfig({ SANDBOX_ALLOWED_IPS: text })
 
   expect(config.SANDBOX_ALLOWED_IPS).toEqual(list)

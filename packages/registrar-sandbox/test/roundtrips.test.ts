@@ -41,7 +41,7 @@ if (hasRecordings) {
     },
   )
 } else {
-  test(`there are no recordings at ${recordings}, so no round trip was played`, () => {
+  test(`there are no recordings at ${recordings}, so no round trip was replayed`, () => {
     expect(hasRecordings).toBe(false)
   })
 }

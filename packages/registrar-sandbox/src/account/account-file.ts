@@ -2,7 +2,7 @@ import { open, readFile, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { State } from './account.ts'
 
-/** Keeps the state of the account in one file, which is at all times whole: the old or the new. */
+/** Stores the account in one file, replaced atomically. */
 export class StateFile {
   readonly #path: string
   #last: Promise<void> = Promise.resolve()
@@ -11,17 +11,17 @@ export class StateFile {
     this.#path = path
   }
 
-  /** The state as last saved; undefined if there is no file yet. Throws if it is not ours. */
+  /** The state as last saved; undefined if there is no file. Throws if the file is invalid. */
   async load(): Promise<State | undefined> {
     try {
       return State.parse(JSON.parse(await readFile(this.#path, 'utf8')))
     } catch (error) {
       if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-      throw new Error(`The state in ${this.#path} cannot be read`, { cause: error })
+      throw new Error(`Cannot read the state in ${this.#path}`, { cause: error })
     }
   }
 
-  /** Resolves when the state, or a later one, is durable. Saves follow each other in order. */
+  /** Resolves when the state, or a later one, is durable. Saves run in order. */
   save(state: State): Promise<void> {
     const next = () => this.#write(JSON.stringify(state, null, 2))
     this.#last = this.#last.then(next, next)

@@ -5,7 +5,7 @@ const firstHostId = 100_001
 const firstDomainId = 2_000_001
 const year = 365 * 86_400_000
 
-/** All that an account holds, as it is written to a file. */
+/** The whole account, as stored in a file. */
 export const State = z.strictObject({
   version: z.literal(1),
   owner: z.string(),
@@ -15,11 +15,11 @@ export const State = z.strictObject({
 })
 export type State = z.output<typeof State>
 
-/** What a person may change about a domain in the panel. */
+/** What can be changed in the panel. */
 export const Edit = DomainSketch.partial().omit({ name: true, id: true })
 export type Edit = z.input<typeof Edit>
 
-/** The domains of one customer. Looks and keeps; it does not know what the API refuses. */
+/** The domains of one customer, without the rules of the API. */
 export class Account {
   #state: State
   readonly #now: () => number
@@ -47,7 +47,7 @@ export class Account {
     return this.#state.domains.find((domain) => domain.name === name.toLowerCase())
   }
 
-  /** Adds a domain, or replaces the one of that name. Left out are: registered now, for a year. */
+  /** Adds a domain, or replaces the one of that name. Registered now for a year unless given. */
   add(sketch: z.input<typeof DomainSketch>): Domain {
     const { hosts, ...rest } = DomainSketch.parse(sketch)
     const domain: Domain = {
@@ -68,12 +68,12 @@ export class Account {
     this.#state.domains = rest
   }
 
-  /** Changes a domain as in the panel: whatever is given stands, however odd. Throws if there is none. */
+  /** Changes a domain as in the panel, unchecked. Throws if there is none. */
   edit(name: string, edit: Edit): void {
     const domain = this.find(name)
     if (!domain) throw new RangeError(`The account has no domain ${name}`)
     const { hosts, ...rest } = Edit.parse(edit)
-    // A schema's defaults would undo what the edit does not speak of.
+    // Only given fields: the schema's defaults would reset the others.
     const named = Object.entries(rest).filter(([key]) => key in edit)
     Object.assign(domain, Object.fromEntries(named))
     if (edit.hosts) domain.hosts = this.#identify(hosts ?? [])
@@ -83,12 +83,12 @@ export class Account {
     return this.#state.nextHostId++
   }
 
-  /** A copy that later changes do not reach. */
+  /** A deep copy. */
   copy(): State {
     return structuredClone(this.#state)
   }
 
-  /** Becomes what the copy was. */
+  /** Restores a copy. */
   restore(state: State): void {
     this.#state = structuredClone(state)
   }
@@ -104,9 +104,9 @@ function dayOf(at: number): string {
 
 type Known<T> = { [K in keyof T]: Exclude<T[K], undefined> }
 
-// Drops what is undefined, so that it does not overwrite a default when spread.
+// Drops undefined values: spread, they would overwrite defaults.
 function without<T extends object>(object: T): Known<T> {
   const entries = Object.entries(object).filter(([, value]) => value !== undefined)
-  // Only undefined values were taken out.
+  // Only undefined values were removed.
   return Object.fromEntries(entries) as Known<T>
 }

@@ -7,7 +7,7 @@ const freeServers = [1, 2, 3, 4, 5].map((number) => `freedns${number}.registrar-
 
 const Day = z.iso.date()
 
-/** One row of a zone. `raw` replaces attributes of the answer with any text, known or not. */
+/** One row of a zone. `raw` sets any attributes of the answer to any text. */
 export const Host = z.strictObject({
   hostId: z.int().positive(),
   name: z.string(),
@@ -22,7 +22,7 @@ export const Host = z.strictObject({
   raw: z.record(z.string(), z.string()).optional(),
 })
 
-/** A domain as the account holds it. `dns` says whose name servers answer for it. */
+/** A domain of the account. `dns` says whose name servers it uses. */
 export const Domain = z.strictObject({
   id: z.int().positive(),
   name: z.string().toLowerCase(),
@@ -37,17 +37,17 @@ export const Domain = z.strictObject({
   isPremium: z.boolean().default(false),
   dns: z.enum(['basic', 'premium', 'free', 'custom']).default('basic'),
   nameservers: z.array(z.string()).default([]),
-  // What getHosts answers while the name servers are elsewhere: error 2030288, or the old rows.
+  // The answer of getHosts while the name servers are elsewhere: error 2030288, or the old rows.
   whenElsewhere: z.enum(['error', 'stale']).default('error'),
   emailType: z.enum(emailTypes).default('NONE'),
   hosts: z.array(Host).default([]),
   forwards: z.array(z.strictObject({ mailbox: z.string(), to: z.string() })).default([]),
 })
 
-/** A row as a person types it in the panel: nothing about it is checked or changed. */
+/** A row as entered in the panel, unchecked. */
 export const HostSketch = Host.partial({ hostId: true })
 
-/** A domain to be added; the account fills in what is left out. */
+/** A domain to add; the account sets absent fields. */
 export const DomainSketch = Domain.partial({
   id: true,
   owner: true,
@@ -61,12 +61,12 @@ export type HostSketch = z.input<typeof HostSketch>
 export type DomainSketch = z.input<typeof DomainSketch>
 export type EmailType = (typeof emailTypes)[number]
 
-/** Whether hosts kept here are what the world is answered. */
+/** Whether the world sees the hosts stored here. */
 export function usesOurDns(domain: Domain): boolean {
   return domain.dns !== 'custom'
 }
 
-/** The name servers that answer for a domain. */
+/** The name servers of a domain. */
 export function serversOf(domain: Domain): string[] {
   if (domain.dns === 'custom') return domain.nameservers
   return domain.dns === 'free' ? freeServers : ownServers

@@ -4,10 +4,10 @@ import type { Params } from '../commands/parameters.ts'
 import type { Host } from './domain.ts'
 
 const fields = ['HostName', 'RecordType', 'Address', 'MXPref', 'TTL']
-const longestText = 2500
-const longestTarget = 255
+const maxTextLength = 2500
+const maxTargetLength = 255
 
-/** One record as a caller sent it. The number says which of `HostName1`, `HostName2`, … it was. */
+/** One record as sent. `number` is that of `HostName1`, `HostName2`, … */
 export interface Submitted {
   number: number
   name: string
@@ -17,7 +17,7 @@ export interface Submitted {
   ttl: string | undefined
 }
 
-/** What the registrar keeps of a record: all of a host but its id and what the panel adds. */
+/** A record as stored: a host without its id and what the panel adds. */
 export type Entry = Pick<Host, 'name' | 'type' | 'address' | 'mxPref' | 'ttl'>
 
 /** Collects the numbered parameters of setHosts, in the order of their numbers. */
@@ -32,10 +32,10 @@ export function readSubmitted(params: Params): Submitted[] {
   }))
 }
 
-/** Makes a record what it will be stored as, or refuses it in the registrar's place. */
+/** Converts a record to its stored form; throws the registrar's refusal. */
 export function readEntry(submitted: Submitted, domain: string): Entry {
   const { number, name, type } = submitted
-  const store = forms.get(type)
+  const store = storedForms.get(type)
   if (!store) throw parameterInvalid(`RecordType${number}`, `there is no type ${type.slice(0, 20)}`)
   if (!isName(name)) throw parameterInvalid(`HostName${number}`, 'not a host name')
   const address = store(submitted.address)
@@ -51,29 +51,29 @@ export function readEntry(submitted: Submitted, domain: string): Entry {
   }
 }
 
-/** Whether the registrar takes rows of this type at all. */
+/** Whether setHosts accepts rows of this type. */
 export function isKnownType(type: string): boolean {
-  return forms.has(type)
+  return storedForms.has(type)
 }
 
-// A value in its stored form; undefined where it is refused.
-type Form = (address: string) => string | undefined
+// A value in its stored form; undefined if it is refused.
+type StoredForm = (address: string) => string | undefined
 
 const when =
-  (isRight: (address: string) => boolean): Form =>
+  (isRight: (address: string) => boolean): StoredForm =>
   (address) =>
     isRight(address) ? address : undefined
 
-const target: Form = (address) => {
+const target: StoredForm = (address) => {
   const absolute = address.endsWith('.') ? address : `${address}.`
   return isTarget(absolute) ? absolute : undefined
 }
 
 const location = when(
-  (address) => address.length <= longestTarget && /^[a-z]+:\/\/[^\s<>"]+$/i.test(address),
+  (address) => address.length <= maxTargetLength && /^[a-z]+:\/\/[^\s<>"]+$/i.test(address),
 )
 
-const forms = new Map<string, Form>([
+const storedForms = new Map<string, StoredForm>([
   ['A', when(isIPv4)],
   ['AAAA', when((address) => isIPv6(address) && !address.includes('%'))],
   ['ALIAS', target],
@@ -82,18 +82,18 @@ const forms = new Map<string, Form>([
   ['MX', target],
   ['MXE', when(isIPv4)],
   ['NS', target],
-  ['TXT', when((address) => address.length <= longestText && !hasControl(address))],
+  ['TXT', when((address) => address.length <= maxTextLength && !hasControl(address))],
   ['URL', location],
   ['URL301', location],
   ['FRAME', location],
 ])
 
-// The value always comes back in quotes, however it was sent.
+// RFC 8659, 4.2: the value may carry parameters. It always comes back quoted.
 function readAuthorization(address: string): string | undefined {
-  const pattern = /^(\d{1,3})\s+(issue|issuewild|iodef)\s+(?:"([^"&\s]*)"|([^"&\s]+))$/
+  const pattern = /^(\d{1,3})\s+(issue|issuewild|iodef)\s+(?:"([^"]*)"|([^"\s][^"]*))$/
   const [, flags, tag, quoted, bare] = pattern.exec(address.trim()) ?? []
   const value = quoted ?? bare
-  if (value === undefined || Number(flags) > 255) return undefined
+  if (value === undefined || value.includes('&quot;') || Number(flags) > 255) return undefined
   if (tag === 'iodef' && !/^(mailto:|https?:\/\/)/.test(value)) return undefined
   return `${Number(flags)} ${tag} "${value}"`
 }
@@ -127,15 +127,15 @@ function isName(name: string): boolean {
 function isTarget(absolute: string): boolean {
   const labels = absolute.slice(0, -1).split('.')
   const isNumber = /^\d+$/.test(labels.at(-1) ?? '')
-  return absolute.length <= longestTarget + 1 && !isNumber && labels.every(isLabel)
+  return absolute.length <= maxTargetLength + 1 && !isNumber && labels.every(isLabel)
 }
 
-// Letters of any script and underscores pass here: the registrar is no stricter than it must be.
+// Letters of any script and underscores pass: the registrar is lenient.
 function isLabel(label: string): boolean {
   return /^(?!-)[\p{L}\p{N}_-]{1,63}(?<!-)$/u.test(label)
 }
 
-// XML has no place for these: C0 controls but white space, two noncharacters, halves of surrogate pairs.
+// Not representable in XML: C0 controls except white space, two noncharacters, unpaired surrogates.
 function hasControl(text: string): boolean {
   return /[[\p{Cc}--[\t\n\r\x7f-\x9f]]\ufffe\uffff\p{Cs}]/v.test(text)
 }

@@ -4,54 +4,54 @@ import type { Domain, EmailType, Host } from './domain.ts'
 import { emailTypes } from './domain.ts'
 import { type Entry, isKnownType, readEntry, readSubmitted, type Submitted } from './record.ts'
 
-/** How many records a zone may have. */
+/** Maximum records of a zone. */
 export const maxRecords = 150
 
 type Zone = Pick<Domain, 'emailType' | 'hosts'>
 
-interface Terms {
-  /** Gives the id of a row that was not there before. */
+interface Options {
+  /** The id of a new row. */
   nextId: () => number
-  /** Keeps the old preference of an MX that is sent with another one, as some report of the registrar. */
+  /** Keeps the old preference of an MX sent with another one, as users report of the registrar. */
   keepsMxPref: boolean
 }
 
 /**
- * Works out the zone that setHosts leaves behind; what is not sent is not in it. Rows sent exactly as they are stored
- * pass unchecked and keep their id. Changes nothing itself, so a refusal leaves the zone as it was.
+ * The zone after setHosts: rows that are not sent are gone. Rows sent exactly as stored pass unchecked and keep their id.
+ * Changes nothing itself, so a refusal leaves the zone as it was.
  */
-export function replaceZone(domain: Domain, params: Params, terms: Terms): Zone {
+export function replaceZone(domain: Domain, params: Params, options: Options): Zone {
   const emailType = readEmailType(domain, params)
   const submitted = readSubmitted(params)
   if (submitted.length > maxRecords) throw tooManyRecords(maxRecords)
   const stored = new Map(domain.hosts.map((host) => [keyOf(host), host]))
   const taken = new Map<string, Host>()
   for (const one of submitted) {
-    const host = settle(one, domain, stored, terms)
-    // The first of two equal records wins; records of the wrong mail service vanish without a word.
-    if (!taken.has(keyOf(host)) && isCarried(host, emailType)) taken.set(keyOf(host), host)
+    const host = toHost(one, domain, stored, options)
+    // The first of two equal records wins; MX rows of another email type vanish silently.
+    if (!taken.has(keyOf(host)) && isKept(host, emailType)) taken.set(keyOf(host), host)
   }
   return { emailType, hosts: [...taken.values()] }
 }
 
-/** The rows in the order getHosts gives them. */
+/** Rows in the order of getHosts. */
 export function sortHosts(hosts: Host[]): Host[] {
   return [...hosts].sort(
     (a, b) => compare(a.type, b.type) || compare(a.name, b.name) || a.hostId - b.hostId,
   )
 }
 
-/** Orders texts by code unit, so that no locale has a say. */
+/** Orders texts by code unit, in every locale. */
 export function compare(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1
 }
 
-function settle(
+function toHost(
   submitted: Submitted,
   domain: Domain,
   stored: Map<string, Host>,
-  { nextId, keepsMxPref }: Terms,
+  { nextId, keepsMxPref }: Options,
 ): Host {
   const old = stored.get(keyOf(submitted))
   if (old && isKnownType(submitted.type) && isSame(submitted, old)) return { ...old, isDdns: false }
@@ -77,7 +77,7 @@ function isSame({ type, ttl, mxPref }: Submitted, old: Host): boolean {
   return samePref && (ttl ?? '1800') === String(old.ttl)
 }
 
-// Forwarding outlives a call that does not speak of mail; every other mail service does not.
+// Without EmailType, FWD survives and every other type is lost.
 function readEmailType(domain: Domain, params: Params): EmailType {
   const sent = params.get('EmailType')?.toUpperCase()
   if (sent === undefined) return domain.emailType === 'FWD' ? 'FWD' : 'NONE'
@@ -86,7 +86,7 @@ function readEmailType(domain: Domain, params: Params): EmailType {
   return known
 }
 
-function isCarried({ type }: Host, emailType: EmailType): boolean {
+function isKept({ type }: Host, emailType: EmailType): boolean {
   if (type === 'MXE') return emailType === 'MXE'
   return type !== 'MX' || ['MX', 'OX', 'GMAIL'].includes(emailType)
 }

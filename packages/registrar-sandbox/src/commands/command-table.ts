@@ -5,10 +5,11 @@ import * as errors from './errors.ts'
 import { getInfo } from './info.ts'
 import * as listing from './listing.ts'
 import type { Params } from './parameters.ts'
+import * as registration from './registration.ts'
 import { renderRefusal, renderResult } from './responses.ts'
 import type { Element } from './xml.ts'
 
-/** Who may call, and from which addresses; `*` among them means from any. */
+/** Credentials, and the addresses that may call; `*` allows any. */
 export interface Access {
   apiUser: string
   apiKey: string
@@ -16,13 +17,13 @@ export interface Access {
   allowedIps: string[]
 }
 
-/** What was answered: the document, and in a few words how it went. */
+/** The XML document, and the outcome: `ok` or `error <number>`. */
 export interface Answer {
   body: string
   outcome: string
 }
 
-interface Parts {
+interface Dependencies {
   account: Account
   access: Access
   now: () => number
@@ -34,18 +35,21 @@ interface Command {
   run: (params: Params) => Element[]
 }
 
-/** The commands of one account: text in, a whole XML document out, whatever happens. */
+/** The commands of one account: parameters in, a complete XML document out, errors included. */
 export class CommandTable {
   readonly #access: Access
   readonly #now: () => number
   readonly #commands: Map<string, Command>
 
-  constructor({ account, access, now, keepsMxPref }: Parts) {
+  constructor({ account, access, now, keepsMxPref }: Dependencies) {
     this.#access = access
     this.#now = now
     const runs: [string, Command['run']][] = [
       ['domains.getList', (params) => listing.getList(account, params, now())],
       ['domains.getInfo', (params) => getInfo(account, params, now())],
+      ['domains.getContacts', (params) => registration.getContacts(account, params)],
+      ['domains.getRegistrarLock', (params) => registration.getRegistrarLock(account, params)],
+      ['domains.renew', (params) => registration.renew(account, params)],
       ['domains.getTldList', () => listing.getTlds()],
       ['domains.check', (params) => listing.check(account, params)],
       ['domains.dns.getHosts', (params) => dns.getHosts(account, params)],
@@ -61,11 +65,11 @@ export class CommandTable {
     this.#commands = new Map(commands.map((command) => [command.name.toLowerCase(), command]))
   }
 
-  /** Lets the caller in, carries the command out, and says how it went. */
+  /** Authenticates the caller and executes the command. */
   answer(params: Params): Answer {
     const envelope = this.#describe(params)
     try {
-      this.#admit(params)
+      this.#authenticate(params)
       const command = this.#commands.get(envelope.requested)
       if (!command) throw errors.commandUnknown()
       const result = command.run(params)
@@ -76,7 +80,7 @@ export class CommandTable {
     }
   }
 
-  /** Refuses without a look at who asks; the command is not carried out. */
+  /** Refuses without authentication; the command is not executed. */
   refuse(params: Params, refusal: errors.ErrorResponse): Answer {
     const body = renderRefusal(this.#describe(params), refusal)
     return { body, outcome: `error ${refusal.number}` }
@@ -88,7 +92,7 @@ export class CommandTable {
     return { command: this.#commands.get(requested)?.name, requested, milliseconds }
   }
 
-  #admit(params: Params): void {
+  #authenticate(params: Params): void {
     const { apiUser, apiKey, userName, allowedIps } = this.#access
     const user = params.require('ApiUser', errors.apiUserMissing)
     const key = params.require('ApiKey', errors.keyRefused)

@@ -5,11 +5,13 @@ import * as errors from './errors.ts'
 import type { Params } from './parameters.ts'
 import { type Element, element } from './xml.ts'
 
-const mostServers = 12
+const maxServers = 12
 
 /** namecheap.domains.dns.getHosts */
 export function getHosts(account: Account, params: Params): Element[] {
-  const domain = findZone(account, params)
+  const domain = findZone(account, params, (Domain) => [
+    element('DomainDNSGetHostsResult', { Domain, EmailType: '', IsUsingOurDNS: false }),
+  ])
   if (!usesOurDns(domain) && domain.whenElsewhere === 'error') throw errors.dnsElsewhere()
   const attributes = {
     Domain: domain.name,
@@ -35,10 +37,13 @@ export function setHosts(account: Account, params: Params, keepsMxPref: boolean)
   return [element('DomainDNSSetHostsResult', attributes, [element('Warnings')])]
 }
 
-/** namecheap.domains.dns.getList; it does not know the domains on FreeDNS. */
+/** namecheap.domains.dns.getList; it does not know FreeDNS domains. */
 export function getServers(account: Account, params: Params): Element[] {
-  const domain = findZone(account, params)
-  if (domain.dns === 'free') throw errors.domainNotFound()
+  const skeleton = (Domain: string) => [
+    element('DomainDNSGetListResult', { Domain, IsUsingOurDNS: false }),
+  ]
+  const domain = findZone(account, params, skeleton)
+  if (domain.dns === 'free') throw errors.domainNotFound(skeleton(domain.name))
   const attributes = {
     Domain: domain.name,
     IsUsingOurDNS: usesOurDns(domain),
@@ -51,7 +56,9 @@ export function getServers(account: Account, params: Params): Element[] {
 
 /** namecheap.domains.dns.setDefault */
 export function setDefault(account: Account, params: Params): Element[] {
-  const domain = findZone(account, params)
+  const domain = findZone(account, params, (Domain) => [
+    element('DomainDNSSetDefaultResult', { Domain, Updated: false }),
+  ])
   checkEditable(domain, 'nameserver')
   Object.assign(domain, { dns: 'basic', nameservers: [] })
   return [element('DomainDNSSetDefaultResult', { Domain: domain.name, Updated: true })]
@@ -59,13 +66,15 @@ export function setDefault(account: Account, params: Params): Element[] {
 
 /** namecheap.domains.dns.setCustom */
 export function setCustom(account: Account, params: Params): Element[] {
-  const domain = findZone(account, params)
+  const domain = findZone(account, params, (Domain) => [
+    element('DomainDNSSetCustomResult', { Domain, Updated: false }),
+  ])
   checkEditable(domain, 'nameserver')
   const names = params.require('Nameservers').toLowerCase().split(',')
   const nameservers = [...new Set(names.map((name) => name.trim().replace(/\.$/, '')))]
   const areNames = nameservers.every((name) => /^([a-z0-9-]{1,63}\.)+[a-z0-9-]{2,63}$/.test(name))
-  if (!areNames || nameservers.length < 2 || nameservers.length > mostServers) {
-    throw errors.parameterInvalid('Nameservers', `not 2 to ${mostServers} host names`)
+  if (!areNames || nameservers.length < 2 || nameservers.length > maxServers) {
+    throw errors.parameterInvalid('Nameservers', `not 2 to ${maxServers} host names`)
   }
   Object.assign(domain, { dns: 'custom', nameservers })
   return [element('DomainDNSSetCustomResult', { Domain: domain.name, Updated: true })]
@@ -73,16 +82,20 @@ export function setCustom(account: Account, params: Params): Element[] {
 
 /** namecheap.domains.dns.getEmailForwarding */
 export function getForwards(account: Account, params: Params): Element[] {
-  const domain = findNamed(account, params)
+  const domain = findNamed(account, params, (Domain) => [
+    element('DomainEmailForwardingResult', { Domain }),
+  ])
   const forwards = domain.forwards.map(({ mailbox, to }) =>
     element('Forward', { mailbox, ForwardTo: to }),
   )
   return [element('DomainEmailForwardingResult', { Domain: domain.name }, forwards)]
 }
 
-/** namecheap.domains.dns.setEmailForwarding; the rules work only while the email type is FWD. */
+/** namecheap.domains.dns.setEmailForwarding; the rules apply only while the email type is FWD. */
 export function setForwards(account: Account, params: Params): Element[] {
-  const domain = findNamed(account, params)
+  const domain = findNamed(account, params, (Domain) => [
+    element('DomainDNSSetEmailForwardingResult', { Domain, IsSuccess: false }),
+  ])
   checkEditable(domain, 'hosts')
   if (!usesOurDns(domain)) throw errors.dnsElsewhere()
   domain.forwards = params.indexes(['MailBox', 'ForwardTo']).map((number) => ({
@@ -93,24 +106,24 @@ export function setForwards(account: Account, params: Params): Element[] {
   return [element('DomainDNSSetEmailForwardingResult', attributes)]
 }
 
-// The registrar knows where a name is to be split; only on FreeDNS a zone may start deeper.
-function findZone(
-  account: Account,
-  params: Params,
-  skeleton: (name: string) => Element[] = () => [],
-): Domain {
+// A wrong split into SLD and TLD finds nothing; only FreeDNS zones have dots in the SLD.
+function findZone(account: Account, params: Params, skeleton: (name: string) => Element[]): Domain {
   const sld = params.require('SLD', errors.domainMissing).toLowerCase()
   const tld = params.require('TLD', errors.domainMissing).toLowerCase()
   const domain = account.find(`${sld}.${tld}`)
   const isSplitRight = domain?.dns === 'free' || !sld.includes('.')
   if (domain && isSplitRight) return domain
-  throw errors.domainForeign(`${sld}.${tld}`, skeleton(`${sld}.${tld}`))
+  throw errors.domainNotFound(skeleton(`${sld}.${tld}`))
 }
 
-function findNamed(account: Account, params: Params): Domain {
+function findNamed(
+  account: Account,
+  params: Params,
+  skeleton: (name: string) => Element[],
+): Domain {
   const name = params.require('DomainName', errors.domainMissing)
   const domain = account.find(name)
-  if (!domain) throw errors.domainForeign(name)
+  if (!domain) throw errors.domainNotFound(skeleton(name))
   return domain
 }
 

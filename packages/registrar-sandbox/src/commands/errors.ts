@@ -1,19 +1,19 @@
 import type { Element } from './xml.ts'
 
-interface Extra {
-  /** Refused before the command was looked at: it is not echoed, and no CommandResponse is given. */
+interface Details {
+  /** Refused before the command was read: it is not echoed, and there is no CommandResponse. */
   isGlobal?: boolean
-  /** What stands in the CommandResponse all the same. */
+  /** The content of CommandResponse all the same. */
   skeleton?: Element[]
 }
 
-/** The registrar says no. The number is the contract; the words may change. */
+/** A refusal of the registrar. Clients rely on the number; the words may change. */
 export class ErrorResponse extends Error {
   readonly number: string
   readonly isGlobal: boolean
   readonly skeleton: Element[]
 
-  constructor(number: string, message: string, { isGlobal = false, skeleton = [] }: Extra = {}) {
+  constructor(number: string, message: string, { isGlobal = false, skeleton = [] }: Details = {}) {
     super(message)
     this.number = number
     this.isGlobal = isGlobal
@@ -40,9 +40,8 @@ export const tooManyRequests = () => new ErrorResponse('500000', 'Too many reque
 
 export const domainMissing = (parameter: string) =>
   new ErrorResponse('2010166', `Parameter ${parameter} is missing`)
-export const domainForeign = (domain: string, skeleton: Element[] = []) =>
-  new ErrorResponse('2019166', `The domain (${domain}) is not in your account`, { skeleton })
-export const domainNotFound = () => new ErrorResponse('2019166', 'Domain name not found')
+export const domainNotFound = (skeleton: Element[] = []) =>
+  new ErrorResponse('2019166', 'Domain name not found', { skeleton })
 export const domainInvalid = (skeleton: Element[]) =>
   new ErrorResponse('2030166', 'Domain is invalid', { skeleton })
 export const domainNotEditable = () =>
@@ -59,8 +58,8 @@ export const listTypeInvalid = () => new ErrorResponse('2011169', 'Parameter Lis
 export const searchTermInvalid = () =>
   new ErrorResponse('2011170', 'Parameter SearchTerm is too long')
 export const pageInvalid = () => new ErrorResponse('2011171', 'Parameter Page is invalid')
-export const pageSizeInvalid = () =>
-  new ErrorResponse('2011172', 'Parameter PageSize is not 10 to 100')
+export const pageSizeInvalid = (skeleton: Element[]) =>
+  new ErrorResponse('2013275', 'Parameter PageSize is OutOfRange', { skeleton })
 export const sortByInvalid = () => new ErrorResponse('2011173', 'Parameter SortBy is invalid')
 
 export const parameterMissing = (parameter: string) =>

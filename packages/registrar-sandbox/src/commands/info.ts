@@ -76,7 +76,7 @@ function describeDns(domain: Domain): Element {
     ProviderType: providers[domain.dns],
     IsUsingOurDNS: usesOurDns(domain),
     HostCount: domain.hosts.length,
-    // Here the registrar shows words for people in part, not the code that getHosts gives.
+    // getInfo shows the panel's words for some types, unlike getHosts.
     EmailType: domain.emailType === 'NONE' ? 'No Email Service' : domain.emailType,
     DynamicDNSStatus: domain.hosts.some(({ isDdns }) => isDdns),
     IsFailover: false,

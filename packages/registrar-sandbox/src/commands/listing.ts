@@ -5,9 +5,9 @@ import * as errors from './errors.ts'
 import type { Params } from './parameters.ts'
 import { type Element, element } from './xml.ts'
 
-const expiresSoon = 30
-const longestTerm = 70
-const mostChecked = 50
+const expiringDays = 30
+const maxTermLength = 70
+const maxChecked = 50
 
 const orders = new Map<string, (a: Domain, b: Domain) => number>([
   ['NAME', (a, b) => compare(a.name, b.name)],
@@ -15,20 +15,29 @@ const orders = new Map<string, (a: Domain, b: Domain) => number>([
   ['CREATEDATE', (a, b) => compare(a.created, b.created)],
 ])
 
-/** namecheap.domains.getList; domains on FreeDNS are not registered here, so they are not listed. */
+/** namecheap.domains.getList; without FreeDNS domains, which are not registered in this account. */
 export function getList(account: Account, params: Params, now: number): Element[] {
   const isListed = readListType(params, now)
   const term = (params.get('SearchTerm') ?? '').toLowerCase()
-  if (term.length > longestTerm) throw errors.searchTermInvalid()
+  if (term.length > maxTermLength) throw errors.searchTermInvalid()
   const page = readNumber(params.get('Page') ?? '1', 1, Number.MAX_SAFE_INTEGER)
   if (page === undefined) throw errors.pageInvalid()
   const size = readNumber(params.get('PageSize') ?? '20', 10, 100)
-  if (size === undefined) throw errors.pageSizeInvalid()
+  if (size === undefined)
+    throw errors.pageSizeInvalid(describePage([], { total: 0, page: 0, size: 0 }, now))
   const order = readOrder(params)
   const found = account.domains.filter(
     (domain) => domain.dns !== 'free' && domain.name.includes(term) && isListed(domain),
   )
   const shown = found.sort(order).slice((page - 1) * size, page * size)
+  return describePage(shown, { total: found.length, page, size }, now)
+}
+
+function describePage(
+  shown: Domain[],
+  { total, page, size }: { total: number; page: number; size: number },
+  now: number,
+): Element[] {
   return [
     element(
       'DomainGetListResult',
@@ -36,17 +45,17 @@ export function getList(account: Account, params: Params, now: number): Element[
       shown.map((domain) => describeDomain(domain, now)),
     ),
     element('Paging', {}, [
-      element('TotalItems', {}, String(found.length)),
+      element('TotalItems', {}, String(total)),
       element('CurrentPage', {}, String(page)),
       element('PageSize', {}, String(size)),
     ]),
   ]
 }
 
-/** namecheap.domains.check; a name is free unless it is in this account or reserved for examples. */
+/** namecheap.domains.check; a name is available unless it is in this account or `example.…`. */
 export function check(account: Account, params: Params): Element[] {
   const names = params.require('DomainList').toLowerCase().split(',')
-  if (names.length > mostChecked) throw errors.parameterInvalid('DomainList', 'more than 50 names')
+  if (names.length > maxChecked) throw errors.parameterInvalid('DomainList', 'more than 50 names')
   return names.map((name) => {
     const domain = name.trim()
     const isTaken = account.find(domain) !== undefined || domain.startsWith('example.')
@@ -66,7 +75,7 @@ export function check(account: Account, params: Params): Element[] {
   })
 }
 
-/** namecheap.domains.getTldList, with the handful of suffixes this registrar sells. */
+/** namecheap.domains.getTldList, with a few suffixes. */
 export function getTlds(): Element[] {
   const suffixes = [
     'com',
@@ -98,19 +107,19 @@ export function getBalances(): Element[] {
   ]
 }
 
-/** Whether the domain's last day is over. */
+/** Whether the last day of the domain has passed. */
 export function isExpired(domain: Domain, now: number): boolean {
   return daysLeft(domain, now) < 0
 }
 
-/** The way the registrar writes a day: MM/DD/YYYY. */
+/** A day as the registrar writes it: MM/DD/YYYY. */
 export function writeDay(day: string): string {
   const [year, month, date] = day.split('-')
   return `${month}/${date}/${year}`
 }
 
 const terms = {
-  NonRealTimeDomain: false,
+  NonRealTime: false,
   MinRegisterYears: 1,
   MaxRegisterYears: 10,
   MinRenewYears: 1,
@@ -121,8 +130,13 @@ const terms = {
   IsApiRenewable: true,
   IsApiTransferable: true,
   IsEppRequired: true,
-  IsSupportsIDN: true,
+  IsDisableModContact: false,
+  IsDisableWGAllot: false,
+  IsIncludeInExtendedSearchOnly: false,
+  SequenceNumber: 5,
   Type: 'GTLD',
+  IsSupportsIDN: true,
+  Category: 'P',
 }
 
 function describeDomain(domain: Domain, now: number): Element {
@@ -146,7 +160,7 @@ function readListType(params: Params, now: number): (domain: Domain) => boolean 
   if (type === 'ALL') return () => true
   if (type === 'EXPIRED') return (domain) => isExpired(domain, now)
   if (type !== 'EXPIRING') throw errors.listTypeInvalid()
-  return (domain) => !isExpired(domain, now) && daysLeft(domain, now) <= expiresSoon
+  return (domain) => !isExpired(domain, now) && daysLeft(domain, now) <= expiringDays
 }
 
 function readOrder(params: Params): (a: Domain, b: Domain) => number {
@@ -157,10 +171,10 @@ function readOrder(params: Params): (a: Domain, b: Domain) => number {
   return (a, b) => sign * order(a, b) || compare(a.name, b.name)
 }
 
-function readNumber(text: string, least: number, most: number): number | undefined {
+function readNumber(text: string, min: number, max: number): number | undefined {
   if (!/^\d{1,15}$/.test(text)) return undefined
   const number = Number(text)
-  return number >= least && number <= most ? number : undefined
+  return number >= min && number <= max ? number : undefined
 }
 
 function daysLeft(domain: Domain, now: number): number {

@@ -2,7 +2,7 @@ import { parameterMissing } from './errors.ts'
 
 const secret = 'apikey'
 
-/** The parameters of one call, from the query and the form together. Names may be in any case. */
+/** The parameters of one call, from query and form. Names are case-insensitive. */
 export class Params {
   readonly #values = new Map<string, { name: string; value: string }>()
 
@@ -12,7 +12,7 @@ export class Params {
     }
   }
 
-  /** The value as sent; an empty one counts as not sent. */
+  /** The value as sent; undefined if empty. */
   get(name: string): string | undefined {
     return this.#values.get(name.toLowerCase())?.value || undefined
   }
@@ -27,19 +27,19 @@ export class Params {
     return value
   }
 
-  /** The numbers n, in order, for which `<prefix>n` was sent for any of the prefixes. */
+  /** The numbers n, ascending, of the parameters `<prefix>n` with any of the prefixes. */
   indexes(prefixes: string[]): number[] {
     const pattern = new RegExp(`^(?:${prefixes.join('|')})([1-9]\\d{0,4})$`, 'i')
     const found = [...this.#values.keys()].flatMap((name) => pattern.exec(name)?.[1] ?? [])
     return [...new Set(found.map(Number))].sort((a, b) => a - b)
   }
 
-  /** The same call, asking for another command. */
+  /** The same parameters with another command. */
   withCommand(command: string): Params {
     return new Params(this.#pairs(), [['Command', command]])
   }
 
-  /** Everything but the API key, under the names as sent. */
+  /** All parameters except the API key, by their names as sent. */
   withoutKey(): Record<string, string> {
     return Object.fromEntries(this.#pairs().filter(([name]) => name.toLowerCase() !== secret))
   }

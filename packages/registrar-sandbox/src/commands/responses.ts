@@ -2,19 +2,19 @@ import type { ErrorResponse } from './errors.ts'
 import { type Element, element, renderDocument } from './xml.ts'
 
 interface Envelope {
-  /** As it is spelled in the list of commands; undefined where none was recognised. */
+  /** As the registrar spells it; undefined if unknown. */
   command: string | undefined
-  /** As the caller spelled it; empty where the caller was not let in. */
+  /** As the caller spelled it; empty without authentication. */
   requested: string
   milliseconds: number
 }
 
-/** Writes the answer of a command that was carried out. */
+/** The answer of an executed command. */
 export function renderResult(envelope: Envelope, result: Element[]): string {
   return renderEnvelope('OK', [], envelope, result)
 }
 
-/** Writes the answer of a command that was refused. */
+/** The answer of a refused command. */
 export function renderRefusal(envelope: Envelope, refusal: ErrorResponse): string {
   const errors = [element('Error', { Number: refusal.number }, refusal.message)]
   const command = refusal.isGlobal ? undefined : envelope.command
@@ -36,7 +36,7 @@ function renderEnvelope(
     element('RequestedCommand', {}, requested.toLowerCase()),
     ...response,
     element('Server', {}, 'SANDBOX01'),
-    // The registrar writes the sign twice.
+    // The registrar does write the sign twice.
     element('GMTTimeDifference', {}, '--5:00'),
     element('ExecutionTime', {}, String(Number((milliseconds / 1000).toFixed(3)))),
   ]

@@ -1,13 +1,13 @@
 type Value = string | number | boolean
 
-/** One XML element: its attributes in the order they are written, then text or further elements. */
+/** One XML element: attributes in their order, then text or elements. */
 export interface Element {
   name: string
   attributes: Record<string, Value>
   content: string | Element[]
 }
 
-/** Makes an element; an empty one is written self-closed. */
+/** An element; self-closed if empty. */
 export function element(
   name: string,
   attributes: Record<string, Value> = {},
@@ -16,7 +16,7 @@ export function element(
   return { name, attributes, content }
 }
 
-/** Writes a whole document the way the registrar does: two spaces, CRLF, none after the last tag. */
+/** Renders a document as the registrar does: two spaces, CRLF, none after the last tag. */
 export function renderDocument(root: Element): string {
   return ['<?xml version="1.0" encoding="utf-8"?>', ...render(root, '')].join('\r\n')
 }
@@ -30,7 +30,7 @@ function render({ name, attributes, content }: Element, indent: string): string[
   return [`${start}>`, ...inner, `${indent}</${name}>`]
 }
 
-// A reader turns bare line ends and tabs of an attribute into spaces, so they go as references.
+// XML parsers turn literal line ends and tabs of an attribute into spaces: written as references.
 function quote(value: Value): string {
   return escapeText(String(value))
     .replaceAll('"', '&quot;')
@@ -39,7 +39,7 @@ function quote(value: Value): string {
 
 function escapeText(value: string): string {
   const escaped = value.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-  // C0 controls: a person may put anything in a zone.
+  // C0 controls: the panel accepts anything.
   return escaped.replace(/[\p{Cc}--[\t\n\x7f-\x9f]]/gv, refer)
 }
 

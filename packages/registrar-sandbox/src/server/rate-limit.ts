@@ -5,7 +5,7 @@ interface Limit {
   window: number
 }
 
-/** Reads `20/minute,700/hour,8000/day`, or `off`; throws a SyntaxError on anything else. */
+/** Parses `20/minute,700/hour,8000/day` or `off`; throws a SyntaxError on anything else. */
 export function parseRate(text: string): Limit[] {
   if (text === 'off') return []
   return text.split(',').map((part) => {
@@ -16,20 +16,20 @@ export function parseRate(text: string): Limit[] {
   })
 }
 
-/** Counts the calls of one account in sliding windows. A call that is refused is not counted. */
+/** Counts the calls of one account in sliding windows. Refused calls are not counted. */
 export class RateLimit {
   readonly #limits: Limit[]
-  readonly #longest: number
+  readonly #keepMs: number
   #taken: number[] = []
 
   constructor(text: string) {
     this.#limits = parseRate(text)
-    this.#longest = Math.max(0, ...this.#limits.map(({ window }) => window))
+    this.#keepMs = Math.max(0, ...this.#limits.map(({ window }) => window))
   }
 
-  /** Takes one call out of every window, or none and says false. */
+  /** Counts one call; false if any window is full. */
   take(now: number): boolean {
-    this.#taken = this.#taken.filter((at) => at > now - this.#longest)
+    this.#taken = this.#taken.filter((at) => at > now - this.#keepMs)
     const isFull = this.#limits.some(({ calls, window }) => this.#count(now - window) >= calls)
     if (!isFull && this.#limits.length > 0) this.#taken.push(now)
     return !isFull

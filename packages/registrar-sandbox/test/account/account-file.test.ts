@@ -5,7 +5,7 @@ import { makeFolder, start } from '../support/start.ts'
 
 const name = 'quietharbour.org'
 
-test('what was written is there again after a restart', async () => {
+test('writes survive a restart', async () => {
   await using folder = await makeFolder()
   const file = join(folder.path, 'state.json')
   const first = await start({ file })
@@ -23,7 +23,7 @@ test('what was written is there again after a restart', async () => {
   expect(farwood.errors[0]?.[0]).toBe('2030166')
 })
 
-test('a write is in the file before it is answered, and no draft is left', async () => {
+test('a write is in the file before its answer, and no temporary file remains', async () => {
   await using folder = await makeFolder()
   const file = join(folder.path, 'state.json')
   await using registrar = await start({ file })
@@ -39,7 +39,7 @@ test('a write is in the file before it is answered, and no draft is left', async
   expect(await readdir(folder.path)).toEqual(['state.json'])
 })
 
-test('ids given after a restart were not given before', async () => {
+test('ids are not reused after a restart', async () => {
   await using folder = await makeFolder()
   const file = join(folder.path, 'state.json')
   const first = await start({ file })
@@ -53,18 +53,18 @@ test('ids given after a restart were not given before', async () => {
   expect(second.sandbox.zone(name).hosts[0]?.hostId).toBeGreaterThan(before)
 })
 
-test('a file that is not a state stops the start and stays as it is', async () => {
+test('an invalid state file prevents the start and stays unchanged', async () => {
   await using folder = await makeFolder()
   const file = join(folder.path, 'state.json')
   await writeFile(file, '{"version":2}')
 
   const outcome = start({ file })
 
-  await expect(outcome).rejects.toThrow(`The state in ${file} cannot be read`)
+  await expect(outcome).rejects.toThrow(`Cannot read the state in ${file}`)
   expect(await readFile(file, 'utf8')).toBe('{"version":2}')
 })
 
-test('the panel cannot edit a domain that is not there', async () => {
+test('the panel cannot edit an unknown domain', async () => {
   await using registrar = await start()
 
   const edit = () => registrar.sandbox.setZone('not-ours.com', { emailType: 'MX' })
@@ -72,7 +72,7 @@ test('the panel cannot edit a domain that is not there', async () => {
   expect(edit).toThrow('The account has no domain not-ours.com')
 })
 
-test('an edit in the panel changes only what it speaks of', async () => {
+test('an edit in the panel changes only the given fields', async () => {
   await using registrar = await start()
   const before = registrar.sandbox.zone('alder-and-finch.com')
 

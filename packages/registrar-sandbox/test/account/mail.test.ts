@@ -53,7 +53,7 @@ test.each([
   expect((await registrar.getHosts(name)).map((row) => row[1])).toEqual(expected)
 })
 
-test('an email type with a number after it is not the parameter', async () => {
+test('EmailType1 is not the parameter EmailType', async () => {
   await using registrar = await own({ emailType: 'MX' })
 
   await registrar.setHosts(name, [mx], { EmailType1: 'MX' })
@@ -61,7 +61,7 @@ test('an email type with a number after it is not the parameter', async () => {
   expect(registrar.sandbox.zone(name)).toEqual({ emailType: 'NONE', hosts: [] })
 })
 
-test('an email type that does not exist is refused', async () => {
+test('an unknown email type is refused', async () => {
   await using registrar = await own({ emailType: 'FWD' })
 
   const answer = await registrar.setHosts(name, [plain], { EmailType: 'POP' })
@@ -70,7 +70,7 @@ test('an email type that does not exist is refused', async () => {
   expect(registrar.sandbox.zone(name).emailType).toBe('FWD')
 })
 
-test('an MXE row comes back under the name of the domain, with its title, and can be sent so', async () => {
+test('an MXE row comes back under the name of the domain, with its title, and is accepted so', async () => {
   await using registrar = await own({})
   const zone = { SLD: 'post-office', TLD: 'com' }
   await registrar.setHosts(name, [mxe], { EmailType: 'MXE' })
@@ -87,7 +87,7 @@ test('an MXE row comes back under the name of the domain, with its title, and ca
   expect(second).toEqual(first)
 })
 
-test('forwards are replaced as a whole and do not touch the email type', async () => {
+test('forwards are replaced entirely and do not change the email type', async () => {
   await using registrar = await own({ forwards: [{ mailbox: 'old', to: 'x@mail.example' }] })
 
   const written = await registrar.call('domains.dns.setEmailForwarding', {
@@ -108,7 +108,7 @@ test('forwards are replaced as a whole and do not touch the email type', async (
   expect(registrar.sandbox.zone(name).emailType).toBe('NONE')
 })
 
-test('custom name servers take the zone away and the default brings it back', async () => {
+test('custom name servers hide the zone and the default ones restore it', async () => {
   await using registrar = await own({ hosts: [{ name: '@', type: 'A', address: '192.0.2.1' }] })
   const zone = { SLD: 'post-office', TLD: 'com' }
   const Nameservers = 'ns1.b.example,NS2.b.example.'
@@ -133,7 +133,7 @@ test('custom name servers take the zone away and the default brings it back', as
   expect(await registrar.getHosts(name)).toHaveLength(1)
 })
 
-test('a domain elsewhere may also answer with its old rows', async () => {
+test('a domain on other name servers can answer with its old rows', async () => {
   await using registrar = await start()
 
   const answer = await registrar.call('domains.dns.getHosts', { SLD: 'stale-anchor', TLD: 'net' })

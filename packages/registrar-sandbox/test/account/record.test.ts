@@ -45,6 +45,22 @@ test.each([
     ['@', 'CAA', '0 issue "ca.com"', '10', '1800'],
   ],
   [
+    { HostName: '@', RecordType: 'CAA', Address: '0 issue "ca.com; validationmethods=dns-01"' },
+    ['@', 'CAA', '0 issue "ca.com; validationmethods=dns-01"', '10', '1800'],
+  ],
+  [
+    {
+      HostName: '@',
+      RecordType: 'CAA',
+      Address: '128 issuewild ca.com; accounturi=https://x/1?a=b',
+    },
+    ['@', 'CAA', '128 issuewild "ca.com; accounturi=https://x/1?a=b"', '10', '1800'],
+  ],
+  [
+    { HostName: '@', RecordType: 'CAA', Address: '0 issue ";"' },
+    ['@', 'CAA', '0 issue ";"', '10', '1800'],
+  ],
+  [
     { HostName: '*', RecordType: 'AAAA', Address: '2001:DB8::1' },
     ['*', 'AAAA', '2001:DB8::1', '10', '1800'],
   ],
@@ -52,7 +68,7 @@ test.each([
     { HostName: '_a._tcp', RecordType: 'URL301', Address: 'https://b.com/?q=1' },
     ['_a._tcp', 'URL301', 'https://b.com/?q=1', '10', '1800'],
   ],
-])('%o is kept as %j', async (sent, stored) => {
+])('%o is stored as %j', async (sent, stored) => {
   await using registrar = await start({ domains: [{ name }] })
 
   await registrar.setHosts(name, [sent], { EmailType: 'MX' })

@@ -13,7 +13,7 @@ test('setHosts replaces the zone: what is not sent is gone', async () => {
   expect(await registrar.getHosts(name)).toEqual([['new', 'A', '192.0.2.2', '10', '1800']])
 })
 
-test('no records at all make an empty zone', async () => {
+test('no records make an empty zone', async () => {
   await using registrar = await own({ hosts: [{ name: 'old', type: 'A', address: '192.0.2.1' }] })
 
   const answer = await registrar.setHosts(name, [])
@@ -22,7 +22,7 @@ test('no records at all make an empty zone', async () => {
   expect(await registrar.getHosts(name)).toEqual([])
 })
 
-test('150 records are taken and 151 are too many', async () => {
+test('150 records are accepted and 151 are too many', async () => {
   await using registrar = await own()
   const rows = Array.from({ length: 151 }, (_, index) => ({
     HostName: `h${index}`,
@@ -102,7 +102,7 @@ test('getHosts orders by type, then name, then id, whatever order was sent', asy
   ])
 })
 
-test('rows that the panel made, against all rules, can be sent back as they are', async () => {
+test('rows made in the panel against the rules can be sent back unchanged', async () => {
   const hosts = [
     { name: '@', type: 'CNAME', address: 'no-dot.com', ttl: 30 },
     { name: 'odd name', type: 'A', address: 'not an address' },
@@ -152,7 +152,7 @@ test('the panel can put any text into an attribute of a row', async () => {
   expect(answer.first('host')).toMatchObject({ '@TTL': '1e3', '@IsActive': '', '@Extra': 'yes' })
 })
 
-test('a new preference for an MX is taken, or ignored where the registrar is told to', async () => {
+test('a new MX preference is accepted, or ignored with keepsMxPref', async () => {
   const hosts = [{ name: '@', type: 'MX', address: 'm.b.com.', mxPref: 10 }]
   const domains: DomainSketch[] = [{ name, emailType: 'MX', hosts }]
   await using usual = await start({ domains })
@@ -166,7 +166,7 @@ test('a new preference for an MX is taken, or ignored where the registrar is tol
   expect((await stubborn.getHosts(name))[0]?.[3]).toBe('10')
 })
 
-test('a zone on FreeDNS may start deeper and is read and written like any other', async () => {
+test('a FreeDNS zone can start below a registered domain', async () => {
   await using registrar = await start({ domains: [{ name: '1605.carved.com', dns: 'free' }] })
   const zone = { SLD: '1605.carved', TLD: 'com' }
 

@@ -68,7 +68,7 @@ if (names.length > 0) {
     },
   )
 } else {
-  test(`there are no recordings at ${folder}, so none was compared`, () => {
+  test(`there are no recordings at ${folder}, so none were compared`, () => {
     expect(names).toEqual([])
   })
 }
@@ -87,7 +87,7 @@ test('every answer is UTF-8 XML in CRLF lines with nothing after the last tag', 
   }
 })
 
-test('parameters count wherever they stand, in any case, and unknown ones do not', async () => {
+test('parameters count in query and form, in any case; unknown ones are ignored', async () => {
   await using registrar = await start()
   const inAddress = `apiuser=${access.apiUser}&apikey=${access.apiKey}&CLIENTIP=127.0.0.1&Nonsense=1`
 
@@ -102,7 +102,7 @@ test('parameters count wherever they stand, in any case, and unknown ones do not
   expect(answer.body).toContain('DomainName="quietharbour.org"')
 })
 
-test('a read by GET gives what a read by POST gives', async () => {
+test('GET and POST give the same answer', async () => {
   await using registrar = await start({ now: () => 0 })
   const params = { Command: 'namecheap.domains.getList' }
 
@@ -112,7 +112,7 @@ test('a read by GET gives what a read by POST gives', async () => {
   expect(answers[0]).toEqual(answers[1])
 })
 
-test('any value comes back through XML as it was sent', async () => {
+test('any value survives the round trip through XML', async () => {
   await using registrar = await start()
   const values = [
     'a"b&c<d>e\'f',

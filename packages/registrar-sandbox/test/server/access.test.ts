@@ -37,7 +37,7 @@ test.each([
   },
 )
 
-test('a caller from a listed address, or from any where * is listed, is let in', async () => {
+test('an allowed address is accepted, and any address with *', async () => {
   await using strict = await start({ allowedIps: ['192.0.2.7'] })
   await using open = await start({ allowedIps: ['*'] })
 
@@ -81,7 +81,7 @@ test.each([
   expect(answer.errors.map(([value]) => value)).toEqual([number])
 })
 
-test('a refused setHosts still looks like a result, one that failed', async () => {
+test('a refused setHosts still carries a failed result', async () => {
   await using registrar = await start()
 
   const answer = await registrar.setHosts('not-ours.com', [])
@@ -93,7 +93,7 @@ test('a refused setHosts still looks like a result, one that failed', async () =
   })
 })
 
-test('the key is nowhere in what the sandbox remembers', async () => {
+test('recorded calls do not contain the API key', async () => {
   await using registrar = await start()
 
   await registrar.call('domains.getInfo', { DomainName: 'QuietHarbour.org' })
@@ -106,7 +106,7 @@ test('the key is nowhere in what the sandbox remembers', async () => {
   expect(JSON.stringify(registrar.sandbox.calls)).not.toContain(access.apiKey)
 })
 
-test('the sandbox says that it is well', async () => {
+test('the sandbox reports its health', async () => {
   await using registrar = await start()
 
   const answer = await exchange(new URL('/health', registrar.sandbox.url).href, 'GET', {})

@@ -27,7 +27,7 @@ test.each([
   expect(isWritten(registrar)).toBe(written)
 })
 
-test('cut announces the whole length and hangs up after the given byte', async () => {
+test('cut announces the full length and closes after the given byte', async () => {
   await using registrar = await start()
   registrar.sandbox.fault({ kind: 'cut', at: 300 })
 
@@ -36,7 +36,7 @@ test('cut announces the whole length and hangs up after the given byte', async (
   await expect(outcome).rejects.toThrow('aborted')
 })
 
-test('cut with the framing of a closing connection looks like a shorter whole answer', async () => {
+test('cut without a length looks like a shorter complete answer', async () => {
   await using registrar = await start()
   const whole = await registrar.send(gethosts)
   registrar.sandbox.fault({ kind: 'cut', at: 300, framing: 'close' })
@@ -47,7 +47,7 @@ test('cut with the framing of a closing connection looks like a shorter whole an
   expect(answer.body).toBe(whole.body.slice(0, 300))
 })
 
-test('hang begins to answer and ends only when the sandbox does', async () => {
+test('hang starts an answer and ends only with the sandbox', async () => {
   await using registrar = await start()
   registrar.sandbox.fault({ kind: 'hang' })
 
@@ -78,7 +78,7 @@ test.each([
   },
 )
 
-test('slow answers as usual when the time is over, and may come with another fault', async () => {
+test('slow answers as usual after its time, and combines with another fault', async () => {
   await using registrar = await start()
   registrar.sandbox.fault({ kind: 'slow', ms: 1 }, { kind: 'html' }, { kind: 'slow', ms: 1 })
 
@@ -135,7 +135,7 @@ test.each([
   expect(isWritten(registrar)).toBe(true)
 })
 
-test('an error may come with a result that looks like data', async () => {
+test('an error can carry a result that looks like data', async () => {
   await using registrar = await start()
   registrar.sandbox.fault({ kind: 'error', number: 2030166, message: 'no', skeleton: true })
 
@@ -145,7 +145,7 @@ test('an error may come with a result that looks like data', async () => {
   expect(answer.first('DomainDNSGetHostsResult')).toMatchObject({ '@Domain': name })
 })
 
-test('junk begins like an answer and goes on for as many MiB as were asked for', async () => {
+test('junk starts like an answer and continues for the given MiB', async () => {
   await using registrar = await start()
   registrar.sandbox.fault({ kind: 'junk', mib: 3 })
 
@@ -157,7 +157,7 @@ test('junk begins like an answer and goes on for as many MiB as were asked for',
   expect(answer.body.length).toBeGreaterThan(3 * 1024 * 1024)
 })
 
-test('duplicate gives the answer before: an old zone after a write', async () => {
+test('duplicate repeats the previous answer: an old zone after a write', async () => {
   await using registrar = await start()
   const before = await registrar.send(gethosts)
   await registrar.send(sethosts)
@@ -170,7 +170,7 @@ test('duplicate gives the answer before: an old zone after a write', async () =>
   expect(fresh.body).toContain('Address="written"')
 })
 
-test('duplicate repeats the last answer of any kind where this call had none', async () => {
+test('duplicate repeats the latest answer of all if this call had none', async () => {
   await using registrar = await start()
   const read = await registrar.send(gethosts)
   registrar.sandbox.fault({ kind: 'duplicate' })
@@ -181,7 +181,7 @@ test('duplicate repeats the last answer of any kind where this call had none', a
   expect(isWritten(registrar)).toBe(true)
 })
 
-test('a fault strikes only its command and domain, after so many calls, so many times', async () => {
+test('a fault affects only its command and domain, after so many calls, so many times', async () => {
   await using registrar = await start()
   const command = gethosts.Command.toUpperCase()
   registrar.sandbox.fault({ kind: 'status', command, domain: name, after: 1, times: 2 })
@@ -196,7 +196,7 @@ test('a fault strikes only its command and domain, after so many calls, so many 
   expect(registrar.sandbox.faults).toEqual([])
 })
 
-test('a fault for ever stays until it is cleared', async () => {
+test('a fault with times=0 stays until it is cleared', async () => {
   await using registrar = await start()
   registrar.sandbox.fault({ kind: 'status', times: 0 })
 
@@ -208,7 +208,7 @@ test('a fault for ever stays until it is cleared', async () => {
   expect(spared.status).toBe(200)
 })
 
-test('faults and calls are managed over HTTP as well', async () => {
+test('faults and calls are managed over HTTP too', async () => {
   await using registrar = await start()
   const faults = new URL('/_faults', registrar.sandbox.url)
   const calls = new URL('/_calls', registrar.sandbox.url)
@@ -236,7 +236,7 @@ test.each([
   '{"faults":[{"kind":"slow","ms":-1}]}',
   '{"faults":[]}',
   '{"fault":{"kind":"lost"}}',
-])('the faults %s are refused whole', async (body) => {
+])('invalid faults %s are refused entirely', async (body) => {
   await using registrar = await start()
   const faults = new URL('/_faults', registrar.sandbox.url)
 

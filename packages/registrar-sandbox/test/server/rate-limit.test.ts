@@ -4,7 +4,7 @@ import { start } from '../support/start.ts'
 
 const balances = { Command: 'namecheap.users.getBalances' }
 
-test('a call too many in a minute is a bare 405, and the next minute is open again', async () => {
+test('a call over the limit of a minute is a bare 405; the next minute accepts calls again', async () => {
   let time = 1_000_000
   await using registrar = await start({ rate: '2/minute', now: () => time })
 
@@ -18,7 +18,7 @@ test('a call too many in a minute is a bare 405, and the next minute is open aga
   expect(registrar.sandbox.calls.map(({ outcome }) => outcome)).toEqual(['ok', 'ok', 'rate', 'ok'])
 })
 
-test('a call too many may be the error 500000 instead', async () => {
+test('a call over the limit can be error 500000 instead', async () => {
   await using registrar = await start({ rate: '1/minute', rateAnswer: '500000' })
   await registrar.send(balances)
 
@@ -27,7 +27,7 @@ test('a call too many may be the error 500000 instead', async () => {
   expect(answer).toMatchObject({ status: 'ERROR', errors: [['500000', 'Too many requests']] })
 })
 
-test('a call too many is not carried out', async () => {
+test('a call over the limit is not executed', async () => {
   await using registrar = await start({ rate: '1/hour' })
   await registrar.send(balances)
 
@@ -40,7 +40,7 @@ test('a call too many is not carried out', async () => {
   expect(registrar.sandbox.zone('quietharbour.org').hosts).toHaveLength(2)
 })
 
-test('every window counts by itself and slides, and a refused call is not counted', () => {
+test('every window slides on its own, and refused calls are not counted', () => {
   const rate = new RateLimit('2/minute,3/hour,4/day')
   const [minute, hour, day] = [60_000, 3_600_000, 86_400_000]
   const times = [0, 1, 2, minute, minute + 1, hour, hour + 1, day, day + hour]
@@ -50,7 +50,7 @@ test('every window counts by itself and slides, and a refused call is not counte
   expect(taken).toEqual([true, true, false, true, false, true, false, true, true])
 })
 
-test('no rate refuses nothing', () => {
+test('without a rate nothing is refused', () => {
   const rate = new RateLimit('off')
 
   const taken = Array.from({ length: 1000 }, () => rate.take(0))
