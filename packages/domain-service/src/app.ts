@@ -48,7 +48,10 @@ export function buildApp(parts: Dependencies): Promise<App> {
       },
       bodyLimit: 4 * 1024 * 1024, // 150 records of 2500 characters, each escaped in JSON.
       health: () => ({
-        checks: { database: checkLedger(ledger), registrar: checkRegistrar(registrar) },
+        checks: {
+          database: checkDatabase(ledger, registrar),
+          registrar: checkRegistrar(registrar),
+        },
       }),
     },
     async (app) => {
@@ -64,9 +67,10 @@ export function buildApp(parts: Dependencies): Promise<App> {
   )
 }
 
-// Writes need the ledger: without it the service refuses them, while reads go on.
-const checkLedger = (ledger: Ledger) => ({
-  status: ledger.isWritable() ? ('ok' as const) : ('unavailable' as const),
+// Without the database writes are refused and calls are counted in memory only, while reads go on.
+const checkDatabase = (ledger: Ledger, registrar: RegistrarClient) => ({
+  status:
+    ledger.isWritable() && registrar.isCountStored ? ('ok' as const) : ('unavailable' as const),
 })
 
 // From the last calls: the registrar is not called.

@@ -176,6 +176,11 @@ export class RegistrarClient {
     return this.#options.quota.state()
   }
 
+  /** Whether every counted call is stored; false while the disk is full or failing. */
+  get isCountStored(): boolean {
+    return this.#options.quota.isStored
+  }
+
   /** What is known of the registrar without calling it. */
   state() {
     const { breaker, quota } = this.#options
