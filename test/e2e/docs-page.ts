@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { startEverything } from '../support/everything.ts'
+import { startPrefixProxy } from './support/prefix-proxy.ts'
 
 // `npm run test:browser`: drives the /docs page of each service in Chromium.
 
@@ -36,7 +37,8 @@ try {
     const added = await execute(page, 'addRecord')
     assert.deepEqual([added.status, added.body.name], [201, 'hello'])
   })
-  await tryPage(browser, 'static-service', everything.files, async (page) => {
+  await using proxy = await startPrefixProxy(everything.files, '/files')
+  await tryPage(browser, 'static-service', proxy.url, async (page) => {
     const file = join(everything.dataDir, 'hello.txt')
     writeFileSync(file, 'Hello, files\n')
     const uploaded = await execute(page, 'uploadFile', {}, file)
@@ -64,10 +66,11 @@ async function tryPage(browser: Browser, name: string, url: string, attempt: Try
   })
   page.on('pageerror', (error) => complaints.push(String(error)))
   page.on('request', (request) => {
+    // The docs page of the static service is behind a prefix: nothing may leave it.
     const isHere = request.url().startsWith(`${url}/`) || /^(?:data|blob):/.test(request.url())
     if (!isHere) abroad.push(request.url())
   })
-  await page.goto(`${url}/docs`)
+  await page.goto(`${url}/docs/`)
   await page.locator('.opblock').first().waitFor()
   await page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true })
 

@@ -1,36 +1,91 @@
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import type { FastifyInstance } from 'fastify'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isCurrent } from '../entity-tags.ts'
+import { HttpError } from '../problem-details.ts'
 
-/** GET /docs: Swagger UI on /openapi.json, a page to read and try the API, which needs no other host. */
+// docs/adr/0014-docs-page.md says why this is not @fastify/swagger-ui.
+
+interface Asset {
+  type: string
+  body: Buffer
+  compressed: Buffer
+  etag: string
+}
+
+/** GET /docs: Swagger UI on /openapi.json, to read and try the API. Loads nothing from other hosts. */
 export function serveDocsPage(app: FastifyInstance, title: string) {
-  // Not the package itself: that is the whole bundle, made for browsers.
-  const findFolder = createRequire(import.meta.url)(
-    'swagger-ui-dist/absolute-path.js',
-  ) as () => string
-  const folder = findFolder()
-  const pages = [
-    ['', 'text/html; charset=utf-8', () => Buffer.from(page(title))],
-    ['/start.js', 'text/javascript; charset=utf-8', () => Buffer.from(start)],
-    ['/swagger-ui.css', 'text/css; charset=utf-8', () => readFile(`${folder}/swagger-ui.css`)],
-    [
-      '/swagger-ui-bundle.js',
-      'text/javascript; charset=utf-8',
-      () => readFile(`${folder}/swagger-ui-bundle.js`),
-    ],
-  ] as const
-  const config = { access: 'public' } as const
-  for (const [path, type, read] of pages) {
-    app.get(`/docs${path}`, { schema: { hide: true }, config }, async (_request, reply) =>
-      reply
-        .type(type)
-        .header('content-security-policy', policy)
-        .send(await read()),
-    )
+  const assets = new DocsAssets(title)
+  const route = { schema: { hide: true }, config: { access: 'public' } } as const
+  app.get('/docs', route, async (request, reply) => sendAsset(request, reply, await assets.get('')))
+  // Relative, for proxies that serve this under a prefix.
+  app.get('/docs/', route, (_request, reply) => reply.redirect('../docs', 308))
+  app.get<{ Params: { asset: string } }>('/docs/:asset', route, async (request, reply) =>
+    sendAsset(request, reply, await assets.get(request.params.asset)),
+  )
+}
+
+function sendAsset(request: FastifyRequest, reply: FastifyReply, asset: Asset) {
+  const { type, body, compressed, etag } = asset
+  reply.headers({
+    'content-security-policy': policy,
+    'cache-control': 'public, no-cache',
+    vary: 'accept-encoding',
+    etag,
+  })
+  if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send()
+  reply.type(type)
+  const acceptsGzip = /\bgzip\b(?! *; *q=0(?:\.0{1,3})?\b(?!\.))/i.test(
+    request.headers['accept-encoding'] ?? '',
+  )
+  return acceptsGzip ? reply.header('content-encoding', 'gzip').send(compressed) : reply.send(body)
+}
+
+/** The page and its files, loaded and compressed when first requested. */
+class DocsAssets {
+  readonly #sources: Map<string, { type: string; load: () => Promise<Buffer> | Buffer }>
+  readonly #loaded = new Map<string, Promise<Asset>>()
+
+  constructor(title: string) {
+    const swagger = (file: string) => () => readFile(`${swaggerFolder()}/${file}`)
+    this.#sources = new Map([
+      ['', { type: html, load: () => Buffer.from(page(title)) }],
+      ['start.js', { type: javascript, load: () => Buffer.from(start) }],
+      ['swagger-ui.css', { type: css, load: swagger('swagger-ui.css') }],
+      ['swagger-ui-bundle.js', { type: javascript, load: swagger('swagger-ui-bundle.js') }],
+    ])
+  }
+
+  /** @throws {HttpError} 404 */
+  get(name: string): Promise<Asset> {
+    const source = this.#sources.get(name)
+    if (!source) throw new HttpError(404, 'not_found', 'No such route: see /docs')
+    const loaded = this.#loaded.get(name) ?? loadAsset(source.type, source.load)
+    this.#loaded.set(name, loaded)
+    return loaded
   }
 }
 
-// Swagger UI styles inline and shows its icons as data URLs; nothing else is let in, and no other host.
+async function loadAsset(type: string, load: () => Promise<Buffer> | Buffer): Promise<Asset> {
+  const body = await load()
+  const digest = createHash('sha256').update(body).digest('base64url')
+  return { type, body, compressed: await promisify(gzip)(body), etag: `"${digest}"` }
+}
+
+// Not the package's main module: that is the whole bundle, made for browsers.
+function swaggerFolder(): string {
+  const find: () => string = createRequire(import.meta.url)('swagger-ui-dist/absolute-path.js')
+  return find()
+}
+
+const html = 'text/html; charset=utf-8'
+const css = 'text/css; charset=utf-8'
+const javascript = 'text/javascript; charset=utf-8'
+
+// Swagger UI uses inline styles and data URLs for icons. Nothing else is allowed, and no other host.
 const policy =
   "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -51,7 +106,8 @@ const page = (title: string) => `<!doctype html>
 </html>
 `
 
-// Who logs in on the page is logged in on the page: the token that was answered is sent from then on.
+// After a login on the page, its token is sent with every request. Swagger UI encodes the slashes of a path parameter,
+// but a file has one URL, with slashes.
 const start = `const docs = SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#docs',
@@ -60,10 +116,15 @@ const start = `const docs = SwaggerUIBundle({
   tryItOutEnabled: true,
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
-  responseInterceptor: (answer) => {
-    const token = answer.ok && answer.body?.access_token
+  requestInterceptor: (request) => {
+    const [path, ...query] = request.url.split('?')
+    request.url = [path.replace(/%2F/gi, '/'), ...query].join('?')
+    return request
+  },
+  responseInterceptor: (response) => {
+    const token = response.ok && response.body?.access_token
     if (token) docs.preauthorizeApiKey('token', token)
-    return answer
+    return response
   },
 })
 `

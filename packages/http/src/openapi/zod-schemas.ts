@@ -10,6 +10,9 @@ import { zodCompilers } from '../validation.ts'
 import { completeDocument, type OperationDoc } from './document.ts'
 import type { About } from './routes.ts'
 
+// Relative to the document, for proxies that serve this under a prefix. @fastify/swagger would reject it as an option.
+const servers = [{ url: '.', description: 'this service' }]
+
 /** The description of these routes in OpenAPI 3.1, from the schemas that validate. */
 export async function generateDocument(
   { tags = [], ...info }: About,
@@ -20,7 +23,6 @@ export async function generateDocument(
     openapi: {
       openapi: '3.1.0',
       info: { ...info, license: { name: 'MIT', identifier: 'MIT' } },
-      servers: [{ url: '/', description: 'this service' }],
       tags,
       components: {
         securitySchemes: {
@@ -30,7 +32,7 @@ export async function generateDocument(
       },
     },
     transform: (input) => toJsonSchema({ ...input, schema: describeRoute(input) }),
-    transformObject: (input) => completeDocument(addSchemas(input)),
+    transformObject: (input) => ({ ...completeDocument(addSchemas(input)), servers }),
   })
   for (const { method, url, schema = {}, config = {} } of routes) {
     app.route({ method, url, schema, config, handler: () => undefined })
