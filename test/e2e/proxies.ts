@@ -67,17 +67,23 @@ async function tryBehind(kind: Kind) {
     compareFiles({ direct: direct(files.port), proxied: blinded, token }),
   )
   await step(`${kind}: the proxy sends large files, and nothing else`, () =>
-    checkOffload(services, store),
+    checkOffload(services, store, kind),
   )
   await step(`${kind}: a file deleted during its download is sent completely`, () =>
     deleteWhileSent(services, store, token),
   )
   await step(`${kind}: a client cannot forge its address`, () => spoof(services, store))
-  await step(`${kind}: both services by prefix`, async () => {
-    await usePrefix(
-      through(front, 'example.com', '/domains'),
-      through(front, 'example.com', '/files'),
-    )
+  const prefixed = through(front, 'example.com', '/files')
+  await step(`${kind}: both services by prefix`, () =>
+    usePrefix(through(front, 'example.com', '/domains'), prefixed),
+  )
+  await step(`${kind}: files by prefix are identical to the service's responses`, () =>
+    compareFiles({ direct: direct(files.port), proxied: prefixed, token }),
+  )
+  await step(`${kind}: a client cannot announce an offload by itself`, async () => {
+    const headers = { 'x-static-offload': kind }
+    const answer = await ask(prefixed, '/static/same/noise.bin', { headers })
+    assert.equal(answer.body.length, 400_000)
   })
 }
 
@@ -146,8 +152,9 @@ async function changeZone(side: Side) {
   assert.notEqual(headerOf(added, 'etag'), etag)
 }
 
-async function checkOffload({ files }: Services, side: Side) {
-  const asProxy = { headers: { 'x-forwarded-for': '192.0.2.1' } }
+async function checkOffload({ files }: Services, side: Side, kind: Kind) {
+  const forwarded = { 'x-forwarded-for': '192.0.2.1' }
+  const asProxy = { headers: { ...forwarded, 'x-static-offload': kind } }
   const handed = await ask(direct(files.port), '/static/large.bin', asProxy)
   const place = headerOf(handed, 'x-accel-redirect')
   assert.match(place, /^\/blobs\/[0-9a-f]{2}\/[0-9a-f]{2}\/[0-9a-f]{64}$/)
@@ -213,9 +220,9 @@ async function spoof({ files }: Services, side: Side) {
     return status
   }
   const statuses: number[] = []
-  for (let at = 0; at < 11; at += 1) statuses.push(await tries('127.0.0.5', at))
-  assert.deepEqual(statuses, [...Array(10).fill(401), 429])
-  assert.equal(await tries('127.0.0.6', 99), 401)
+  for (let at = 0; at < 31; at += 1) statuses.push(await tries('127.0.0.5', at))
+  assert.deepEqual(statuses, [...Array(30).fill(401), 429])
+  assert.equal(await tries('127.1.0.6', 99), 401)
 }
 
 async function usePrefix(zones: Side, store: Side) {

@@ -53,6 +53,8 @@ export function begin(
 
 export async function ask(side: Side, path: string, asked: Asked = {}): Promise<Told> {
   const request = begin(side, path, asked)
+  // A proxy may close the connection after an early response, while the rest of the body is still sent.
+  request.on('error', () => undefined)
   request.end(asked.body)
   const [response] = await once(request, 'response')
   const body = await buffer(response)

@@ -12,7 +12,7 @@ import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
 import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
 import type { ContentCache } from '../serving/content-cache.ts'
 import { bodyOf } from '../serving/content-stream.ts'
-import { canOffload, type Offload, offloadHeaders } from '../serving/proxy-offload.ts'
+import { canOffload, hasFile, type Offload, offloadHeaders } from '../serving/proxy-offload.ts'
 import { selectRanges } from '../serving/select-ranges.ts'
 import {
   commonHeaders,
@@ -147,7 +147,10 @@ async function respond(request: Request, reply: FastifyReply, source: Source): P
   if (request.method === 'HEAD') return sendHead(reply, content)
   const isLarge = offload !== undefined && file.row.size >= offload.minBytes
   if (isLarge && canOffload(request, ranges, { to: offload.to, coding })) {
-    return sendOffloaded(reply, { ...content, to: offload.to, isWhole: ranges === 'whole' })
+    const size = await cache.sizeOf(file, coding)
+    if (size === undefined) return false
+    const isWhole = ranges === 'whole'
+    if (hasFile(size)) return sendOffloaded(reply, { ...content, to: offload.to, isWhole })
   }
   return sendContent(reply, content, ranges)
 }
@@ -175,11 +178,10 @@ async function sendHead(reply: FastifyReply, { cache, file, coding, headers }: S
   return true
 }
 
-async function sendOffloaded(
+function sendOffloaded(
   reply: FastifyReply,
-  { cache, file, coding, headers, to, isWhole }: Selected & { to: Offload['to']; isWhole: boolean },
-) {
-  if ((await cache.sizeOf(file, coding)) === undefined) return false
+  { file, coding, headers, to, isWhole }: Selected & { to: Offload['to']; isWhole: boolean },
+): true {
   const all = { ...headers, ...representationHeaders(file.contentType, coding) }
   const location = { to, digest: file.row.digest, coding, isWhole }
   reply.removeHeader('cache-control').headers(offloadHeaders(all, location)).send()

@@ -35,6 +35,9 @@ export function canOffload(
   return ranges !== 'whole' && /^bytes=(?:\d{1,15}-\d{0,15}|-\d{1,15})$/.test(headers.range)
 }
 
+/** Whether a representation of this size is a file: smaller ones are in the database, and no proxy can read them there. */
+export const hasFile = (size: number) => size > 32_768
+
 interface OffloadedContent {
   to: Offload['to']
   digest: string
