@@ -4,8 +4,7 @@ import type { OpenBlob } from './blob-store.ts'
 /** A content that is in memory already. */
 export const openBytes = (bytes: Buffer): OpenBlob => ({
   size: bytes.length,
-  changed: 0,
-  stamp: '',
+  stamp: undefined,
   read: async (start, length, into) => {
     const slice = bytes.subarray(start, start + length)
     if (!into) return slice
@@ -14,21 +13,25 @@ export const openBytes = (bytes: Buffer): OpenBlob => ({
   [Symbol.asyncDispose]: async () => undefined,
 })
 
+/** Identifies a file as it is: its inode, size and modification time. Neither hard links nor changes of mode matter. */
+export const stampOf = ({ ino, size, mtimeNs }: { ino: bigint; size: bigint; mtimeNs: bigint }) =>
+  `${ino}.${size}.${mtimeNs}`
+
 /** A file to read, or undefined if there is none; `onClose` is called once it has been closed. */
 export async function openFile(file: string, onClose: () => void): Promise<OpenBlob | undefined> {
   const handle = await open(file, 'r').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error
   })
   if (!handle) return undefined
-  const { size, ino, ctimeMs } = await handle.stat().catch(async (error) => {
+  const found = await handle.stat({ bigint: true }).catch(async (error) => {
     await handle.close()
     throw error
   })
+  const size = Number(found.size)
   let isOpen = true
   return {
     size,
-    changed: ctimeMs,
-    stamp: `${ino}.${size}.${ctimeMs}`,
+    stamp: stampOf(found),
     read: (start, length, into) => {
       const there = Math.max(0, Math.min(length, size - start))
       return readWhole(handle, start, into?.subarray(0, there) ?? Buffer.allocUnsafe(there))
@@ -42,10 +45,11 @@ export async function openFile(file: string, onClose: () => void): Promise<OpenB
   }
 }
 
+// One call may read fewer bytes than asked for.
 async function readWhole(handle: FileHandle, start: number, bytes: Buffer): Promise<Buffer> {
   for (let at = 0; at < bytes.length; ) {
     const { bytesRead } = await handle.read(bytes, at, bytes.length - at, start + at)
-    if (bytesRead === 0) throw new Error('a stored content is shorter than it was')
+    if (bytesRead === 0) throw new Error('a stored content was truncated while it was read')
     at += bytesRead
   }
   return bytes

@@ -1,8 +1,8 @@
 import { hash, randomUUID } from 'node:crypto'
 import { accessSync, constants, statfsSync } from 'node:fs'
-import { readdir, rm, statfs } from 'node:fs/promises'
+import { readdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDirectory } from '@domains-and-files/persistence'
+import { createDirectory, DataDirError } from '@domains-and-files/persistence'
 import { insufficientStorage } from '../errors.ts'
 import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { BlobLeases } from './blob-leases.ts'
@@ -17,10 +17,8 @@ import { StagedBlob } from './staged-blob.ts'
 /** A content opened for reading. It is not removed before this is disposed of, whatever is deleted meanwhile. */
 export interface OpenBlob extends AsyncDisposable {
   readonly size: number
-  /** When the file was last written, renamed or touched, in milliseconds since 1970. Cannot be set by a user. */
-  readonly changed: number
-  /** Differs as soon as anything about the file does. */
-  readonly stamp: string
+  /** Identifies the file as it is now; undefined for bytes that are in memory. */
+  readonly stamp: string | undefined
   /** These bytes, or those up to the end; read into the given buffer, if any. */
   read(start: number, length: number, into?: Buffer): Promise<Buffer>
 }
@@ -59,6 +57,7 @@ export class BlobStore {
     await directories.ensure('blobs')
     const tmp = await directories.ensure('tmp')
     for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true })
+    await demandRename(dataDir)
     const { blocks, bsize } = await statfs(dataDir)
     return new BlobStore(dataDir, directories, {
       ...options,
@@ -72,10 +71,10 @@ export class BlobStore {
     { reserve, ...options }: BlobStoreOptions & { reserve: number },
   ) {
     this.#dataDir = dataDir
-    this.#large = new LargeContents(dataDir, directories)
     this.#options = options
     this.#reserve = reserve
     this.small = new SmallContents(dataDir)
+    this.#large = new LargeContents(dataDir, directories, this.small)
   }
 
   /** A content that is going to arrive, of which so many bytes may stay in memory. */
@@ -266,3 +265,23 @@ export class BlobStore {
 const maxReserveBytes = 16_777_216
 
 const postponeMs = 1000
+
+// Tried, not compared by device number: renames fail between two mounts of one device as well.
+async function demandRename(dataDir: string) {
+  const names = ['tmp', 'blobs'].map((name) => join(dataDir, name, 'rename-test'))
+  const [from = '', to = ''] = names
+  try {
+    await writeFile(from, '')
+    await rename(from, to)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : ''
+    if (code === 'EXDEV') throw new DataDirError(separateFileSystems(dataDir))
+    // A full disk is no reason to refuse the start: files are served, and can be deleted.
+    if (code !== 'ENOSPC' && code !== 'EDQUOT') throw error
+  } finally {
+    for (const name of names) await rm(name, { force: true })
+  }
+}
+
+const separateFileSystems = (dataDir: string) =>
+  `Cannot start: blobs and tmp in ${dataDir} are on different file systems: put all of DATA_DIR on one.`

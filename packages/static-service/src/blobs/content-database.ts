@@ -16,7 +16,15 @@ const migrations = [
      coding integer not null, -- an index of contentCodings
      bytes blob not null
    ) strict;
-   create unique index contents_by_digest on contents (digest, coding);`,
+   create unique index contents_by_digest on contents (digest, coding);
+
+   -- Content files that were found to have their digest, and their inode, size and modification time at that moment.
+   create table verified_files (
+     digest blob not null,
+     coding integer not null,
+     stamp text not null,
+     primary key (digest, coding)
+   ) strict, without rowid;`,
 ]
 
 /** The content codings by the number that the content database has for them. */
@@ -43,11 +51,24 @@ export function prepareRemove(db: Database) {
   const all = db
     .prepare<[Buffer], number>('delete from contents where digest = ? returning coding')
     .pluck()
+  const forget = db.prepare<[Buffer]>('delete from verified_files where digest = ?')
   return (hex: string, coding?: ContentCoding): boolean => {
     const digest = Buffer.from(hex, 'hex')
-    if (coding === undefined) return all.all(digest).includes(0)
+    if (coding === undefined) {
+      forget.run(digest)
+      return all.all(digest).includes(0)
+    }
     return one.run(digest, contentCodings.indexOf(coding)).changes > 0
   }
+}
+
+/** Remembers the stamp of a content file that has its digest. */
+export function prepareRecordVerified(db: Database) {
+  const record = db.prepare<[Buffer, number, string]>(
+    'insert or replace into verified_files values (?, ?, ?)',
+  )
+  return ({ digest, coding, stamp }: { digest: string; coding: ContentCoding; stamp: string }) =>
+    record.run(Buffer.from(digest, 'hex'), contentCodings.indexOf(coding), stamp)
 }
 
 /** The digests that begin with two hex digits. */

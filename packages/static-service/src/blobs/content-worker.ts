@@ -5,16 +5,25 @@ import {
   contentDatabaseFile,
   openContentDatabase,
   prepareDigests,
+  prepareRecordVerified,
   prepareRemove,
   prepareStore,
 } from './content-database.ts'
 
 // The thread that writes to the content database: it waits for fsync, the event loop does not.
 
+/** A content file that has its digest, and the stamp that identifies it as it is now. */
+export interface VerifiedFile {
+  digest: string
+  coding: ContentCoding
+  stamp: string
+}
+
 export type ContentCommand =
   | { kind: 'store'; digest: string; coding: ContentCoding; bytes: Uint8Array }
   /** One coding, or all. */
   | { kind: 'remove'; digest: string; coding: ContentCoding | undefined }
+  | ({ kind: 'verified' } & VerifiedFile)
 
 /** Of a removal, whether what was to be removed was there. */
 export type ContentOutcome = { done: boolean } | { failed: string; code: string }
@@ -22,6 +31,7 @@ export type ContentOutcome = { done: boolean } | { failed: string; code: string 
 const db = openContentDatabase(contentDatabaseFile(String(workerData)))
 const store = prepareStore(db)
 const remove = prepareRemove(db)
+const recordVerified = prepareRecordVerified(db)
 
 const methods = {
   commit,
@@ -49,7 +59,8 @@ function commit(commands: ContentCommand[]): ContentOutcome[] {
 
 function apply(command: ContentCommand): ContentOutcome {
   if (command.kind === 'remove') return { done: remove(command.digest, command.coding) }
-  store(command.digest, command.coding, command.bytes)
+  if (command.kind === 'verified') recordVerified(command)
+  else store(command.digest, command.coding, command.bytes)
   return { done: true }
 }
 

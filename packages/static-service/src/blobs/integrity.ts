@@ -1,40 +1,56 @@
 import { createHash } from 'node:crypto'
 import type { FileRow } from '../files/file-record.ts'
-import { LruLoader } from '../serving/lru-loader.ts'
 import type { ContentCoding } from './blob-path.ts'
 import type { OpenBlob } from './blob-store.ts'
 import { hashBytes } from './hashing.ts'
+import type { SmallContents } from './small-contents.ts'
 
 /**
- * Whether what lies on the disk is what was stored. Bytes that are read whole are compared with their digest. A content
- * that is too large to be read for that at each request is believed as long as nobody has touched its file since it was
- * stored; a compressed form never is. What is not believed is read once, and again when it is touched again. A disk
- * that changes bytes of a large content by itself is not noticed here, but by `files check`.
+ * Whether stored bytes are those that were stored. Bytes that are read whole are compared with their digest each time. A
+ * file is hashed once; then its inode, size and modification time are remembered in the content database, which survives
+ * restarts, hard links and changes of mode. Silent changes by the disk are found by `files check`.
  */
 export class IntegrityProofs {
-  readonly #known = new LruLoader<{ isRight: boolean }>(1_048_576, () => 16)
+  readonly #known: Pick<SmallContents, 'isVerified' | 'recordVerified'>
+  readonly #running = new Map<string, Promise<boolean>>()
 
-  areRight(bytes: Buffer, row: FileRow, form: ContentCoding): Promise<boolean> {
-    return hashBytes(bytes, form, row.size).then((digest) => digest === row.digest)
+  constructor(known: Pick<SmallContents, 'isVerified' | 'recordVerified'>) {
+    this.#known = known
   }
 
-  async isRight(blob: OpenBlob, row: FileRow, form: ContentCoding): Promise<boolean> {
-    if (form === 'identity' && blob.changed <= Date.parse(row.updatedAt)) return true
-    const proof = await this.#known.get(`${row.digest}.${form}.${blob.stamp}`, async () => {
-      const digest = form === 'identity' ? await hashBlob(blob) : undefined
-      if (digest !== undefined) return { isRight: digest === row.digest }
-      return { isRight: await this.areRight(await blob.read(0, blob.size), row, form) }
-    })
-    return proof?.isRight === true
+  async areRight(bytes: Buffer, row: FileRow, coding: ContentCoding): Promise<boolean> {
+    return (await hashBytes(bytes, coding, row.size)) === row.digest
+  }
+
+  async isRight(blob: OpenBlob, row: FileRow, coding: ContentCoding): Promise<boolean> {
+    const { digest } = row
+    const { stamp } = blob
+    if (stamp === undefined) return this.areRight(await blob.read(0, blob.size), row, coding)
+    if (this.#known.isVerified({ digest, coding, stamp })) return true
+    const key = `${digest}.${coding}.${stamp}`
+    const running = this.#running.get(key) ?? this.#verify(blob, row, coding)
+    this.#running.set(key, running)
+    try {
+      const isRight = await running
+      if (isRight) this.#known.recordVerified({ digest, coding, stamp })
+      return isRight
+    } finally {
+      this.#running.delete(key)
+    }
+  }
+
+  async #verify(blob: OpenBlob, row: FileRow, coding: ContentCoding): Promise<boolean> {
+    if (coding === 'identity') return (await hashBlob(blob)) === row.digest
+    return this.areRight(await blob.read(0, blob.size), row, coding)
   }
 }
 
 async function hashBlob(blob: OpenBlob): Promise<string> {
   const hash = createHash('sha256')
-  for (let at = 0; at < blob.size; at += chunkLength) {
-    hash.update(await blob.read(at, Math.min(chunkLength, blob.size - at)))
+  for (let at = 0; at < blob.size; at += chunkBytes) {
+    hash.update(await blob.read(at, Math.min(chunkBytes, blob.size - at)))
   }
   return hash.digest('hex')
 }
 
-const chunkLength = 1_048_576
+const chunkBytes = 1_048_576

@@ -2,21 +2,26 @@ import { open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
 import { blobMode, blobPathOf, type ContentCoding, encodedForms } from './blob-path.ts'
-import { openFile } from './blob-reader.ts'
+import { openFile, stampOf } from './blob-reader.ts'
 import type { OpenBlob } from './blob-store.ts'
 import type { DurableDirectories } from './durable-directories.ts'
 import { hashFile } from './hashing.ts'
+import type { SmallContents } from './small-contents.ts'
 import { type StoredBlob, writeWhole } from './staged-blob.ts'
+
+type Proofs = Pick<SmallContents, 'recordVerified'>
 
 /** Contents of more than 32 KiB, and compressed forms of that size: files below `blobs`, named by their digest. */
 export class LargeContents {
   readonly #dataDir: string
   readonly #directories: DurableDirectories
+  readonly #proofs: Proofs
   readonly #publishing = new Map<string, Promise<void>>()
 
-  constructor(dataDir: string, directories: DurableDirectories) {
+  constructor(dataDir: string, directories: DurableDirectories, proofs: Proofs) {
     this.#dataDir = dataDir
     this.#directories = directories
+    this.#proofs = proofs
   }
 
   /** `onClose` is called once the file has been closed, and not if there is none. */
@@ -62,6 +67,7 @@ export class LargeContents {
       const directory = await this.#ensureDirectory(digest)
       await rename(tmpFile, this.#fileOf(digest, coding))
       await fsyncDirectory(directory)
+      await this.#recordVerified(digest, coding)
     } catch (error) {
       await rm(tmpFile, { force: true })
       throw error
@@ -89,6 +95,13 @@ export class LargeContents {
     if (isSound) await rm(file)
     else await rename(file, target)
     await fsyncDirectory(directory)
+    await this.#recordVerified(digest, 'identity')
+  }
+
+  // Its bytes were hashed, or made here, just now.
+  async #recordVerified(digest: string, coding: ContentCoding) {
+    const found = await stat(this.#fileOf(digest, coding), { bigint: true })
+    this.#proofs.recordVerified({ digest, coding, stamp: stampOf(found) })
   }
 
   #ensureDirectory(digest: string): Promise<string> {

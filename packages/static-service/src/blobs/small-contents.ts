@@ -3,7 +3,12 @@ import { GroupCommit } from '../sqlite/group-commit.ts'
 import { WorkerRpc } from '../sqlite/worker-rpc.ts'
 import type { ContentCoding } from './blob-path.ts'
 import { contentCodings, contentDatabaseFile, openContentDatabase } from './content-database.ts'
-import type { ContentCommand, ContentOutcome, ContentWorkerMethods } from './content-worker.ts'
+import type {
+  ContentCommand,
+  ContentOutcome,
+  ContentWorkerMethods,
+  VerifiedFile,
+} from './content-worker.ts'
 
 /**
  * Contents of up to 32 KiB, and compressed forms of that size, in a SQLite database of their own. Reads are look-ups by
@@ -16,6 +21,7 @@ export class SmallContents {
   readonly #read
   readonly #size
   readonly #codings
+  readonly #verified
 
   constructor(dataDir: string) {
     this.#db = openContentDatabase(contentDatabaseFile(dataDir))
@@ -27,6 +33,11 @@ export class SmallContents {
     this.#size = this.#db.prepare<[Buffer, number], number>(`select length(bytes) ${where}`).pluck()
     this.#codings = this.#db
       .prepare<[Buffer], number>('select coding from contents where digest = ? order by coding')
+      .pluck()
+    this.#verified = this.#db
+      .prepare<[Buffer, number], string>(
+        'select stamp from verified_files where digest = ? and coding = ?',
+      )
       .pluck()
   }
 
@@ -63,6 +74,17 @@ export class SmallContents {
   /** Removes one coding of a content, or all; says whether the content itself was here. */
   remove(digest: string, coding?: ContentCoding): Promise<boolean> {
     return this.#submit({ kind: 'remove', digest, coding })
+  }
+
+  /** Whether a content file has been found to have its digest, and has not changed since. */
+  isVerified({ digest, coding, stamp }: VerifiedFile): boolean {
+    const known = this.#verified.get(Buffer.from(digest, 'hex'), contentCodings.indexOf(coding))
+    return known === stamp
+  }
+
+  /** Remembers in the background that a content file has its digest. If that fails, it is hashed again when needed. */
+  recordVerified(file: VerifiedFile): void {
+    this.#commits.submit({ kind: 'verified', ...file }).catch(() => undefined)
   }
 
   /** Does nothing while the worker is alive. @throws what ended it. */

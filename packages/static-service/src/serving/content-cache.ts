@@ -35,12 +35,13 @@ export class ContentCache {
   readonly #files: LruLoader<ServedFile>
   readonly #codings: LruLoader<readonly ContentCoding[]>
   readonly #contents: LruLoader<Buffer>
-  readonly #proofs = new IntegrityProofs()
+  readonly #proofs: IntegrityProofs
 
   constructor({ store, catalog, compressor, memoryBytes, describe }: Dependencies) {
     const share = Math.floor(memoryBytes / 8)
     this.#store = store
     this.#compressor = compressor
+    this.#proofs = new IntegrityProofs(store.small)
     this.#loadFile = async (path) => {
       const row = await catalog.find(path)
       return row && describe(row)

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
@@ -74,6 +74,21 @@ test.each([
   },
   30_000,
 )
+
+test('a start with blobs and tmp on different file systems is refused in one sentence', () => {
+  const dataDir = makeFolder()
+  const far = mkdtempSync('/dev/shm/static-broken-')
+  onTestFinished(() => rmSync(far, { recursive: true, force: true }))
+  symlinkSync(far, join(dataDir, 'blobs'))
+
+  const { status, stderr } = startOnly(dataDir)
+
+  expect([status, stderr.trimEnd().split('\n').at(-1)]).toEqual([
+    1,
+    `Cannot start: blobs and tmp in ${dataDir} are on different file systems: put all of DATA_DIR on one.`,
+  ])
+  expect(stderr).not.toMatch(/^\s+at /m)
+}, 30_000)
 
 test('a start on a disk that cannot be written is refused in one sentence', async () => {
   using disk = mountSmallDisk(24)

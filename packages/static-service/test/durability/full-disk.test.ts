@@ -79,6 +79,10 @@ onSmallDisk(
     expect(served.bytes.toString()).toBe('content')
     const health = await service.call('GET', '/health')
     expect([health.status, health.body.status]).toEqual([200, 'degraded'])
+    disk.fill()
+    const removed = await service.call('DELETE', '/api/files/before')
+    const gone = await service.call('GET', '/static/before')
+    expect([removed.status, gone.status]).toEqual([204, 404])
 
     disk.relieve()
     const after = await service.put('after', 'content')

@@ -1,12 +1,16 @@
+import { dirname } from 'node:path'
 import { workerData } from 'node:worker_threads'
+import { DiskReserve, isDiskFull } from '../../sqlite/disk-reserve.ts'
 import { serveCalls } from '../../sqlite/worker-rpc.ts'
 import { openDatabase } from '../database.ts'
 import { type CatalogCommand, type Outcome, Transactions } from '../transactions.ts'
 
 // The only thread that writes to the catalog: it waits for fsync, the event loop does not.
 
-const db = openDatabase(String(workerData))
+const file = String(workerData)
+const db = openDatabase(file)
 const transactions = new Transactions(db)
+const reserve = new DiskReserve(dirname(file))
 
 const methods = {
   ready: (_input: null) => Number(db.pragma('synchronous', { simple: true })),
@@ -17,13 +21,26 @@ export type WriteWorkerMethods = typeof methods
 
 serveCalls(methods, () => db.close())
 
-// If the group fails, each command is tried alone: on a full disk, deletions still work where uploads do not.
 function commit(commands: CatalogCommand[]): Outcome[] {
+  const outcomes = tryCommit(commands)
+  reserve.refill()
+  return outcomes
+}
+
+// If the group fails, each command is tried alone: on a full disk, deletions still work where uploads do not.
+function tryCommit(commands: CatalogCommand[]): Outcome[] {
+  const [command, ...others] = commands
   try {
     return transactions.commit(commands)
   } catch (error) {
-    if (commands.length === 1) return [failureOf(error)]
-    return commands.flatMap((command) => commit([command]))
+    if (others.length > 0) return commands.flatMap((each) => tryCommit([each]))
+    if (command?.kind !== 'remove' || !isDiskFull(error)) return [failureOf(error)]
+  }
+  reserve.release()
+  try {
+    return transactions.commit([command])
+  } catch (error) {
+    return [failureOf(error)]
   }
 }
 
