@@ -12,6 +12,8 @@ import { registerHistoryRoutes } from './routes/history.ts'
 import { addRateLimitHeaders } from './routes/rate-limit-headers.ts'
 import { registerRecordRoutes } from './routes/records.ts'
 import { registerRegistrarRoutes } from './routes/registrar.ts'
+import { registerRrsetRoutes } from './routes/rrsets.ts'
+import { registerZoneFileRoutes } from './routes/zone-file.ts'
 import type { ZoneWriter } from './zones/zone-writer.ts'
 
 export interface Dependencies {
@@ -60,6 +62,8 @@ export function buildApp(parts: Dependencies): Promise<App> {
       const caches = registerDomainRoutes(app, { registrar, domains, cacheTtlMs: config.cacheTtl })
       registerCacheMetrics(parts.metrics, { ...caches, zones })
       registerRecordRoutes(app, zones)
+      registerRrsetRoutes(app, zones)
+      await registerZoneFileRoutes(app, zones)
       registerHistoryRoutes(app, { ledger, zones })
       registerChangeRoutes(app, { ledger, zones })
       registerRegistrarRoutes(app, { registrar, domains })

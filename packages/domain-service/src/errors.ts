@@ -22,6 +22,9 @@ export const recordNotFound = (id: string, errors?: Fault[]) =>
     errors ? { errors } : {},
   )
 
+export const rrsetNotFound = (name: string, type: string) =>
+  new HttpError(404, 'record_not_found', `There is no ${name} ${type} in this zone`)
+
 export const changeNotFound = (id: number) =>
   new HttpError(404, 'change_not_found', `There is no change ${id} in the history of this domain`)
 

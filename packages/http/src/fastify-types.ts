@@ -12,6 +12,8 @@ export interface ResponseDoc {
   description: string
   headers?: Record<string, HeaderDoc>
   content?: string
+  /** A body of that media type; without it the body is binary. */
+  example?: string
 }
 
 declare module 'fastify' {

@@ -16,7 +16,14 @@ export { startService } from './lifecycle/start-service.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
 export { createMetrics, registerCounter, registerDiskGauges, registerGauge } from './metrics.ts'
 export { Pagination, pageQuery, paginate } from './pagination.ts'
-export { type Fault, HttpError, Problem, problemOf, validationFailed } from './problem-details.ts'
+export {
+  type Fault,
+  HttpError,
+  malformedBody,
+  Problem,
+  problemOf,
+  validationFailed,
+} from './problem-details.ts'
 export { InvalidEnvironment, readEnv } from './settings/read-env.ts'
 export { integerSetting, serverConfig, serverSettings } from './settings/server-settings.ts'
 export type { TrustProxy } from './settings/trust-proxy.ts'

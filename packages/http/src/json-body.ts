@@ -2,11 +2,13 @@ import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance } from 'fastify'
 import { HttpError, malformedBody } from './problem-details.ts'
 
-/** Parses `application/json` bodies strictly: UTF-8, no prototype keys, at most 5,000 values. */
+const mediaTypes = ['application/json', 'application/merge-patch+json']
+
+/** Parses JSON bodies strictly: UTF-8, no prototype keys, at most 5,000 values. */
 export function parseJsonBodies(app: FastifyInstance) {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+  app.addContentTypeParser(mediaTypes, { parseAs: 'buffer' }, (request, body, done) => {
     // Lenient decoding would silently change the caller's text.
     if (!isUtf8(body as Buffer)) return done(malformedBody('The body is not valid UTF-8'))
     const text = body.toString()

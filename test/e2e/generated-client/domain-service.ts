@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 // Generated from /openapi.json by the test that runs this.
 import type { paths } from './generated/domain-service.ts'
 import { need, type Watch } from './watch.ts'
+import { runZoneEdits } from './zone-edits.ts'
 
 /** Calls every operation of the domain service, with types generated from its OpenAPI document. */
 export async function runScenario(baseUrl: string, password: string, watch: Watch) {
@@ -108,6 +109,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   expect(queued.response.headers.get('location')).toBe(`/api/changes/${id}`)
   expect(cancelled.data).toMatchObject({ id, status: 'cancelled' })
   expect(tooLate.error).toMatchObject({ status: 409, code: 'change_not_queued' })
+  await runZoneEdits(api, domain)
 }
 
 /** The body of a write that was carried out at once. */

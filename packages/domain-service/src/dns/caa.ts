@@ -20,9 +20,7 @@ const pattern = /^\s*([0-9]{1,3})\s+([a-zA-Z0-9]+)\s+(?:"([^"]*)"|([^"\s](?:[^"]
  * `; accounturi=https://…`.
  */
 export function isCaaIssueValue(value: string): boolean {
-  const [issuer = '', ...parameters] = value
-    .split(';')
-    .map((part) => part.replace(/^[ \t]+|[ \t]+$/g, ''))
+  const [issuer = '', ...parameters] = value.split(';').map((part) => part.trim())
   const isIssuer =
     issuer === '' ||
     issuer.split('.').every((label) => /^(?!-)[a-zA-Z0-9-]{1,63}(?<!-)$/.test(label))
@@ -38,7 +36,7 @@ export function isCaaIssueValue(value: string): boolean {
 function isParameter(text: string): boolean {
   const equals = text.indexOf('=')
   if (equals < 1) return false
-  const tag = text.slice(0, equals).replace(/[ \t]+$/, '')
-  const value = text.slice(equals + 1).replace(/^[ \t]+/, '')
+  const tag = text.slice(0, equals).trimEnd()
+  const value = text.slice(equals + 1).trimStart()
   return /^[a-zA-Z0-9]+(?:-+[a-zA-Z0-9]+)*$/.test(tag) && /^[\x21-\x3a\x3c-\x7e]*$/.test(value)
 }

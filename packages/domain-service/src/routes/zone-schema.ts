@@ -58,14 +58,20 @@ export const WrittenAnswer = ZoneAnswer.extend({
     .meta({ description: 'what the write lost, and what to know of it' }),
 }).meta({ id: 'WrittenZone', examples: [{ ...exampleZone, changes, warnings: [] }] })
 
-export const AddedAnswer = HostRecord.extend({
+/** What a write of one record or RRset answers beside it. */
+export const outcomeFields = {
   dry_run: z.literal(true).optional().meta({ description: 'nothing was written' }),
   verified,
   warnings: z
     .array(z.string())
     .optional()
     .meta({ description: 'what the write lost, and what to know of it' }),
-}).meta({ id: 'AddedRecord', examples: [record] })
+}
+
+export const AddedAnswer = HostRecord.extend(outcomeFields).meta({
+  id: 'AddedRecord',
+  examples: [record],
+})
 
 export const describeZone = (zone: Zone) => ({
   domain: zone.domain,

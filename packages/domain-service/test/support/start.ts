@@ -39,10 +39,14 @@ export interface Answer {
   status: number
   headers: Headers
   body: z.infer<typeof Body>
+  /** The body as it came; `body` is empty where it is not JSON. */
+  text: string
 }
 
 export interface Call {
   body?: unknown
+  /** A body that is not JSON: set its content-type. */
+  text?: string | Buffer
   headers?: Record<string, string>
   user?: string
 }
@@ -131,7 +135,7 @@ export async function start(options: Options = {}): Promise<Service> {
     sandbox,
     dataDir,
     lines: () => written.map((line) => JSON.parse(line)),
-    call: async (method, path, { body, headers, user = 'admin' } = {}) => {
+    call: async (method, path, { body, text, headers, user = 'admin' } = {}) => {
       // Not fetch, which adds headers of its own to conditional requests.
       const answer = await request(url + path, {
         method,
@@ -141,14 +145,17 @@ export async function start(options: Options = {}): Promise<Service> {
           ...headers,
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(text === undefined ? {} : { body: text }),
       })
-      const text = await answer.body.text()
+      const received = await answer.body.text()
+      const isJson = /json/.test(String(answer.headers['content-type']))
       return {
         status: answer.statusCode,
         headers: new Headers(
           Object.entries(answer.headers).map(([name, value]) => [name, String(value)]),
         ),
-        body: Body.parse(text ? JSON.parse(text) : {}),
+        body: Body.parse(isJson ? JSON.parse(received) : {}),
+        text: received,
       }
     },
     commands: () =>

@@ -76,7 +76,7 @@ function tellMore(operation: Operation) {
   const responses: Record<string, Response> = {}
   for (const status of Object.keys({ ...given, ...documented })) {
     const told = documented[Number(status)]
-    const content = told?.content ? { [told.content]: { schema: bytes } } : given[status]?.content
+    const content = told?.content ? { [told.content]: mediaOfDoc(told) } : given[status]?.content
     responses[status] = {
       description: told?.description ?? given[status]?.description ?? '',
       headers: tellHeaders({ ...told?.headers, 'x-request-id': requestId }),
@@ -104,6 +104,9 @@ function tellMore(operation: Operation) {
 const places = ['path', 'query', 'header']
 
 const bytes = { type: 'string', format: 'binary' }
+
+const mediaOfDoc = ({ example }: ResponseDoc): Media =>
+  example === undefined ? { schema: bytes } : { schema: { type: 'string' }, example }
 
 // Each problem as it is answered, by its code.
 function tellFailures(failures: HttpError[], others: Response, given: Response = {}): Response {

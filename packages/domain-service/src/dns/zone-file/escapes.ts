@@ -17,32 +17,27 @@ export function decodeText(tokens: string[]): string | undefined {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+// As latin1, each character of the string is one octet.
 function toOctets(token: string): Buffer | undefined {
-  if (!token.includes('\\')) return Buffer.from(token)
-  const parts = token.match(/\\[0-9]{3}|\\[^0-9]|[^\\]+/gs) ?? []
-  if (parts.join('') !== token) return undefined
-  const octets = parts.map((part) => {
-    if (!part.startsWith('\\')) return Buffer.from(part)
-    return part.length < 4 ? Buffer.from(part.slice(1)) : Buffer.from([Number(part.slice(1))])
+  const octets = Buffer.from(token).toString('latin1')
+  if (!octets.includes('\\')) return Buffer.from(token)
+  let isMalformed = false
+  const decoded = octets.replace(/\\([0-9]{1,3}|[^0-9])?/gs, (_escape, escaped: string = '') => {
+    if (/^[^0-9]/.test(escaped)) return escaped
+    if (escaped.length < 3 || Number(escaped) > 255) isMalformed = true
+    return String.fromCharCode(Number(escaped))
   })
-  return parts.some((part) => /^\\[0-9]/.test(part) && Number(part.slice(1)) > 255)
-    ? undefined
-    : Buffer.concat(octets)
+  return isMalformed ? undefined : Buffer.from(decoded, 'latin1')
 }
 
 /** A text as quoted strings of at most 255 octets each (RFC 1035, 3.3). Pure ASCII: other octets are `\DDD`. */
 export function quoteText(text: string): string {
-  const octets = Buffer.from(text)
-  const strings: string[] = []
-  for (let start = 0; start < octets.length || start === 0; start += 255) {
-    const part = [...octets.subarray(start, start + 255)].map(escapeOctet).join('')
-    strings.push(`"${part}"`)
-  }
-  return strings.join(' ')
+  const octets = Buffer.from(text).toString('latin1')
+  const strings = octets.match(/.{1,255}/gs) ?? ['']
+  return strings.map((each) => `"${each.replace(/["\\]|[^\x20-\x7e]/g, escapeOctet)}"`).join(' ')
 }
 
-function escapeOctet(octet: number): string {
-  if (octet === 0x22 || octet === 0x5c) return `\\${String.fromCharCode(octet)}`
-  if (octet >= 0x20 && octet < 0x7f) return String.fromCharCode(octet)
-  return `\\${String(octet).padStart(3, '0')}`
-}
+const escapeOctet = (octet: string) =>
+  octet === '"' || octet === '\\'
+    ? `\\${octet}`
+    : `\\${String(octet.charCodeAt(0)).padStart(3, '0')}`

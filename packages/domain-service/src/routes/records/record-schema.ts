@@ -27,3 +27,12 @@ export const recordFields = {
   }),
   id: z.string().optional().meta({ description: 'ignored' }),
 }
+
+/** The fields of a JSON merge patch of a record (RFC 7396). */
+export const patchFields = {
+  name: text.optional(),
+  type: text.optional().meta({ description: 'as it is: a type cannot be changed' }),
+  address: text.optional(),
+  ttl: integer.nullable().optional().meta({ description: 'seconds; null: 1800' }),
+  mx_pref: integer.nullable().optional().meta({ description: 'used for MX only; null: 10' }),
+}

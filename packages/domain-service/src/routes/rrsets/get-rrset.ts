@@ -1,0 +1,38 @@
+import type { App } from '@domains-and-files/http'
+import { etagOf } from '../../dns/record.ts'
+import { findRrset } from '../../dns/rrset.ts'
+import { rrsetNotFound } from '../../errors.ts'
+import type { ZoneWriter } from '../../zones/zone-writer.ts'
+import { cacheHeaders, domainFailures, takesFresh, zoneTag } from '../openapi-examples.ts'
+import { typeOf } from '../records/record-path.ts'
+import { domainOf, tellAge, wantsFresh } from '../zone-request.ts'
+import { AtRrset, exampleRrset, Rrset } from './rrset-schema.ts'
+
+const schema = {
+  operationId: 'getRrset',
+  summary: 'Read one RRset',
+  tags: ['records'],
+  params: AtRrset,
+  requestHeaders: takesFresh,
+  errors: [...domainFailures, rrsetNotFound(exampleRrset.name, exampleRrset.type)],
+  responses: { 200: { description: 'The RRset', headers: { ...zoneTag, ...cacheHeaders } } },
+  response: { 200: Rrset },
+}
+
+/** GET /api/domains/{domain}/dns/rrsets/{name}/{type} */
+export function getRrset(app: App, zones: ZoneWriter) {
+  app.get(
+    '/api/domains/:domain/dns/rrsets/:name/:type',
+    { config: { access: 'viewer' }, schema },
+    async (request, reply) => {
+      const domain = domainOf(request, request.params.domain)
+      const { name } = request.params
+      const type = typeOf(request.params.type)
+      const cached = await zones.read(domain, wantsFresh(request))
+      const rrset = findRrset(cached.value, name, type)
+      if (!rrset) throw rrsetNotFound(name, type)
+      tellAge(reply, cached)
+      return reply.header('etag', etagOf(cached.value)).send(rrset)
+    },
+  )
+}

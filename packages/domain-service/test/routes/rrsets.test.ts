@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest'
+import { start, www } from '../support/start.ts'
+
+const rrsets = '/api/domains/example.com/dns/rrsets'
+const mail = { name: '@', type: 'MX', address: 'mx1.example.net', mxPref: 10 }
+const domains = [{ name: 'example.com', emailType: 'MX' as const, hosts: [www, mail] }]
+
+test('the RRsets of a domain are listed, and filtered by name and type', async () => {
+  await using service = await start({ domains })
+
+  const all = await service.call('GET', rrsets, { user: 'viewer' })
+  const byName = await service.call('GET', `${rrsets}?name=WWW`)
+  const byType = await service.call('GET', `${rrsets}?type=mx`)
+  const zone = await service.call('GET', '/api/domains/example.com/dns/hosts')
+
+  const [mx, a] = [
+    { name: '@', type: 'MX', ttl: 1800, values: ['10 mx1.example.net'] },
+    { name: 'www', type: 'A', ttl: 1800, values: ['192.0.2.1'] },
+  ]
+  expect(all.body).toEqual({ domain: 'example.com', rrsets: [mx, a] })
+  expect(byName.body).toMatchObject({ rrsets: [a] })
+  expect(byType.body).toMatchObject({ rrsets: [mx] })
+  expect(all.headers.get('etag')).toBe(zone.headers.get('etag'))
+})
+
+test('RRsets that have not changed are a 304', async () => {
+  await using service = await start({ domains })
+  const { headers } = await service.call('GET', rrsets)
+
+  const again = await service.call('GET', rrsets, {
+    headers: { 'if-none-match': String(headers.get('etag')) },
+  })
+
+  expect(again.status).toBe(304)
+})
+
+test('an RRset is made, set, read and removed', async () => {
+  await using service = await start({ domains })
+  const path = `${rrsets}/API/a`
+
+  const made = await service.call('PUT', path, { body: { ttl: 60, values: ['192.0.2.8'] } })
+  const set = await service.call('PUT', path, {
+    body: { values: ['192.0.2.9', '192.0.2.8'] },
+    headers: { 'if-match': String(made.headers.get('etag')) },
+  })
+  const read = await service.call('GET', path)
+  const removed = await service.call('DELETE', path)
+  const gone = await service.call('GET', path)
+
+  const rrset = { name: 'api', type: 'A', ttl: 60, values: ['192.0.2.8', '192.0.2.9'] }
+  expect([made.status, made.body]).toEqual([201, { ...rrset, values: ['192.0.2.8'] }])
+  expect([set.status, set.body]).toEqual([200, rrset])
+  expect([read.status, read.body]).toEqual([200, rrset])
+  expect([removed.status, removed.text]).toEqual([204, ''])
+  expect([gone.status, gone.body.code]).toEqual([404, 'record_not_found'])
+})
+
+test('an RRset that is so already, or is gone already, is no write', async () => {
+  await using service = await start({ domains })
+  const { body } = await service.call('GET', `${rrsets}/@/MX`)
+
+  const same = await service.call('PUT', `${rrsets}/@/MX`, { body })
+  const none = await service.call('DELETE', `${rrsets}/none/TXT`)
+
+  expect([same.status, none.status]).toEqual([200, 204])
+  expect(service.commands()).not.toContain('dns.sethosts')
+})
+
+test('an RRset of mixed TTLs can be sent back as it was read', async () => {
+  const second = { ...mail, address: 'mx2.example.net', ttl: 60 }
+  await using service = await start({
+    domains: [{ name: 'example.com', emailType: 'MX', hosts: [mail, second] }],
+  })
+  const { body } = await service.call('GET', `${rrsets}/@/MX`)
+
+  const same = await service.call('PUT', `${rrsets}/@/MX`, { body })
+
+  expect(body).toMatchObject({ ttl: 60, mixed_ttl: true })
+  expect([same.status, same.body]).toEqual([200, body])
+  expect(service.commands()).not.toContain('dns.sethosts')
+})
+
+test.each([
+  ['PUT', 'a/SRV', { values: ['x'] }, 400, ['/path/type']],
+  ['PUT', 'a/A', { values: ['x'], ttl: 5 }, 400, ['/values/0', '/ttl']],
+  ['PUT', 'a/A', { values: [] }, 400, ['/values']],
+  ['PUT', 'a/A', { values: 'x' }, 400, ['/values']],
+  ['PUT', 'a%20b/A', { values: ['192.0.2.1'] }, 400, ['/path/name']],
+  ['PUT', 'a/A', { values: ['192.0.2.1'], name: 'b', type: 'TXT' }, 400, ['/name', '/type']],
+  ['PUT', 'www/CNAME', { values: ['a.example.net'] }, 409, undefined],
+  ['DELETE', 'a/SRV', undefined, 400, ['/path/type']],
+])('%s of %s %j is refused: %i %j', async (method, path, body, status, paths) => {
+  await using service = await start({ domains })
+
+  const answer = await service.call(method, `${rrsets}/${path}`, body === undefined ? {} : { body })
+
+  expect(answer.status).toBe(status)
+  expect(answer.body.errors?.map((fault) => fault.path).sort()).toEqual(paths?.sort())
+  expect(service.commands()).not.toContain('dns.sethosts')
+})
+
+test('a first MX that would end e-mail forwarding needs email_type', async () => {
+  await using service = await start({
+    domains: [{ name: 'example.com', emailType: 'FWD', hosts: [www] }],
+  })
+  const body = { values: ['10 mx1.example.net'] }
+
+  const refused = await service.call('PUT', `${rrsets}/@/MX`, { body })
+  const accepted = await service.call('PUT', `${rrsets}/@/MX`, {
+    body: { ...body, email_type: 'MX' },
+  })
+
+  expect([refused.status, refused.body.code]).toEqual([409, 'email_type_conflict'])
+  expect(accepted.status).toBe(201)
+})
