@@ -11,17 +11,22 @@ export const maxParamLength = 1024
  */
 export function trackMethods(app: FastifyInstance): () => void {
   const allowed = new Map<string, Set<string>>()
-  app.addHook('onRoute', ({ method, url }) => {
+  const widerPaths = new Map<string, string>()
+  app.addHook('onRoute', ({ method, url, config }) => {
     if (url === '*') return // Preflights of any path: no path that is known by it.
     const known = allowed.get(url) ?? new Set()
     for (const each of [method].flat()) known.add(each)
     allowed.set(url, known)
+    if (config?.otherMethods) widerPaths.set(url, config.otherMethods)
   })
+  const methodsOf = (url: string) =>
+    new Set([...(allowed.get(url) ?? []), ...(allowed.get(widerPaths.get(url) ?? '') ?? [])])
 
   return () => {
     const methods = [...new Set([...allowed.values()].flatMap((known) => [...known]))]
     const paths = findMyWay({ maxParamLength })
-    for (const [url, known] of [...allowed]) {
+    for (const url of [...allowed.keys()]) {
+      const known = methodsOf(url)
       const allow = [...known].sort().join(', ')
       paths.on('GET', url, () => undefined, allow)
       // Without a route of its own it would get to a wider path that has this method.

@@ -25,6 +25,8 @@ declare module 'fastify' {
      * reading where the token has a role.
      */
     enforcesRecordLimits?: boolean
+    /** The path whose routes serve the other methods of this one; without it they are 405. */
+    otherMethods?: string
   }
   // Documentation of a route beside its schemas.
   interface FastifySchema {

@@ -9,6 +9,7 @@ import { invalidPath } from './errors.ts'
 import type { FileRow } from './files/file-record.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import { registerBrowseRoutes } from './routes/browse.ts'
+import { registerBulkRoutes } from './routes/bulk-changes.ts'
 import { FileRecordCache } from './routes/file-record-cache.ts'
 import { registerFileRoutes } from './routes/files.ts'
 import { registerPutRoute } from './routes/put-file.ts'
@@ -80,6 +81,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       const records = new FileRecordCache({ catalog, publicBaseUrl, memoryBytes: recordBytes })
       registerBrowseRoutes(app, { catalog, publicBaseUrl })
       registerFileRoutes(app, { catalog, records })
+      registerBulkRoutes(app, { catalog, store })
       registerVersionRoutes(app, catalog)
       registerStaticRoutes(app, { cache, rules })
       registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })

@@ -1,8 +1,13 @@
 import {
+  directoryNotFound,
   fileNotFound,
+  invalidPath,
+  moveIntoItself,
   pathConflict,
   preconditionFailed,
   quotaExceeded,
+  reservedPath,
+  targetExists,
   versionExists,
 } from '../errors.ts'
 import type {
@@ -12,15 +17,22 @@ import type {
   NewVersion,
   VersionRow,
 } from '../files/file-record.ts'
+import { findPathFault } from '../files/path-rules.ts'
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
 import { storageFailure } from '../sqlite/storage-failure.ts'
 import { WorkerRpc } from '../sqlite/worker-rpc.ts'
+import type {
+  CatalogCommand,
+  ChangedPaths,
+  MoveFileCommand,
+  Outcome,
+  Rejection,
+} from './commands.ts'
 import { type Database, databaseFile, openReader } from './database.ts'
 import type { TreeQuery } from './directory-tree.ts'
 import { type ListedVersion, Queries, type Totals } from './queries.ts'
 import type { FileList, ListQuery } from './search/list-query.ts'
-import type { CatalogCommand, Outcome, Put, RejectedCommand } from './transactions.ts'
 import type { ReadWorkerMethods } from './workers/read-worker.ts'
 import type { WriteWorkerMethods } from './workers/write-worker.ts'
 
@@ -46,7 +58,7 @@ export class Catalog {
   readonly #writer: WorkerRpc<WriteWorkerMethods>
   readonly #reader: WorkerRpc<ReadWorkerMethods>
   readonly #commits: GroupCommit<CatalogCommand, Outcome>
-  readonly #changeListeners: ((paths: string[]) => void)[] = []
+  readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
   readonly #freeListeners: ((digests: string[]) => void)[] = []
 
   /** The data folder must be there. */
@@ -109,8 +121,7 @@ export class Catalog {
     files: NewFile[],
     conditions: Conditions = {},
   ): Promise<{ rows: FileRow[]; wasNew: boolean }> {
-    const put: Put = { kind: 'put', files, conditions, quota: this.#quota }
-    const outcome = await this.#change(put)
+    const outcome = await this.#change({ kind: 'put', files, conditions, quota: this.#quota })
     if ('done' in outcome && outcome.done === 'put') return outcome
     throw this.#refusal(outcome)
   }
@@ -119,6 +130,44 @@ export class Catalog {
   async remove(path: string, conditions: Conditions = {}): Promise<void> {
     const outcome = await this.#change({ kind: 'remove', path, conditions })
     if (!('done' in outcome)) throw this.#refusal(outcome)
+  }
+
+  /**
+   * Removes these files, or none.
+   * @throws {HttpError} `file_not_found` or `insufficient_storage`.
+   */
+  removeAll(paths: string[]): Promise<{ files: number; bytesFreed: number }> {
+    return this.#removeMany({ kind: 'removeAll', paths })
+  }
+
+  /**
+   * Removes every file below a directory; the root is empty.
+   * @throws {HttpError} `directory_not_found` or `insufficient_storage`.
+   */
+  removeBelow(directory: string): Promise<{ files: number; bytesFreed: number }> {
+    return this.#removeMany({ kind: 'removeBelow', directory })
+  }
+
+  /**
+   * Moves one file; returns the number of files moved, or undefined when the file has another content than `digest`.
+   * @throws {HttpError} `file_not_found`, `path_conflict` or `insufficient_storage`.
+   */
+  async moveFile(move: Omit<MoveFileCommand, 'kind'>): Promise<number | undefined> {
+    const outcome = await this.#change({ kind: 'moveFile', ...move })
+    if ('refused' in outcome && outcome.refused === 'content_changed') return undefined
+    if ('done' in outcome && outcome.done === 'move') return outcome.files
+    throw this.#refusal(outcome)
+  }
+
+  /**
+   * Moves every file below a directory, or none; returns their number. The root is empty.
+   * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path`, `reserved_path` or
+   *   `insufficient_storage`.
+   */
+  async moveDirectory(move: { from: string; to: string; overwrite: boolean }): Promise<number> {
+    const outcome = await this.#change({ kind: 'moveDirectory', ...move })
+    if ('done' in outcome && outcome.done === 'move') return outcome.files
+    throw this.#refusal(outcome)
   }
 
   /** @throws {HttpError} `version_exists` or `insufficient_storage`. */
@@ -184,8 +233,8 @@ export class Catalog {
     return { changes: this.#commits.queued, questions: this.#reader.waiting }
   }
 
-  /** Called after each committed change with the paths that it changed, before the change is answered. */
-  onChange(listener: (paths: string[]) => void): void {
+  /** Called after each commit with the changed paths, before the change is answered. */
+  onChange(listener: (paths: ChangedPaths) => void): void {
     this.#changeListeners.push(listener)
   }
 
@@ -209,18 +258,22 @@ export class Catalog {
   async #commit(commands: CatalogCommand[]): Promise<Outcome[]> {
     try {
       const outcomes = await this.#writer.ask('commit', commands)
-      for (const [at, command] of commands.entries()) this.#tell(command, outcomes[at])
+      for (const outcome of outcomes) this.#notify(outcome)
       return outcomes
     } catch (error) {
       throw storageFailure(error)
     }
   }
 
-  #tell(change: CatalogCommand, outcome: Outcome | undefined) {
-    if (!outcome || !('done' in outcome) || change.kind === 'record' || outcome.done === 'record')
-      return
-    const paths = change.kind === 'put' ? change.files.map(({ path }) => path) : [change.path]
-    for (const listener of this.#changeListeners) listener(paths)
+  async #removeMany(command: CatalogCommand): Promise<{ files: number; bytesFreed: number }> {
+    const outcome = await this.#change(command)
+    if ('done' in outcome && outcome.done === 'remove') return outcome
+    throw this.#refusal(outcome)
+  }
+
+  #notify(outcome: Outcome) {
+    if (!('done' in outcome) || outcome.done === 'record') return
+    for (const listener of this.#changeListeners) listener(outcome.changed)
     if (outcome.freed.length === 0) return
     for (const listener of this.#freeListeners) listener(outcome.freed)
   }
@@ -235,9 +288,21 @@ export class Catalog {
   }
 }
 
-const refusals: Record<Exclude<RejectedCommand, 'quota_exceeded'>, (path: string) => Error> = {
+const refusals: Record<Exclude<Rejection, 'quota_exceeded'>, (path: string) => Error> = {
   path_conflict: pathConflict,
+  target_exists: targetExists,
+  move_into_itself: moveIntoItself,
+  invalid_target: refuseTarget,
+  content_changed: preconditionFailed,
   precondition_failed: preconditionFailed,
   file_not_found: fileNotFound,
+  directory_not_found: directoryNotFound,
   version_exists: versionExists,
+}
+
+function refuseTarget(path: string): Error {
+  const fault = findPathFault(path)
+  return fault?.code === 'reserved_path'
+    ? reservedPath(fault.segment)
+    : invalidPath(fault?.reason ?? 'it cannot be stored')
 }

@@ -27,9 +27,7 @@ export class FileRecordCache {
     this.#dependencies = dependencies
     const { memoryBytes, catalog } = dependencies
     this.#records = new LruLoader(memoryBytes, ({ etag, json }) => etag.length + json.length)
-    catalog.onChange((paths) => {
-      for (const path of paths) this.#records.forget(path)
-    })
+    catalog.onChange((paths) => this.#records.invalidate(paths))
   }
 
   /** For the cache metrics. */

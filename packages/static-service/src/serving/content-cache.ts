@@ -49,9 +49,7 @@ export class ContentCache {
     this.#files = new LruLoader(share, () => 4096)
     this.#codings = new LruLoader(share, () => 64)
     this.#contents = new LruLoader(memoryBytes - 2 * share, (content) => content.length)
-    catalog.onChange((paths) => {
-      for (const path of paths) this.#files.forget(path)
-    })
+    catalog.onChange((paths) => this.#files.invalidate(paths))
     compressor.onForm((digest) => this.#codings.forget(digest))
   }
 

@@ -50,6 +50,16 @@ export class LruLoader<Value extends object> {
     this.#loading.delete(key)
   }
 
+  /** Forgets these keys, or everything. */
+  invalidate(keys: readonly string[] | 'all') {
+    if (keys !== 'all') {
+      for (const key of keys) this.forget(key)
+      return
+    }
+    this.#cached.clear()
+    this.#loading.clear()
+  }
+
   #load(key: string, load: () => Promise<Value | undefined>): Promise<Value | undefined> {
     const loading: Promise<Value | undefined> = this.#store(
       key,

@@ -31,6 +31,18 @@ const action = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constant('remove' as const), path }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('removeBelow' as const), segment }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('move' as const),
+      paths: fc.oneof(
+        fc.tuple(path, path),
+        fc.tuple(segment, path).map(([from, to]) => [`${from}/`, `${to}/`] as const),
+      ),
+      overwrite: fc.boolean(),
+    }),
+  },
 )
 
 type Action = typeof action extends fc.Arbitrary<infer Value> ? Value : never
@@ -52,6 +64,22 @@ async function act(service: Service, model: Model, action: Action) {
     const isThere = model.remove(action.path)
     const { status } = await service.call('DELETE', `/api/files/${encode(action.path)}`)
     expect(status).toBe(isThere ? 204 : 404)
+    return
+  }
+  if (action.do === 'removeBelow') {
+    const count = model.removeBelow(action.segment)
+    const json = { prefix: `${action.segment}/` }
+    const { status, body } = await service.call('POST', '/api/files/delete', { json })
+    expect(status === 200 ? body.files_deleted : 0).toBe(count)
+    return
+  }
+  if (action.do === 'move') {
+    const [from, to] = action.paths
+    const json = { from, to, overwrite: action.overwrite }
+    const expected = model.move(from, to, action.overwrite)
+    const { status, body } = await service.call('POST', '/api/files/move', { json })
+    const found = status === 404 ? 'missing' : status === 409 ? 'conflict' : body.files_moved
+    expect(found).toBe(expected)
     return
   }
   const files = action.do === 'put' ? [action.file] : action.files

@@ -44,6 +44,31 @@ export class Model {
     return isNew ? 'new' : 'replaced'
   }
 
+  /** Moves files, or none; a directory where both paths end in a slash. Says how many were moved. */
+  move(from: string, to: string, overwrite: boolean): number | 'conflict' | 'missing' {
+    const isDirectory = from.endsWith('/')
+    const moving = this.files.filter(({ path }) =>
+      isDirectory ? path.startsWith(from) : path === from,
+    )
+    if (moving.length === 0) return 'missing'
+    if (from === to) return 0
+    if (isDirectory && to.startsWith(from)) return 'conflict'
+    const before = new Map(this.#files)
+    const moved = moving.map((file) => ({ ...file, path: to + file.path.slice(from.length) }))
+    for (const { path } of moving) this.#files.delete(path)
+    const isTaken = !overwrite && moved.some(({ path }) => this.#files.has(path))
+    if (!isTaken && this.put(moved) !== 'conflict') return moved.length
+    this.#files.clear()
+    for (const [path, file] of before) this.#files.set(path, file)
+    return 'conflict'
+  }
+
+  removeBelow(directory: string): number {
+    const below = this.files.filter(({ path }) => path.startsWith(`${directory}/`))
+    for (const { path } of below) this.#files.delete(path)
+    return below.length
+  }
+
   remove(path: string): boolean {
     return this.#files.delete(path)
   }

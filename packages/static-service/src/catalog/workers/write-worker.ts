@@ -2,8 +2,9 @@ import { dirname } from 'node:path'
 import { workerData } from 'node:worker_threads'
 import { DiskReserve, isDiskFull } from '../../sqlite/disk-reserve.ts'
 import { serveCalls } from '../../sqlite/worker-rpc.ts'
+import type { CatalogCommand, Outcome } from '../commands.ts'
 import { openDatabase } from '../database.ts'
-import { type CatalogCommand, type Outcome, Transactions } from '../transactions.ts'
+import { Transactions } from '../transactions.ts'
 
 // The only thread that writes to the catalog: it waits for fsync, the event loop does not.
 

@@ -1,0 +1,173 @@
+import type { Statement } from 'better-sqlite3'
+import type { FileRow, NewFile } from '../files/file-record.ts'
+import { nameOf, parentOf } from '../files/path-segments.ts'
+import type { Database } from './database.ts'
+import { DirectoryCounts } from './directory-counts.ts'
+import { fileColumns } from './queries.ts'
+import { bodyOf, fold } from './search/trigrams.ts'
+
+interface RowPosition {
+  id: number
+  directory: number
+}
+
+/** Contents that a transaction has left without references. */
+export class FreedContents {
+  readonly #sizes = new Map<string, number>()
+
+  add(digest: string, size: number) {
+    this.#sizes.set(digest, size)
+  }
+
+  /** It is referred to again. */
+  keep(digest: string) {
+    this.#sizes.delete(digest)
+  }
+
+  get digests(): string[] {
+    return [...this.#sizes.keys()]
+  }
+
+  get bytes(): number {
+    return [...this.#sizes.values()].reduce((total, size) => total + size, 0)
+  }
+}
+
+/**
+ * Rows of files with everything that is derived from them: counts of directories and categories, the search index, and
+ * the references to contents. For use inside a transaction.
+ */
+export class FileRows {
+  readonly #directories: DirectoryCounts
+  readonly #find: Statement<[string], FileRow>
+  readonly #below: Statement<[string, string, number], FileRow>
+  readonly #locate: Statement<[string], RowPosition>
+  readonly #insert: Statement<[Record<string, unknown>], { id: number }>
+  readonly #update: Statement<[Record<string, unknown>]>
+  readonly #delete: Statement<[number]>
+  readonly #addTrigrams: Statement<[number, string]>
+  readonly #dropTrigrams: Statement<[number]>
+  readonly #countCategory: Statement<[string, number, number]>
+  readonly #dropCategory: Statement<[string]>
+  readonly #refer: Statement<[string, number, number], { refs: number; size: number }>
+  readonly #dropBlob: Statement<[string]>
+  readonly #countStored: Statement<[number], { size: number }>
+
+  constructor(db: Database) {
+    this.#directories = new DirectoryCounts(db)
+    this.#find = db.prepare(`select ${fileColumns} from files where path = ?`)
+    this.#below = db.prepare(
+      `select ${fileColumns} from files where path > ? and path < ? order by path limit ?`,
+    )
+    this.#locate = db.prepare('select id, directory from files where path = ?')
+    this.#insert = db.prepare(
+      `insert into files (directory, path, name, folded, digest, size, content_type, category,
+         uploaded_by, created_at, updated_at)
+       values (@directory, @path, @name, nullif(@folded, upper(@path)), @digest, @size, @contentType, @category,
+         @uploadedBy, @createdAt, @updatedAt) returning id`,
+    )
+    this.#update = db.prepare(
+      `update files set digest = @digest, size = @size, content_type = @contentType,
+         category = @category, uploaded_by = @uploadedBy, updated_at = @updatedAt where id = @id`,
+    )
+    this.#delete = db.prepare('delete from files where id = ?')
+    this.#addTrigrams = db.prepare('insert into grams (rowid, body) values (?, ?)')
+    this.#dropTrigrams = db.prepare('delete from grams where rowid = ?')
+    this.#countCategory = db.prepare(
+      `insert into categories values (?, ?, ?) on conflict do update set
+         file_count = file_count + excluded.file_count, total_size = total_size + excluded.total_size`,
+    )
+    this.#dropCategory = db.prepare('delete from categories where category = ? and file_count = 0')
+    this.#refer = db.prepare(
+      `insert into blobs values (?, ?, ?) on conflict do update set refs = refs + excluded.refs
+       returning refs, size`,
+    )
+    this.#dropBlob = db.prepare('delete from blobs where digest = ?')
+    this.#countStored = db.prepare('update stored set size = size + ? returning size')
+  }
+
+  find(path: string): FileRow | undefined {
+    return this.#find.get(path)
+  }
+
+  /** Files below a directory, by path, at most `limit`; the root is empty. */
+  findBelow(directory: string, limit = -1): FileRow[] {
+    // `0` is the character after `/`. No path contains U+10FFFF and more.
+    const [after, before] =
+      directory === '' ? ['', '\u{10ffff}'] : [`${directory}/`, `${directory}0`]
+    return this.#below.all(after, before, limit)
+  }
+
+  isDirectory(path: string): boolean {
+    return this.#directories.has(path)
+  }
+
+  /** Bytes of all distinct contents. */
+  get storedSize(): number {
+    return this.#countStored.get(0)?.size ?? 0
+  }
+
+  /** False, with nothing changed, when a directory of the path is a file. */
+  add(row: Omit<FileRow, 'name'>, freed: FreedContents): FileRow | undefined {
+    const directory = this.#directories.ensure(parentOf(row.path))
+    if (directory === undefined) return undefined
+    const named = { ...row, name: nameOf(row.path) }
+    const folded = fold(row.path)
+    const id = this.#insert.get({ ...named, directory, folded })?.id
+    if (id === undefined) throw new Error('an inserted row has no id')
+    this.#addTrigrams.run(id, bodyOf(folded, row.category))
+    this.#directories.count(directory, { files: 1, bytes: row.size })
+    this.#countCategory.run(row.category, 1, row.size)
+    this.#acquire(row, freed)
+    return named
+  }
+
+  replace(old: FileRow, row: FileRow, freed: FreedContents): void {
+    const { id, directory } = this.#positionOf(old.path)
+    this.#update.run({ ...row, id })
+    this.#directories.count(directory, { files: 0, bytes: row.size - old.size })
+    this.#uncountCategory(old)
+    this.#countCategory.run(row.category, 1, row.size)
+    if (row.category !== old.category) {
+      this.#dropTrigrams.run(id)
+      this.#addTrigrams.run(id, bodyOf(fold(row.path), row.category))
+    }
+    // Acquired first: an equal content stays.
+    this.#acquire(row, freed)
+    this.#release(old, freed)
+  }
+
+  remove(row: FileRow, freed: FreedContents): void {
+    const { id, directory } = this.#positionOf(row.path)
+    this.#delete.run(id)
+    this.#dropTrigrams.run(id)
+    this.#directories.count(directory, { files: -1, bytes: -row.size })
+    this.#uncountCategory(row)
+    this.#release(row, freed)
+  }
+
+  #positionOf(path: string): RowPosition {
+    const position = this.#locate.get(path)
+    if (!position) throw new Error('a file that was found is not in the catalog')
+    return position
+  }
+
+  #uncountCategory({ category, size }: FileRow) {
+    this.#countCategory.run(category, -1, -size)
+    this.#dropCategory.run(category)
+  }
+
+  #acquire({ digest, size }: NewFile, freed: FreedContents) {
+    const blob = this.#refer.get(digest, size, 1)
+    if (blob?.refs === 1) this.#countStored.run(size)
+    freed.keep(digest)
+  }
+
+  #release({ digest, size }: NewFile, freed: FreedContents) {
+    const blob = this.#refer.get(digest, size, -1)
+    if (blob?.refs !== 0) return
+    this.#dropBlob.run(digest)
+    this.#countStored.run(-size)
+    freed.add(digest, size)
+  }
+}

@@ -1,0 +1,177 @@
+import { type App, validationFailed } from '@domains-and-files/http'
+import { z } from 'zod'
+import type { BlobStore } from '../blobs/blob-store.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import {
+  directoryNotFound,
+  duplicatePath,
+  fileNotFound,
+  insufficientStorage,
+  invalidPath,
+  moveIntoItself,
+  pathConflict,
+  reservedPath,
+  targetExists,
+} from '../errors.ts'
+import { readDirectory, readWrittenPath } from '../files/file-path.ts'
+import type { FileRow } from '../files/file-record.ts'
+import { categoryOf, contentTypeOf, headLength } from '../files/media-type.ts'
+import { nameOf } from '../files/path-segments.ts'
+import { file } from './openapi-examples.ts'
+import { checkDistinct } from './uploads.ts'
+
+interface Dependencies {
+  catalog: Catalog
+  store: BlobStore
+}
+
+/** Routes that move and delete many files in one transaction. */
+export function registerBulkRoutes(app: App, dependencies: Dependencies) {
+  moveFiles(app, dependencies)
+  deleteFiles(app, dependencies)
+}
+
+// `move` and `delete` are no reserved names: other methods of these paths are about files.
+const config = { access: 'editor', otherMethods: '/api/files/*' } as const
+
+const changeErrors = [invalidPath('a segment is empty'), insufficientStorage()]
+
+const Move = z
+  .strictObject({
+    from: z
+      .string('must be a string')
+      .meta({ description: 'path of a file, or of a directory with a trailing slash' }),
+    to: z.string('must be a string').meta({ description: 'new path, of the same kind' }),
+    overwrite: z
+      .boolean('must be true or false')
+      .default(false)
+      .meta({ description: 'replace files that exist at the new paths' }),
+  })
+  .refine(({ from, to }) => from.endsWith('/') === to.endsWith('/'), {
+    path: ['to'],
+    error: 'must end in a slash if and only if from does',
+  })
+  .meta({ id: 'Move', examples: [{ from: 'notes/', to: 'archive/notes/' }] })
+
+const moveFilesSchema = {
+  operationId: 'moveFiles',
+  summary: 'Move a file or a directory, all or nothing',
+  description:
+    'A directory is merged into an existing one. Records keep `created_at`; `updated_at` is the time of the move.',
+  tags: ['files'],
+  body: Move,
+  errors: [
+    ...changeErrors,
+    reservedPath('tree'),
+    fileNotFound(file.path),
+    directoryNotFound('notes/old'),
+    pathConflict('notes'),
+    targetExists(file.path),
+    moveIntoItself('notes/old'),
+  ],
+  responses: { 200: { description: 'Moved' } },
+  response: {
+    200: z.object({ files_moved: z.int() }).meta({ examples: [{ files_moved: 12 }] }),
+  },
+}
+
+function moveFiles(app: App, dependencies: Dependencies) {
+  app.post('/api/files/move', { config, schema: moveFilesSchema }, async ({ body }) => {
+    const { from, to, overwrite } = body
+    if (!from.endsWith('/')) {
+      const move = { from: readWrittenPath(from), to: readWrittenPath(to), overwrite }
+      return { files_moved: await moveFile(move, dependencies) }
+    }
+    const move = { from: readDirectory(from), to: readDirectory(to), overwrite }
+    return { files_moved: await dependencies.catalog.moveDirectory(move) }
+  })
+}
+
+// The new name may mean another content type, which the first bytes may decide.
+async function moveFile(
+  move: { from: string; to: string; overwrite: boolean },
+  { catalog, store }: Dependencies,
+): Promise<number> {
+  for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
+    const row = await catalog.find(move.from)
+    if (!row) throw fileNotFound(move.from)
+    const contentType = await typeAt(move.to, row, store)
+    const category = categoryOf(contentType)
+    const moved = await catalog.moveFile({ ...move, digest: row.digest, contentType, category })
+    if (moved !== undefined) return moved
+  }
+  throw new Error(`${move.from} was replaced at each of ${maxAttempts} attempts to move it`)
+}
+
+const maxAttempts = 8
+
+async function typeAt(path: string, row: FileRow, store: BlobStore): Promise<string> {
+  if (nameOf(path) === row.name) return row.contentType
+  await using blob = await store.open(row.digest)
+  const head = await blob?.read(0, Math.min(headLength, blob.size))
+  return contentTypeOf(nameOf(path), head ?? Buffer.alloc(0))
+}
+
+const maxPaths = 1000
+
+const Deletion = z
+  .strictObject({
+    paths: z
+      .array(z.string('must be a string'), 'must be a list')
+      .min(1, 'must have 1 to 1000 paths')
+      .max(maxPaths, 'must have 1 to 1000 paths')
+      .optional(),
+    prefix: z
+      .string('must be a string')
+      .min(1, 'must name a directory; / is all files')
+      .optional()
+      .meta({ description: 'a directory: every file below it; `/` is all files' }),
+  })
+  .meta({ id: 'Deletion', examples: [{ paths: [file.path] }] })
+
+const deleteFilesSchema = {
+  operationId: 'deleteFiles',
+  summary: 'Delete several files or a directory, all or nothing',
+  description: 'Send either `paths` or `prefix`. After the response no GET returns the files.',
+  tags: ['files'],
+  body: Deletion,
+  errors: [
+    ...changeErrors,
+    duplicatePath(file.path),
+    fileNotFound(file.path),
+    directoryNotFound('notes/old'),
+  ],
+  responses: { 200: { description: 'Deleted' } },
+  response: {
+    200: z
+      .object({
+        files_deleted: z.int(),
+        bytes_freed: z.int().meta({ description: 'of contents that no other file has' }),
+      })
+      .meta({ examples: [{ files_deleted: 1, bytes_freed: 13 }] }),
+  },
+}
+
+// A thousand paths of 1,024 bytes in JSON, some of their characters escaped.
+const maxDeletionBytes = 4_194_304
+
+function deleteFiles(app: App, { catalog }: Dependencies) {
+  app.post(
+    '/api/files/delete',
+    { config, schema: deleteFilesSchema, bodyLimit: maxDeletionBytes },
+    async ({ body: { paths, prefix } }) => {
+      const { files, bytesFreed } = await removeNamed(catalog, paths, prefix)
+      return { files_deleted: files, bytes_freed: bytesFreed }
+    },
+  )
+}
+
+function removeNamed(catalog: Catalog, written: string[] | undefined, prefix: string | undefined) {
+  if (written && prefix === undefined) {
+    const paths = written.map(readWrittenPath)
+    checkDistinct(paths)
+    return catalog.removeAll(paths)
+  }
+  if (prefix !== undefined && !written) return catalog.removeBelow(readDirectory(prefix))
+  throw validationFailed([{ path: '', message: 'must have either paths or prefix' }])
+}
