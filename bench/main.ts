@@ -8,8 +8,8 @@ import { settings } from './harness/settings.ts'
 import { writeTable } from './harness/table.ts'
 import { rows } from './scenarios/rows.ts'
 
-// Measures our services beside others on this machine, in turns, and prints one table; it asserts nothing. All rows are
-// also written to RESULTS.md. `BENCH_ROUNDS=5 BENCH_SECONDS=3 npm run bench -- [rows…]`
+// Compares our services with peers on this machine, in turns, and prints one table; asserts nothing. A run of all rows also
+// writes RESULTS.md. `BENCH_ROUNDS=5 BENCH_SECONDS=3 npm run bench -- [rows…]`
 
 const chosen = Object.entries(rows).filter(
   ([name]) => settings.rows.length === 0 || settings.rows.includes(name),

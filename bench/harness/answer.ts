@@ -1,4 +1,4 @@
-import type { BareAnswer } from '../peers/bare.ts'
+import type { PreparedResponse } from '../peers/prepared-response.ts'
 
 export interface Answer {
   status: number
@@ -6,33 +6,30 @@ export interface Answer {
   body: Buffer<ArrayBuffer>
 }
 
-/** One answer, whole. */
+/** Sends one GET and reads the response. */
 export async function ask(url: string, headers: Record<string, string> = {}): Promise<Answer> {
   const answer = await fetch(url, { headers: { 'accept-encoding': 'identity', ...headers } })
   const body = Buffer.from(await answer.arrayBuffer())
   return { status: answer.status, headers: Object.fromEntries(answer.headers), body }
 }
 
-/**
- * What must be so before a load tells anything: the same bytes under the same type, a length, a connection that stays.
- * @throws {Error} naming what is not.
- */
-export function demandAlike(name: string, found: Answer, wanted: Answer) {
+/** @throws {Error} unless two servers do the same work: same bytes and type, a length, a connection that stays open. */
+export function assertAlike(name: string, found: Answer, wanted: Answer) {
   const faults = [
     found.status === wanted.status || `status ${found.status}`,
-    found.body.equals(wanted.body) || `${found.body.length} other bytes`,
+    found.body.equals(wanted.body) || `${found.body.length} bytes that differ`,
     found.status === 304 ||
       found.headers['content-length'] === String(wanted.body.length) ||
       'no length',
     typeOf(found) === typeOf(wanted) || `content type ${typeOf(found)}`,
     found.headers.connection !== 'close' || 'a connection that is closed',
   ].filter((fault) => fault !== true)
-  if (faults.length > 0) throw new Error(`${name} answers otherwise: ${faults.join(', ')}`)
+  if (faults.length > 0) throw new Error(`${name} responds differently: ${faults.join(', ')}`)
 }
 
-/** The same answer for the bare route: every header but those of the moment and of the connection. */
-export function toBare(path: string, { status, headers, body }: Answer): BareAnswer {
-  const kept = Object.entries(headers).filter(([name]) => !ofTheMoment.has(name))
+/** The same response for the limits: without the headers that differ between requests and connections. */
+export function toPrepared(path: string, { status, headers, body }: Answer): PreparedResponse {
+  const kept = Object.entries(headers).filter(([name]) => !variable.has(name))
   return {
     path,
     status,
@@ -42,6 +39,6 @@ export function toBare(path: string, { status, headers, body }: Answer): BareAns
   }
 }
 
-const ofTheMoment = new Set(['date', 'connection', 'keep-alive', 'x-request-id', 'content-length'])
+const variable = new Set(['date', 'connection', 'keep-alive', 'x-request-id', 'content-length'])
 
 const typeOf = ({ headers }: Answer) => headers['content-type']?.split(';', 1)[0]

@@ -1,13 +1,13 @@
 import { median } from './rounds.ts'
 
-/** What is asked of a figure: of ours by itself, of ours over the other's, or of ours less the other's. */
+/** A bound on our figure, on its ratio to another's, or on the difference. */
 export interface Goal {
   of: 'figure' | 'ratio' | 'difference'
   atLeast?: number
   atMost?: number
 }
 
-/** One line of the table: our figures, round by round, and those of one that we are compared with. */
+/** One line of the table: our figures, round by round, and those of one contender. */
 export interface Finding {
   work: string
   unit: string
@@ -16,7 +16,7 @@ export interface Finding {
   goal?: Goal
 }
 
-/** Ours beside each of the others, one finding for each; a goal is named like the one it is about. */
+/** One finding for each contender; `goals` has the keys of `figures`. */
 export function compare<Other extends string>(
   about: { work: string; unit: string },
   figures: Record<Other | 'ours', number[]>,
@@ -29,7 +29,7 @@ export function compare<Other extends string>(
   })
 }
 
-/** The value that the goal speaks of: the median over the rounds, in each of which both had their turn. */
+/** The value that the goal bounds: the median over rounds, each with a turn of both. */
 export function resultOf({ ours, other, goal }: Finding): number {
   if (!other || goal?.of === 'figure') return median(ours)
   const pairs = ours.map((figure, round) => [figure, other.figures[round] ?? Number.NaN] as const)
@@ -38,7 +38,7 @@ export function resultOf({ ours, other, goal }: Finding): number {
     : median(pairs.map(([one, two]) => one / two))
 }
 
-/** Whether the goal is met; undefined where there is none. */
+/** Whether the goal is met; undefined without a goal. */
 export function isMet(finding: Finding): boolean | undefined {
   const { goal } = finding
   if (!goal) return undefined

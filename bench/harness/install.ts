@@ -2,7 +2,7 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { promisify } from 'node:util'
 
-// The command, and the package of Debian that brings it.
+// Commands by their Debian package.
 const needed = {
   wrk: 'wrk',
   nginx: 'nginx-core',
@@ -12,10 +12,10 @@ const needed = {
   taskset: 'util-linux',
 }
 
-/** Installs from Debian what the bench runs and this machine lacks; a row whose peer cannot be had says so itself. */
+/** Installs missing programs from Debian; a row whose peer is missing reports that itself. */
 export async function installPeers(): Promise<void> {
   const commands = Object.entries(needed)
-  const found = await Promise.all(commands.map(([command]) => isThere(command)))
+  const found = await Promise.all(commands.map(([command]) => isInstalled(command)))
   const missing = commands.flatMap(([, name], at) => (found[at] ? [] : [name]))
   if (missing.length === 0) return
   process.stderr.write(`installing ${missing.join(', ')}\n`)
@@ -24,14 +24,14 @@ export async function installPeers(): Promise<void> {
   await runLoudly('apt-get', ['install', ...options, ...missing])
 }
 
-const isThere = (command: string) =>
+const isInstalled = (command: string) =>
   promisify(execFile)('which', [command]).then(
     () => true,
     () => false,
   )
 
 async function runLoudly(command: string, args: string[]) {
-  // At runlevel 1 no package starts the server that it brings.
+  // At runlevel 1 packages do not start their servers.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
   const child = spawn(command, args, { env, stdio: ['ignore', 'ignore', 'inherit'] })
   await once(child, 'exit').catch(() => undefined)

@@ -13,7 +13,7 @@ import { run } from './program.ts'
 import { median } from './rounds.ts'
 import { settings } from './settings.ts'
 
-/** The head of RESULTS.md: what was measured on what, and how. */
+/** The head of RESULTS.md: machine, versions, method. */
 export async function describeMachine(): Promise<string> {
   const processors = cpus()
   const version = async (command: string[], pattern: RegExp) => {
@@ -32,24 +32,23 @@ export async function describeMachine(): Promise<string> {
   ]
   return `# Results
 
-Made by \`npm run bench\`: ${settings.rounds} rounds, in each of which all contenders have their turn one after the other,
-${settings.seconds} seconds each, after a warm-up. Figures are medians with the least and the greatest; a result is the median of what
-the rounds say of ours and the other's turn in them.
+Written by \`npm run bench\`: ${settings.rounds} rounds; in each round every contender has one turn of ${settings.seconds} seconds, after a warm-up.
+Figures are medians with minimum and maximum; a result is the median over rounds of our figure and the other's.
 
-- Machine: ${processors.length} cores (${processors[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB of memory; 4 KiB written and flushed in ${measureFlush().toFixed(2)} ms.
+- Machine: ${processors.length} cores (${processors[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB of memory; 4 KiB written and fsynced in ${measureFlush().toFixed(2)} ms.
 - Versions: ${versions.join(', ')}.
-- Servers run on one core, the load (one thread of wrk, 32 connections, unless said otherwise) on the other.
-- Logs: ours writes one line for each request (\`info\`, the default) to a file; so do the bare routes of Fastify and
-  @fastify/static, without the redaction of ours. nginx and Caddy write none, as Caddy does by default.
-- The limit "bare Fastify" is one route that gives the same body with the same headers as ours, known beforehand.
-- Before each measurement the answers are compared: the same bytes and type, a length, a connection that stays open.
+- Servers run on one core, the load (one wrk thread, 32 connections unless noted) on the other.
+- Logs: in rows of \`/static\` all contenders write one line per request to a file: ours and Fastify (pino) at \`info\`, nginx
+  with \`access_log\`, Caddy with \`log\`. In rows "no logs" none does. The limit \`node:http\` never does.
+- The limits "bare Fastify" and "node:http" have one route with one prepared response: the body and headers of ours.
+- Before each measurement the responses are compared: same bytes and type, a length, a connection that stays open.
 `
 }
 
 function versionOf(name: string): string {
   const file = join(import.meta.dirname, '../node_modules', name, 'package.json')
-  const told: { version: string } = JSON.parse(readFileSync(file, 'utf8'))
-  return told.version
+  const manifest: { version: string } = JSON.parse(readFileSync(file, 'utf8'))
+  return manifest.version
 }
 
 // Milliseconds of the median of 200.

@@ -7,18 +7,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { cores } from './settings.ts'
 
-/** A server that runs as a process of its own, and ends with the block that started it. */
+/** A server in its own process. */
 export interface Program extends AsyncDisposable {
   /** Such as `http://127.0.0.1:40123`. */
   url: string
-  /** Milliseconds from its start to its first answer. */
+  /** Milliseconds from spawn to the first response. */
   startedIn: number
-  /** Bytes of memory that it holds now, and the most that it held since the last `forgetPeak`. */
+  /** Resident memory in bytes: now, and the peak since the last `resetPeak`. */
   memory: () => { now: number; peak: number }
-  forgetPeak: () => void
+  resetPeak: () => void
 }
 
-// Nothing that was started outlives the bench, however it ends.
+// No child outlives the bench, however it ends.
 const children = new Set<ChildProcess>()
 process.on('exit', () => {
   for (const child of children) child.kill()
@@ -27,26 +27,28 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => pr
 
 export interface Command {
   name: string
-  /** The program and its arguments, once the port is known. */
+  /** Program and arguments. */
   run: (port: number) => string[]
-  /** Where its log goes, `<name>.log`. */
+  /** Gets its log, `<name>.log`. */
   folder: string
   env?: Record<string, string>
   core?: number
-  /** What it answers when it is up. */
+  /** The path whose response shows that it is up, and the statuses that do; by default `/` and 2xx. */
   health?: string
+  isUp?: (status: number) => boolean
 }
 
-/** Starts a server on a free port and one core, and waits until it answers. */
+/** Starts a server on a free port and one core, and waits until it responds. */
 export async function start(command: Command): Promise<Program> {
   const { name, folder, core = cores.server, health = '/' } = command
+  const { isUp = (status) => status >= 200 && status < 300 } = command
   const port = await findPort()
   const url = `http://127.0.0.1:${port}`
   mkdirSync(folder, { recursive: true })
   const logFile = join(folder, `${name}.log`)
   const log = openSync(logFile, 'a')
   const began = performance.now()
-  // taskset becomes the program, so that its process id is the program's.
+  // taskset executes the program in place, so the process id is the program's.
   const child = spawn('taskset', ['-c', String(core), ...command.run(port)], {
     env: {
       PATH: process.env.PATH,
@@ -62,7 +64,7 @@ export async function start(command: Command): Promise<Program> {
   children.add(child)
   child.once('exit', () => children.delete(child))
   const ended = once(child, 'exit')
-  while (!(await fetch(url + health).catch(() => undefined))?.ok) {
+  while (!isUp((await fetch(url + health).catch(() => undefined))?.status ?? 0)) {
     if (child.exitCode !== null || performance.now() - began > 30_000) {
       child.kill('SIGKILL')
       throw new Error(`${name} did not start: ${readFileSync(logFile, 'utf8').slice(-300)}`)
@@ -73,7 +75,7 @@ export async function start(command: Command): Promise<Program> {
     url,
     startedIn: performance.now() - began,
     memory: () => readMemory(child.pid),
-    forgetPeak: () => writeFileSync(`/proc/${child.pid}/clear_refs`, '5'),
+    resetPeak: () => writeFileSync(`/proc/${child.pid}/clear_refs`, '5'),
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM')
       const isLate = AbortSignal.timeout(12_000)
@@ -83,7 +85,7 @@ export async function start(command: Command): Promise<Program> {
   }
 }
 
-/** Runs a command on one core to its end and gives what it printed. */
+/** Runs a command on one core; returns its standard output. */
 export async function run(
   args: string[],
   { core = cores.server, env = {} }: { core?: number; env?: Record<string, string> } = {},
@@ -95,7 +97,7 @@ export async function run(
   return stdout
 }
 
-/** A script of ours beside this file, as the command that runs it. */
+/** The command that runs a script of the bench. */
 export const script = (name: string) => [process.execPath, join(import.meta.dirname, '..', name)]
 
 async function findPort(): Promise<number> {
@@ -108,7 +110,7 @@ async function findPort(): Promise<number> {
   return address.port
 }
 
-// proc_pid_status(5): VmRSS is what it holds, VmHWM the most that it held, both in KiB.
+// proc_pid_status(5): VmRSS is the resident memory, VmHWM its peak, both in KiB.
 function readMemory(pid: number | undefined) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const read = (field: string) =>

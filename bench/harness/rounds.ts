@@ -1,14 +1,14 @@
 import { settings } from './settings.ts'
 
-/** What can be measured in turn with others: one turn gives one figure. */
+/** Measures one figure. */
 export type Turn = () => Promise<number>
 
-/** Gives each contender its turn in every round (A, B, C, A, B, C …), so that a slow minute of the machine meets all. */
+/** Runs contenders in turns (A, B, C, A, B, C …), so that a slow minute of the machine affects all of them. */
 export async function alternate<Name extends string>(
   contenders: Record<Name, Turn>,
   rounds = settings.rounds,
 ): Promise<Record<Name, number[]>> {
-  // Both are records of the same names: Object.keys and fromEntries forget that.
+  // Both have the same keys, which Object.keys and fromEntries do not know.
   const names = Object.keys(contenders) as Name[]
   const figures = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<
     Name,
@@ -20,7 +20,7 @@ export async function alternate<Name extends string>(
   return figures
 }
 
-/** The figure that a share of all are below; `figures` may come in any order. */
+/** The quantile of figures in any order. */
 export function quantile(figures: number[], share: number): number {
   const sorted = figures.toSorted((one, other) => one - other)
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN

@@ -5,23 +5,23 @@ import { cores } from './settings.ts'
 const password = 'measured again and again'
 const secret = 'signs the tokens of what is measured, and nothing else'
 
-/** One of our services, with what its admin needs. */
+/** One of our services, with a token of its admin. */
 export interface Service extends Program {
   token: string
 }
 
-/** How threads share memory, in the images of the services and for what they are compared with. */
+/** Memory arenas of malloc, as in the services' images. */
 export const memory = { MALLOC_ARENA_MAX: '2' }
 
-/** The body of a login of the only user. */
+/** The login body of the only user. */
 export const login = JSON.stringify({ username: 'bench', password })
 
-/** The static service as users run it: production, a line of log for each request. */
+/** The static service in production, with its access log unless `env` says otherwise. */
 export async function startStatic(folder: string, env: Record<string, string> = {}) {
   return startService('static-service', folder, env)
 }
 
-/** The domain service, and the sandbox that stands for its registrar, on the core that the load comes from. */
+/** The domain service; its registrar, the sandbox, runs on the load's core. */
 export async function startDomains(
   folder: string,
   { delayMs, env = {} }: { delayMs: number; env?: Record<string, string> },
@@ -52,7 +52,7 @@ export async function startDomains(
   }
 }
 
-/** What a caller of the sandbox sends with each command. */
+/** Credentials for the sandbox, sent with each command. */
 export const account = {
   ApiUser: 'sandbox',
   ApiKey: 'sandbox-key-for-development-only',
@@ -86,7 +86,6 @@ async function startService(
     folder,
     env: {
       DATA_DIR: join(folder, name),
-      // As the image has them.
       ...memory,
       NODE_COMPILE_CACHE: join(packages, name, 'node_modules/.cache/compiled'),
       JWT_SECRET: secret,
@@ -105,11 +104,11 @@ async function logIn(url: string): Promise<string> {
     headers: { 'content-type': 'application/json' },
     body: login,
   })
-  const told: unknown = await answer.json()
-  if (typeof told !== 'object' || !told || !('access_token' in told)) {
+  const response: unknown = await answer.json()
+  if (typeof response !== 'object' || !response || !('access_token' in response)) {
     throw new Error(`login: ${answer.status}`)
   }
-  return String(told.access_token)
+  return String(response.access_token)
 }
 
 const packages = join(import.meta.dirname, '../../packages')

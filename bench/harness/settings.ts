@@ -1,6 +1,6 @@
-// What a person chooses: `BENCH_ROUNDS=7 BENCH_SECONDS=5 npm run bench -- static-1k login`.
+// `BENCH_ROUNDS=7 BENCH_SECONDS=5 npm run bench -- static-1k login`
 export const settings = {
-  /** How often each contender has its turn. */
+  /** Turns of each contender. */
   rounds: Number(process.env.BENCH_ROUNDS ?? 5),
   /** Seconds of load in each turn. */
   seconds: Number(process.env.BENCH_SECONDS ?? 3),
@@ -8,5 +8,5 @@ export const settings = {
   rows: process.argv.slice(2),
 }
 
-/** The core that every server is pinned to, and the one that the load comes from. */
+/** The core of all servers, and that of the load generator. */
 export const cores = { server: 0, load: 1 }

@@ -3,7 +3,7 @@ import { median } from './rounds.ts'
 
 const header = ['Work', 'Unit', 'Ours', 'Compared with', 'Its figure', 'Result', 'Goal', '']
 
-/** The findings as a table of Markdown, which a terminal shows as well. */
+/** A Markdown table, readable in a terminal too. */
 export function writeTable(findings: Finding[]): string {
   const lines = findings.map((finding, at) => {
     const { work, unit, ours, other } = finding
@@ -43,13 +43,13 @@ function writeGoal({ goal, unit }: Finding): string {
   return `${sign} ${goal.of === 'difference' ? '+' : ''}${bound} ${unit}`
 }
 
-// The median, and the least and the greatest beside it.
+// Median, minimum and maximum.
 function spread(figures: number[]): string {
   if (figures.length < 2) return round(median(figures))
   return `${round(median(figures))} (${round(Math.min(...figures))}–${round(Math.max(...figures))})`
 }
 
-// Three digits that tell something.
+// Three significant digits.
 function round(figure: number): string {
   if (figure >= 100) return Math.round(figure).toLocaleString('en-US')
   return figure.toLocaleString('en-US', { maximumSignificantDigits: 3 })

@@ -7,12 +7,12 @@ export interface Load {
   headers?: Record<string, string>
   connections?: number
   seconds?: number
-  /** A file of bench/load that makes the requests, and what it reads from its environment. */
+  /** A script of `load/` that makes the requests, with its environment. */
   script?: string
   env?: Record<string, string>
 }
 
-/** Requests a second that the server answers to one thread of wrk with 32 connections; any failed one is an error. */
+/** Requests per second of one wrk thread with 32 connections. @throws if any request fails. */
 export async function load({ url, headers = {}, connections = 32, ...more }: Load) {
   const { seconds = settings.seconds, script, env = {} } = more
   const lines = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
@@ -34,6 +34,6 @@ export async function load({ url, headers = {}, connections = 32, ...more }: Loa
   const failures = /Non-2xx or 3xx responses: \d+|Socket errors: .*/.exec(printed)
   if (failures) throw new Error(`${url}: ${failures[0]}`)
   const perSecond = Number(/Requests\/sec:\s+([\d.]+)/.exec(printed)?.[1])
-  if (!perSecond) throw new Error(`wrk answered nothing to read: ${printed}`)
+  if (!perSecond) throw new Error(`wrk printed no rate: ${printed}`)
   return perSecond
 }

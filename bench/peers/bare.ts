@@ -1,29 +1,20 @@
-// The limit: one route of Fastify, one answer that is known before the first request comes. `node bare.ts answer.json`
+// The limit of Fastify: one route, one response that is prepared before the first request. `node bare.ts response.json`
 import { readFileSync } from 'node:fs'
 import jwt from '@fastify/jwt'
-import { listen, makeServer } from './server.ts'
+import type { PreparedResponse } from './prepared-response.ts'
+import { createServer, listen } from './server.ts'
 
-/** The answer of the only route. */
-export interface BareAnswer {
-  path: string
-  status: number
-  headers: Record<string, string>
-  body: { base64: string } | { json: unknown } | undefined
-  /** Whether the route asks for a token, of which there is one at `/token`. */
-  isGuarded: boolean
-}
-
-// The bench wrote it, from this very type.
-const answer = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as BareAnswer
-const { status, headers, body, isGuarded } = answer
+// Written by the bench from this type.
+const prepared = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as PreparedResponse
+const { path, status, headers, body, isGuarded } = prepared
 const bytes = body && 'base64' in body ? Buffer.from(body.base64, 'base64') : undefined
 
-const app = makeServer()
+const app = createServer()
 await app.register(jwt, { secret: 'signs the tokens of the limit, and nothing else' })
 app.get('/', () => 'up')
 app.get('/token', () => app.jwt.sign({ sub: 'bench', role: 'admin' }, { expiresIn: '1h' }))
 app.get(
-  answer.path,
+  path,
   isGuarded ? { onRequest: (request) => request.jwtVerify() } : {},
   (request, reply) => {
     reply.code(status).headers(headers).header('x-request-id', request.id)

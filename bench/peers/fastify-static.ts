@@ -1,8 +1,8 @@
-// @fastify/static with its own defaults. `node fastify-static.ts <folder>`, served at /static/.
+// @fastify/static with its defaults. `node fastify-static.ts <folder>`, served at /static/.
 import files from '@fastify/static'
-import { listen, makeServer } from './server.ts'
+import { createServer, listen } from './server.ts'
 
-const app = makeServer()
+const app = createServer()
 app.get('/', () => 'up')
 await app.register(files, { root: process.argv[2] ?? '', prefix: '/static/' })
 await listen(app)

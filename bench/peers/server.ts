@@ -1,11 +1,15 @@
 import Fastify, { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 
-/** A Fastify that does nothing but write what our services write of each request: one line, when it has ended. */
-export const makeServer = () =>
-  Fastify({ logger: { level: 'info' }, logController: new OneLine(), maxParamLength: 1024 })
+/** Fastify with the access log of our services, one line per request; without any log if ACCESS_LOG is off. */
+export const createServer = () =>
+  Fastify({
+    logger: process.env.ACCESS_LOG === 'off' ? false : { level: 'info' },
+    logController: new OneLine(),
+    routerOptions: { maxParamLength: 1024 },
+  })
 
-/** Listens where the bench said. */
-export const listen = (app: ReturnType<typeof makeServer>) =>
+/** Listens on PORT. */
+export const listen = (app: ReturnType<typeof createServer>) =>
   app.listen({ host: '127.0.0.1', port: Number(process.env.PORT) })
 
 class OneLine extends LogController {
@@ -16,14 +20,14 @@ class OneLine extends LogController {
     request: FastifyRequest,
     reply: FastifyReply,
   ) {
-    const facts = {
+    const fields = {
       method: request.method,
       path: request.url,
       status: reply.statusCode,
       ms: reply.elapsedTime,
       client: request.ip,
     }
-    if (error) reply.log.warn({ ...facts, err: error }, 'request broken off')
-    else reply.log.info(facts, 'request completed')
+    if (error) reply.log.warn({ ...fields, err: error }, 'request aborted')
+    else reply.log.info(fields, 'request completed')
   }
 }

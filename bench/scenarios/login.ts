@@ -6,8 +6,8 @@ import { login, memory, startStatic } from '../harness/services.ts'
 import { settings } from '../harness/settings.ts'
 import { timeMedian } from './domains.ts'
 
-/** A login, beside the one hash that it cannot do without. */
-export async function logInAgain(folder: string): Promise<Finding[]> {
+/** A login, compared with its password hash alone. */
+export async function measureLogin(folder: string): Promise<Finding[]> {
   await using service = await startStatic(folder)
   const logIn = async () => {
     const answer = await request(`${service.url}/api/auth/login`, {
