@@ -6,8 +6,9 @@ export {
   type Rrset,
   requireRrsetRead,
   requireRrsetWrites,
+  requireWithinRecords,
 } from './api-tokens/permissions.ts'
-export { namesRrset } from './api-tokens/record-limits.ts'
+export { namesRrset, type RecordLimit } from './api-tokens/record-limits.ts'
 export type { TokenRequest } from './api-tokens/stored-token.ts'
 export { allowsDomain, type Caller, Role } from './authorization.ts'
 export { callerOf } from './caller.ts'

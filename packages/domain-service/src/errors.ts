@@ -35,6 +35,13 @@ export const domainNotEditable = (domain: string) =>
     `The registrar does not let this account change ${domain}`,
   )
 
+export const emailTypeForbidden = () =>
+  new HttpError(
+    403,
+    'forbidden',
+    'A token that is limited to some records cannot change the email type',
+  )
+
 export const dnsNotManaged = (domain: string) =>
   new HttpError(
     409,

@@ -1,6 +1,6 @@
 import { HttpError } from '@domains-and-files/http'
 import { type Caller, isRoleEnough } from '../authorization.ts'
-import { describeRecordLimits, namesRrset } from './record-limits.ts'
+import { describeRecordLimits, namesRrset, type RecordLimit } from './record-limits.ts'
 
 /** A set of records with one name, relative to its domain (`@` for the domain itself), and one type. */
 export interface Rrset {
@@ -25,6 +25,15 @@ export function requireRrsetWrites(caller: Caller, rrsets: Iterable<Rrset>) {
 /** @throws {HttpError} 403 naming what the token may do, if it may not read this RRset. */
 export function requireRrsetRead(caller: Caller, { name, type }: Rrset) {
   if (!mayReadRrset(caller, name, type)) throw outsideRecords(caller, `${name} ${type}`)
+}
+
+/** As `requireRrsetWrites`, for a change whose caller is gone: by the limits of its token. @throws {HttpError} 403 */
+export function requireWithinRecords(records: readonly RecordLimit[], rrsets: Iterable<Rrset>) {
+  for (const { name, type } of rrsets) {
+    if (namesRrset(records, name, type)) continue
+    const may = `This token may write only ${describeRecordLimits(records)}`
+    throw new HttpError(403, 'forbidden', `${may}, not ${name} ${type}`)
+  }
 }
 
 /** 403 for a caller whose token does not cover `what`. */

@@ -1,3 +1,4 @@
+import type { RecordLimit } from '@domains-and-files/auth'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import type { HostRecord, Row, Zone } from '../dns/record.ts'
 
@@ -51,6 +52,8 @@ export interface ChangeRequest {
   by: string
   /** Name of the API token, if one was used. */
   token?: string | undefined
+  /** The only RRsets that the token may write. */
+  recordLimits?: RecordLimit[] | undefined
   requestId: string
   /** Why the service itself made this change. */
   reason?: string | undefined

@@ -48,14 +48,20 @@ export const writeOf = (
   request: FastifyRequest & { query: { dry_run: boolean; force: boolean } },
   edit: ZoneEdit,
 ): ZoneWrite => ({
+  ...authorOf(request),
   edit,
   ifMatch: request.headers['if-match'],
   idempotencyKey: idempotencyKeyOf(request),
   dryRun: request.query.dry_run,
   force: request.query.force,
-  by: callerOf(request).username,
   requestId: request.id,
 })
+
+/** The author of a write, and the limits of the API token used. */
+function authorOf(request: FastifyRequest) {
+  const { username, token } = callerOf(request)
+  return { by: username, token: token?.name, recordLimits: token?.records }
+}
 
 function idempotencyKeyOf({ headers }: FastifyRequest): string | undefined {
   const key = headers['idempotency-key']

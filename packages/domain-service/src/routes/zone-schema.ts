@@ -1,3 +1,4 @@
+import { type Caller, mayReadRrset } from '@domains-and-files/auth'
 import { z } from 'zod'
 import { emailTypes } from '../dns/email-type.ts'
 import { recordTypes, toRecords, type Zone } from '../dns/record.ts'
@@ -73,15 +74,16 @@ export const AddedAnswer = HostRecord.extend(outcomeFields).meta({
   examples: [record],
 })
 
-export const describeZone = (zone: Zone) => ({
+export const describeZone = (zone: Zone, caller?: Caller) => ({
   domain: zone.domain,
   uses_registrar_dns: zone.usesRegistrarDns,
   email_type: zone.emailType ?? null,
-  hosts: toRecords(zone),
+  hosts: toRecords(zone).filter(({ name, type }) => !caller || mayReadRrset(caller, name, type)),
 })
 
-export const describeWrite = (result: WriteResult, dryRun: boolean) => ({
-  ...describeZone(result.zone),
+/** The zone after a write, without the records that the caller may not read. */
+export const describeWrite = (result: WriteResult, dryRun: boolean, caller?: Caller) => ({
+  ...describeZone(result.zone, caller),
   ...describeOutcome(result, dryRun),
   changes: { added: result.added, removed: result.removed, kept: result.kept },
   warnings: result.warnings,

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import type { RecordLimit } from '@domains-and-files/auth'
 import type { Domain } from '../dns/domain-name.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import type { HostRecord, Zone } from '../dns/record.ts'
@@ -16,6 +17,8 @@ export interface ZoneWrite {
   by: string
   /** Name of the API token, if one was used. */
   token?: string | undefined
+  /** The only RRsets that the token may write. */
+  recordLimits?: RecordLimit[] | undefined
   requestId: string
   /** The same user, key and write within 24 hours get the same result and no second write. */
   idempotencyKey?: string | undefined
@@ -51,9 +54,10 @@ export function toChangeRequest(
   write: ZoneWrite,
   mode: 'sync' | 'async' = 'sync',
 ): ChangeRequest {
-  const { edit, ifMatch, ifNoneMatch, force, by, token, requestId, idempotencyKey: key } = write
+  const { edit, ifMatch, ifNoneMatch, force, by, token, recordLimits, requestId } = write
+  const { idempotencyKey: key } = write
   const content = { domain: domain.name, edit, ifMatch, ifNoneMatch, force }
   const fingerprint = hash('sha256', JSON.stringify([content, mode]), 'base64url')
   const idempotency = key === undefined ? undefined : { key, fingerprint }
-  return { ...content, by, token, requestId, idempotency }
+  return { ...content, by, token, recordLimits, requestId, idempotency }
 }

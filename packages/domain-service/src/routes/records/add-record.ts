@@ -43,7 +43,7 @@ const schema = {
 export function addRecord(app: App, zones: ZoneWriter) {
   app.post(
     '/api/domains/:domain/dns/hosts/:record',
-    { config: { access: 'editor' }, schema },
+    { config: { access: 'editor', enforcesRecordLimits: true }, schema },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const { email_type: emailType, ...fields } = request.body

@@ -1,3 +1,4 @@
+import { callerOf, requireRrsetRead } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import { etagOf, toRecords } from '../../dns/record.ts'
 import { recordNotFound } from '../../errors.ts'
@@ -22,11 +23,12 @@ const schema = {
 export function getRecord(app: App, zones: ZoneWriter) {
   app.get(
     '/api/domains/:domain/dns/hosts/:record',
-    { config: { access: 'viewer' }, schema },
+    { config: { access: 'viewer', enforcesRecordLimits: true }, schema },
     async (request, reply) => {
       const cached = await zones.read(domainOf(request, request.params.domain), wantsFresh(request))
       const found = toRecords(cached.value).find((each) => each.id === request.params.record)
       if (!found) throw recordNotFound(request.params.record)
+      requireRrsetRead(callerOf(request), found)
       tellAge(reply, cached)
       return reply.header('etag', etagOf(cached.value)).send(found)
     },

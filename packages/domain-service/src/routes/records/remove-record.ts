@@ -1,3 +1,4 @@
+import { callerOf } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
 import { etagOf } from '../../dns/record.ts'
@@ -29,14 +30,16 @@ const schema = {
 export function removeRecord(app: App, zones: ZoneWriter) {
   app.delete(
     '/api/domains/:domain/dns/hosts/:record',
-    { config: { access: 'editor' }, schema },
+    { config: { access: 'editor', enforcesRecordLimits: true }, schema },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const write = writeOf(request, { kind: 'remove', id: request.params.record })
       const queued = await queueIfPreferred(request, reply, { zones, domain, write })
       if (queued) return reply.code(202).send(queued)
       const result = await zones.write(domain, write)
-      return reply.header('etag', etagOf(result.zone)).send(describeWrite(result, write.dryRun))
+      return reply
+        .header('etag', etagOf(result.zone))
+        .send(describeWrite(result, write.dryRun, callerOf(request)))
     },
   )
 }

@@ -1,7 +1,13 @@
+import { type RecordLimit, requireWithinRecords } from '@domains-and-files/auth'
 import { includesTag, readIfMatch } from '@domains-and-files/http'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { etagOf, isWritable, subtract, toRecord, type Zone } from '../../dns/record.ts'
-import { dnsNotManaged, preconditionFailed, unsupportedRecords } from '../../errors.ts'
+import {
+  dnsNotManaged,
+  emailTypeForbidden,
+  preconditionFailed,
+  unsupportedRecords,
+} from '../../errors.ts'
 import type { QueuedWrite, WriteResult } from '../zone-write.ts'
 
 /** What a queued write does to the zone, before anything is sent. */
@@ -37,6 +43,7 @@ function evaluateWrite(write: QueuedWrite, before: Zone): EvaluatedWrite {
     if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
     const wanted = applyEdit(before, request.edit)
     if (isEqual(before, wanted)) return { write, before, after: before, warnings: [] }
+    if (request.recordLimits) demandWithinLimits(request.recordLimits, before, wanted)
     const after = withoutUnsupported(before, wanted, request.force)
     return { write, before, after, warnings: warningsOf(before, after) }
   } catch (error) {
@@ -52,6 +59,20 @@ function demandPreconditions(
   const etag = etagOf(zone)
   const isStale = ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), etag)
   if (isStale || ifNoneMatch?.trim() === '*') throw preconditionFailed(etag)
+}
+
+// Compares the zones rather than the edit: every kind of edit is limited alike.
+function demandWithinLimits(limits: RecordLimit[], before: Zone, wanted: Zone) {
+  const { domain } = before
+  const changed = [
+    ...subtract(wanted.rows, before.rows, domain),
+    ...subtract(before.rows, wanted.rows, domain),
+  ]
+  requireWithinRecords(
+    limits,
+    changed.map((row) => toRecord(row, domain)),
+  )
+  if (wanted.emailType !== before.emailType) throw emailTypeForbidden()
 }
 
 const isEqual = (before: Zone, wanted: Zone) =>
