@@ -278,6 +278,7 @@ test('the description names every path, and the docs page is there', async () =>
   const { body } = await service.call('GET', '/openapi.json')
 
   expect(Object.keys(body.paths ?? {}).sort()).toEqual([
+    '/',
     '/api/auth/login',
     '/api/auth/me',
     '/api/changes',
@@ -292,6 +293,8 @@ test('the description names every path, and the docs page is there', async () =>
     '/api/domains/{domain}/dns/nameservers',
     '/api/domains/{domain}/info',
     '/api/registrar',
+    '/api/tokens',
+    '/api/tokens/{id}',
     '/health',
     '/metrics',
   ])

@@ -188,6 +188,7 @@ test('the description of the API names every route, and each of our operations o
   const { body } = await service.call('GET', '/openapi.json')
 
   expect(Object.keys(Object(body.paths)).sort()).toEqual([
+    '/',
     '/api/auth/login',
     '/api/auth/me',
     '/api/files',
@@ -196,6 +197,8 @@ test('the description of the API names every route, and each of our operations o
     '/api/files/upload',
     '/api/files/upload/batch',
     '/api/files/{path}',
+    '/api/tokens',
+    '/api/tokens/{id}',
     '/api/versions',
     '/api/versions/current',
     '/api/versions/stats',
