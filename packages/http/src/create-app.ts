@@ -7,10 +7,6 @@ import Fastify, {
 } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Registry } from 'prom-client'
-import { maxParamLength, trackMethods } from './allowed-methods.ts'
-import { answerEarly, type EarlyResponder } from './early-responses.ts'
-import { type HealthReport, serveHealth } from './health.ts'
-import { parseJsonBodies } from './json-body.ts'
 import {
   answerSocketError,
   type ConnectionLimits,
@@ -21,14 +17,19 @@ import { shedLoad } from './limits/load-shedding.ts'
 import { AccessLog, AccessLogController, registerLogMetrics } from './logging/access-log.ts'
 import { LazyLogger } from './logging/lazy-logger.ts'
 import type { Logger } from './logging/logger.ts'
-import { RequestMetrics, serveMetrics } from './metrics.ts'
-import { type About, serveOpenapi } from './openapi/routes.ts'
+import { type HealthReport, serveHealth } from './monitoring/health.ts'
+import { RequestMetrics, serveMetrics } from './monitoring/metrics.ts'
+import type { About } from './openapi/about.ts'
+import { serveRoot } from './openapi/root.ts'
+import { serveOpenapi } from './openapi/routes.ts'
 import { answerError, HttpError } from './problem-details.ts'
-import { parserOptions, rejectAmbiguousFraming } from './request-framing.ts'
-import { readRequestId } from './request-id.ts'
-import { serveRoot } from './root.ts'
+import { maxParamLength, trackMethods } from './requests/allowed-methods.ts'
+import { answerEarly, type EarlyResponder } from './requests/early-responses.ts'
+import { parseJsonBodies } from './requests/json-body.ts'
+import { parserOptions, rejectAmbiguousFraming } from './requests/request-framing.ts'
+import { readRequestId } from './requests/request-id.ts'
+import { validateRequests, zodCompilers } from './requests/validation.ts'
 import { stripForwardedPorts, type TrustProxy } from './settings/trust-proxy.ts'
-import { validateRequests, zodCompilers } from './validation.ts'
 
 export type App = FastifyInstance<
   RawServerDefault,

@@ -1,20 +1,17 @@
 export { Histogram, Registry } from 'prom-client'
 export { type App, type AppOptions, createApp } from './create-app.ts'
 export { defineRoute } from './define-route.ts'
-export type { EarlyResponder, EarlyResponse } from './early-responses.ts'
-export {
-  includesTag,
-  isCurrent,
-  readIfMatch,
-  readIfNoneMatch,
-  type TagList,
-} from './entity-tags.ts'
 export type { Access, HeaderDoc, ResponseDoc } from './fastify-types.ts'
-export type { Check, HealthReport } from './health.ts'
 export { StartRefusedError } from './lifecycle/start-failure.ts'
 export { startService } from './lifecycle/start-service.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
-export { createMetrics, registerCounter, registerDiskGauges, registerGauge } from './metrics.ts'
+export type { Check, HealthReport } from './monitoring/health.ts'
+export {
+  createMetrics,
+  registerCounter,
+  registerDiskGauges,
+  registerGauge,
+} from './monitoring/metrics.ts'
 export { Pagination, pageQuery, paginate } from './pagination.ts'
 export {
   type Fault,
@@ -24,7 +21,15 @@ export {
   problemOf,
   validationFailed,
 } from './problem-details.ts'
+export type { EarlyResponder, EarlyResponse } from './requests/early-responses.ts'
+export {
+  includesTag,
+  isCurrent,
+  readIfMatch,
+  readIfNoneMatch,
+  type TagList,
+} from './requests/entity-tags.ts'
+export { describeIssue } from './requests/validation-messages.ts'
 export { InvalidEnvironment, readEnv } from './settings/read-env.ts'
 export { integerSetting, serverConfig, serverSettings } from './settings/server-settings.ts'
 export type { TrustProxy } from './settings/trust-proxy.ts'
-export { describeIssue } from './validation-messages.ts'

@@ -2,9 +2,9 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
-import { registerCounter } from '../metrics.ts'
+import { registerCounter } from '../monitoring/metrics.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
-import { readRequestId } from '../request-id.ts'
+import { readRequestId } from '../requests/request-id.ts'
 import { AdmissionQueue, type QueueLimits } from './admission-queue.ts'
 
 export interface SheddingLimits extends QueueLimits {

@@ -1,6 +1,6 @@
 import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import type { Registry } from 'prom-client'
-import { registerCounter } from '../metrics.ts'
+import { registerCounter } from '../monitoring/metrics.ts'
 import { type Logger, timestamp } from './logger.ts'
 
 declare module 'fastify' {

@@ -4,8 +4,8 @@ import { createRequire } from 'node:module'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isCurrent } from '../entity-tags.ts'
 import { HttpError } from '../problem-details.ts'
+import { isCurrent } from '../requests/entity-tags.ts'
 
 // docs/adr/0014-docs-page.md says why this is not @fastify/swagger-ui.
 

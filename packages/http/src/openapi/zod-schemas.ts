@@ -6,9 +6,9 @@ import {
 } from 'fastify-type-provider-zod'
 import { z } from 'zod'
 import { HttpError, malformedBody, Problem, validationFailed } from '../problem-details.ts'
-import { zodCompilers } from '../validation.ts'
+import { zodCompilers } from '../requests/validation.ts'
+import type { About } from './about.ts'
 import { completeDocument, type OperationDoc } from './document.ts'
-import type { About } from './routes.ts'
 
 // Relative to the document, for proxies that serve this under a prefix. @fastify/swagger would reject it as an option.
 const servers = [{ url: '.', description: 'this service' }]

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { includesTag, isCurrent, readIfMatch, readIfNoneMatch } from '../src/index.ts'
+import { includesTag, isCurrent, readIfMatch, readIfNoneMatch } from '../../src/index.ts'
 
 // RFC 9110, 8.8.3.2: the field, and whether it names "a" by strong and by weak comparison.
 test.each([

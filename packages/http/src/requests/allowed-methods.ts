@@ -1,6 +1,6 @@
 import type { FastifyInstance, HTTPMethods } from 'fastify'
 import findMyWay from 'find-my-way'
-import { HttpError } from './problem-details.ts'
+import { HttpError } from '../problem-details.ts'
 
 /** How long each part of a path may be. */
 export const maxParamLength = 1024

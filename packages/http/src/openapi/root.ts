@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import type { About } from './openapi/routes.ts'
+import type { About } from './about.ts'
 
 const Root = z
   .object({

@@ -3,7 +3,7 @@ import { statfs } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { z } from 'zod'
-import { HttpError } from './problem-details.ts'
+import { HttpError } from '../problem-details.ts'
 
 /** A registry with what Node tells of itself; the parts of a service add their own figures to it. */
 export function createMetrics(): Registry {

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
+import { limitStall } from '../limits/connections.ts'
+import type { AccessLog } from '../logging/access-log.ts'
+import type { RequestMetrics } from '../monitoring/metrics.ts'
+import type { TrustProxy } from '../settings/trust-proxy.ts'
 import { clientAddressReader } from './client-address.ts'
-import { limitStall } from './limits/connections.ts'
-import type { AccessLog } from './logging/access-log.ts'
-import type { RequestMetrics } from './metrics.ts'
 import { findFramingFault } from './request-framing.ts'
 import { readRequestId } from './request-id.ts'
-import type { TrustProxy } from './settings/trust-proxy.ts'
 
 /** A response that is known without the framework. */
 export interface EarlyResponse {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance } from 'fastify'
-import { HttpError, malformedBody } from './problem-details.ts'
+import { HttpError, malformedBody } from '../problem-details.ts'
 
 const mediaTypes = ['application/json', 'application/merge-patch+json']
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { answerSocketError } from './limits/connections.ts'
-import { HttpError } from './problem-details.ts'
+import { answerSocketError } from '../limits/connections.ts'
+import { HttpError } from '../problem-details.ts'
 
 /** Options of Node's server that leave to us what it would answer without a problem, or read one of two ways. */
 export const parserOptions = {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, preHandlerHookHandler } from 'fastify'
 import { serializerCompiler } from 'fastify-type-provider-zod'
 import { z } from 'zod'
-import { type Fault, validationFailed } from './problem-details.ts'
+import { type Fault, validationFailed } from '../problem-details.ts'
 import { describeIssue, isMissing } from './validation-messages.ts'
 
 type Part = 'params' | 'querystring' | 'body'

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import proxyAddr from '@fastify/proxy-addr'
-import { stripForwardedPorts, type TrustProxy } from './settings/trust-proxy.ts'
+import { stripForwardedPorts, type TrustProxy } from '../settings/trust-proxy.ts'
 
 /** The address of a request's client, by the rules of Fastify's `request.ip`, for requests that Fastify does not see. */
 export function clientAddressReader(trustProxy: TrustProxy): (request: IncomingMessage) => string {
