@@ -41,6 +41,14 @@ export function registerMetrics(sources: MetricSources) {
     { name: 'zone_writes_waiting', help: 'Zone writes queued for a batch' },
     () => zones.waiting,
   )
+  registerCounter(
+    metrics,
+    {
+      name: 'zone_late_writes_total',
+      help: 'Late writes that overwrote newer changes and were repaired',
+    },
+    () => zones.lateWrites,
+  )
   registerGauge(
     metrics,
     { name: 'auth_hashes_waiting', help: 'Logins queued for password hashing' },

@@ -5,8 +5,8 @@ import type { ReserveOptions } from '../../ledger/call-quota.ts'
 import type { Reservation } from '../../ledger/reservation.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 
-/** A zone that was read longer ago is read again before a write is based on it. */
-const maxReadAgeMs = 1_000
+// A write is based on a read of the last second: a little less, since the call itself takes time to arrive.
+const maxReadAgeMs = 900
 
 /** Thrown at the moment of sending: the zone was read too long ago. Nothing was sent. */
 export class StaleRead extends Error {}

@@ -1,106 +1,163 @@
 import { expect, test } from 'vitest'
-import { start } from '../../support/start.ts'
+import { driveClock } from '../../support/drive-clock.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { type Service, start, www } from '../../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
+const history = '/api/domains/example.com/dns/history'
 const setHosts = 'namecheap.domains.dns.setHosts'
-const www = { name: 'www', type: 'A', address: '192.0.2.1' }
-const add = (name: string) => ({ body: { name, address: '192.0.2.7' } })
+const [first, second] = ['first', 'second'].map((name) => ({ ...www, name }))
 
-/** A service that gives a call up after 300 ms, and a registrar that carries the first write out only after `ms`. */
-async function startLate(ms: number) {
-  const service = await start({
-    domains: [{ name: 'example.com', hosts: [www] }],
-    env: { REGISTRAR_TIMEOUT_MS: '300', CACHE_TTL_MS: '0' },
-  })
-  service.sandbox.fault({ kind: 'slow', ms, command: setHosts })
-  const names = () => service.sandbox.zone('example.com').hosts.map(({ name }) => name)
-  // The first of two writes of `first` is still on its way then, and `second` is there.
-  const writes = [
-    await service.call('POST', `${hosts}/A`, add('first')),
-    await service.call('POST', `${hosts}/A`, add('second')),
-  ]
-  const statuses = writes.map(({ status }) => status)
-  return { service, names, statuses }
+const add = (service: Service, name: string, query = '') =>
+  service.call('POST', `${hosts}/A${query}`, { body: { name, address: '192.0.2.7' } })
+
+const namesOf = (service: Service) =>
+  service.sandbox
+    .zone('example.com')
+    .hosts.map(({ name }) => name)
+    .toSorted()
+
+const reasonsOf = async (service: Service) =>
+  (await service.call('GET', history)).body.history?.map(({ by, reason }) => reason ?? by)
+
+/** A write of `first` whose first send got no answer, and of `second` after it. `runLate` carries that send out. */
+async function startWithLateWrite(options: { dataDir?: string; clock?: FakeClock } = {}) {
+  const clock = options.clock ?? new FakeClock()
+  const service = await start({ ...options, clock, env: { CACHE_TTL_MS: '0' } })
+  service.sandbox.fault({ kind: 'late', command: setHosts })
+  const statuses = [(await add(service, 'first')).status, (await add(service, 'second')).status]
+  expect([statuses, namesOf(service)]).toEqual([
+    [201, 201],
+    ['first', 'second', 'www'],
+  ])
+  return { service, clock }
 }
 
-test('a write that was given up, and is carried out over a later one, is undone by itself', async () => {
-  const { service, names, statuses } = await startLate(2_500)
-  await using _closed = service
+test('a late write over a newer one is repaired without any request, as a change of its own', async () => {
+  const { service, clock } = await startWithLateWrite()
+  await using _service = service
 
-  expect(statuses).toEqual([201, 201])
-  const told = expect.objectContaining({
-    level: 'error',
-    msg: 'late write overwrote newer changes, restoring',
+  await service.sandbox.runLate()
+  expect(namesOf(service)).toEqual(['first', 'www'])
+  const isRepaired = expect
+    .poll(() => namesOf(service), { timeout: 10_000 })
+    .toEqual(['first', 'second', 'www'])
+  await driveClock(clock, service, isRepaired)
+
+  await expect.poll(() => reasonsOf(service)).toEqual(['late_write', 'admin', 'admin'])
+  const [repair] = (await service.call('GET', history)).body.history ?? []
+  expect(repair).toMatchObject({
+    by: 'domain-service',
+    status: 'confirmed',
+    changes: { added: [{ name: 'second' }], removed: [] },
   })
-  await expect.poll(service.lines, { timeout: 10_000 }).toContainEqual(told)
-  await expect.poll(names).toEqual(['first', 'second', 'www'])
-  const { body } = await service.call('GET', '/api/domains/example.com/dns/history')
-  expect(body.history).toMatchObject([
-    { by: 'domain-service', reason: 'late_write', status: 'confirmed' },
-    { by: 'admin' },
-    { by: 'admin' },
-  ])
+  const figures = await fetch(`${service.url}/metrics`, {
+    headers: { authorization: 'Bearer metrics-token-of-tests' },
+  })
+  expect(await figures.text()).toMatch(/^zone_late_writes_total 1$/m)
 })
 
-test('a write that comes after it does not build on what a late write has undone', async () => {
-  const { service, names, statuses } = await startLate(1_000)
-  await using _closed = service
-  await expect.poll(names, { timeout: 5_000 }).toEqual(['first', 'www'])
+test('the next write builds on the repaired zone', async () => {
+  const { service, clock } = await startWithLateWrite()
+  await using _service = service
+  await service.sandbox.runLate()
 
-  const third = await service.call('POST', `${hosts}/A`, add('third'))
-
-  expect([...statuses, third.status]).toEqual([201, 201, 201])
-  expect(third.body).toMatchObject({ name: 'third' })
-  expect(names()).toEqual(['first', 'second', 'third', 'www'])
-})
-
-test('what somebody else has changed meanwhile is left as it is', async () => {
-  const { service, names } = await startLate(60_000)
-  await using _closed = service
-  const panel = [{ name: 'panel', type: 'A', address: '192.0.2.9' }]
-  await service.sandbox.setZone('example.com', { hosts: panel })
-
-  const third = await service.call('POST', `${hosts}/A`, add('third'))
+  const third = await driveClock(clock, service, add(service, 'third'))
 
   expect(third.status).toBe(201)
-  expect(names()).toEqual(['panel', 'third'])
+  expect(namesOf(service)).toEqual(['first', 'second', 'third', 'www'])
+  expect(await reasonsOf(service)).toEqual(['admin', 'late_write', 'admin', 'admin'])
 })
 
-test('a write that was not confirmed may be done late, and stays', async () => {
-  await using service = await start({
-    domains: [{ name: 'example.com', hosts: [www] }],
-    env: { REGISTRAR_TIMEOUT_MS: '300' },
-  })
-  service.sandbox.fault({ kind: 'slow', ms: 1_000, command: setHosts, times: 2 })
-  const names = () => service.sandbox.zone('example.com').hosts.map(({ name }) => name)
+test('a batch of dry runs repairs nothing', async () => {
+  const { service, clock } = await startWithLateWrite()
+  await using _service = service
+  await service.sandbox.runLate()
 
-  const { status } = await service.call('POST', `${hosts}/A`, add('first'))
-  const lateWrites = () =>
-    service.sandbox.calls.filter(
-      ({ command, outcome }) => command === setHosts.toLowerCase() && outcome === 'ok',
-    )
-  await expect.poll(lateWrites, { timeout: 5_000 }).toHaveLength(2)
-  const second = await service.call('POST', `${hosts}/A`, add('second'))
+  const { status } = await driveClock(clock, service, add(service, 'third', '?dry_run=true'))
 
-  expect([status, second.status]).toEqual([502, 201])
-  expect(names()).toEqual(['first', 'second', 'www'])
+  expect(status).toBe(201)
+  expect(namesOf(service)).toEqual(['first', 'www'])
 })
 
-test('a write that was given up, sent again and then refused is not there in the end', async () => {
-  await using service = await start({
-    domains: [{ name: 'example.com', hosts: [www] }],
-    env: { REGISTRAR_TIMEOUT_MS: '300' },
-  })
-  service.sandbox.fault({ kind: 'slow', ms: 1_000, command: setHosts, times: 1 })
-  service.sandbox.fault({ kind: 'error', number: 2011170, command: setHosts, after: 1, times: 1 })
-  const names = () => service.sandbox.zone('example.com').hosts.map(({ name }) => name)
+test('each late write is repaired once: a person who removes the record afterwards is not undone', async () => {
+  const { service, clock } = await startWithLateWrite()
+  await using _service = service
+  await service.sandbox.runLate()
+  await driveClock(clock, service, add(service, 'third'))
+  await service.sandbox.setZone('example.com', { hosts: [www, first] as never })
 
-  const { status, body } = await service.call('POST', `${hosts}/A`, add('first'))
-  const restored = expect.objectContaining({
-    msg: 'late write overwrote newer changes, restoring',
-  })
-  await expect.poll(service.lines, { timeout: 10_000 }).toContainEqual(restored)
+  const fourth = await driveClock(clock, service, add(service, 'fourth'))
 
-  expect([status, body.code]).toEqual([422, 'registrar_rejected'])
-  await expect.poll(names, { timeout: 5_000 }).toEqual(['www'])
+  expect(fourth.status).toBe(201)
+  expect(namesOf(service)).toEqual(['first', 'fourth', 'www'])
+})
+
+test('a person who removes a record is not undone where no write was given up', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock, env: { CACHE_TTL_MS: '0' } })
+  await add(service, 'first')
+  await add(service, 'second')
+  await service.sandbox.setZone('example.com', { hosts: [www, first] as never })
+
+  const { status } = await driveClock(clock, service, add(service, 'third'))
+
+  expect(status).toBe(201)
+  expect(namesOf(service)).toEqual(['first', 'third', 'www'])
+})
+
+test('a given-up write is still known after a restart', async () => {
+  const { service, clock } = await startWithLateWrite()
+  await using _service = service
+  await service.close()
+  await service.sandbox.runLate()
+
+  const { sandbox, dataDir } = service
+  await using restarted = await start({ sandbox, dataDir, clock, env: { CACHE_TTL_MS: '0' } })
+  const isRepaired = expect.poll(() => namesOf(restarted), { timeout: 10_000 }).toContain('second')
+  await driveClock(clock, restarted, isRepaired)
+
+  await expect.poll(() => reasonsOf(restarted)).toEqual(['late_write', 'admin', 'admin'])
+})
+
+test('a write whose retry was refused is not there in the end', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock, env: { CACHE_TTL_MS: '0' } })
+  service.sandbox.fault(
+    { kind: 'late', command: setHosts },
+    { kind: 'error', number: 2011170, command: setHosts, after: 1 },
+  )
+  const { status } = await add(service, 'first')
+  await service.sandbox.runLate()
+  expect([status, namesOf(service)]).toEqual([422, ['first', 'www']])
+
+  const isRepaired = expect.poll(() => namesOf(service), { timeout: 10_000 }).toEqual(['www'])
+  await driveClock(clock, service, isRepaired)
+})
+
+test('a write that was never confirmed may be carried out late; it stays, and the history tells', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock, env: { CACHE_TTL_MS: '0' } })
+  service.sandbox.fault({ kind: 'late', command: setHosts, times: 2 })
+  const lost = await add(service, 'first')
+  const before = (await service.call('GET', history)).body.history?.[0]?.status
+  await service.sandbox.runLate()
+
+  const { status } = await add(service, 'second')
+
+  expect([lost.body.code, before, status]).toEqual(['write_not_confirmed', 'unconfirmed', 201])
+  expect(namesOf(service)).toEqual(['first', 'second', 'www'])
+  const { body } = await service.call('GET', history)
+  expect(body.history).toMatchObject([{ status: 'confirmed' }, { status: 'confirmed' }])
+})
+
+test('another tool’s zone is left as it is, though a write was given up', async () => {
+  const { service, clock } = await startWithLateWrite()
+  await using _service = service
+  await service.sandbox.setZone('example.com', { hosts: [second] as never })
+
+  const { status } = await driveClock(clock, service, add(service, 'third'))
+
+  expect(status).toBe(201)
+  expect(namesOf(service)).toEqual(['second', 'third'])
 })

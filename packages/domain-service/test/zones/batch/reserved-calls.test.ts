@@ -1,0 +1,138 @@
+import { startSandbox } from '@domains-and-files/registrar-sandbox'
+import { describe, expect, test } from 'vitest'
+import { driveClock } from '../../support/drive-clock.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { type Answer, apiKey, realRate, type Service, start, www } from '../../support/start.ts'
+
+// At the registrar's real rate, on a clock that stands still: no window ever has more calls than its limit.
+const names = Array.from({ length: 10 }, (_, n) => `d${n}.com`)
+const tenDomains = names.map((name) => ({ name, hosts: [www] }))
+const env = { REGISTRAR_RATE: realRate }
+
+const pathOf = (domain: string) => `/api/domains/${domain}/dns`
+const add = (service: Service, domain: string) =>
+  service.call('POST', `${pathOf(domain)}/hosts/A`, {
+    body: { name: 'shop', address: '192.0.2.9' },
+  })
+
+async function stateOf(service: Service, domain: string, { status, body }: Answer) {
+  const { body: history } = await service.call('GET', `${pathOf(domain)}/history`)
+  return {
+    answer: `${status} ${body.code ?? ''}`.trim(),
+    isLive: service.live(domain).some((row) => row.startsWith('shop ')),
+    history: history.history?.map(({ status }) => status),
+  }
+}
+
+const done = { answer: '201', isLive: true, history: ['confirmed'] }
+const refused = { answer: '503 registrar_busy', isLive: false, history: [] }
+
+describe('20 calls a minute suffice for six writes', () => {
+  test.each(['one after another', 'at once'])(
+    '%s; further ones get 503, are not sent and in no history',
+    async (mode) => {
+      await using service = await start({ domains: tenDomains, env, clock: new FakeClock() })
+      await service.call('GET', '/health')
+
+      const answers: Answer[] = []
+      if (mode === 'at once')
+        answers.push(...(await Promise.all(names.map((name) => add(service, name)))))
+      else for (const name of names) answers.push(await add(service, name))
+
+      const states = await Promise.all(
+        answers.map((answer, at) => stateOf(service, names[at] ?? '', answer)),
+      )
+      expect(states.filter(({ answer }) => answer === '201')).toEqual(Array(6).fill(done))
+      expect(states.filter(({ answer }) => answer !== '201')).toEqual(Array(4).fill(refused))
+    },
+  )
+
+  test('and Retry-After is true: after it the write succeeds', async () => {
+    const clock = new FakeClock()
+    await using service = await start({ domains: tenDomains, env, clock })
+    for (const name of names.slice(0, 6)) await add(service, name)
+
+    const busy = await add(service, 'd6.com')
+    await clock.advance(Number(busy.headers.get('retry-after')) * 1_000)
+    const retried = await add(service, 'd6.com')
+
+    expect([busy.status, retried.status]).toEqual([503, 201])
+  })
+
+  test('and one that removes records is done whole or not at all', async () => {
+    const hosts = Array.from({ length: 12 }, (_, n) => ({ ...www, name: `r${n}` }))
+    const domains = names.map((name) => ({ name, hosts }))
+    await using service = await start({ domains, env, clock: new FakeClock() })
+
+    const answers = await Promise.all(
+      names.map((name) =>
+        service.call('PUT', `${pathOf(name)}/hosts`, {
+          body: { hosts: [{ name: 'r0', type: 'A', address: '192.0.2.1' }] },
+        }),
+      ),
+    )
+
+    const left = answers.map(({ status }, at) => [status, service.live(names[at]).length])
+    expect(left.toSorted()).toEqual([...Array(6).fill([200, 1]), ...Array(4).fill([503, 12])])
+  })
+})
+
+describe('a hundred joined adds of which the registrar refuses one, at the real rate', () => {
+  test.each([
+    { named: true, bad: 57 },
+    { named: false, bad: 0 },
+    { named: false, bad: 50 },
+    { named: false, bad: 99 },
+  ])('named: $named, the bad one at $bad: 99 × 201, 1 × 422', async ({ named, bad }) => {
+    const clock = new FakeClock()
+    await using sandbox = await startSandbox({
+      apiUser: 'tester',
+      apiKey,
+      rate: realRate,
+      now: clock.now,
+      domains: [{ name: 'example.com', hosts: [www] }],
+      delayMs: 20,
+    })
+    await using service = await start({
+      sandbox,
+      env: { ...env, REGISTRAR_TIMEOUT_MS: '15000' },
+      clock,
+    })
+    await service.call('GET', '/health')
+    sandbox.fault({
+      kind: 'refused_row',
+      named,
+      address: '192.0.2.66',
+      command: 'namecheap.domains.dns.setHosts',
+      times: 0,
+    })
+
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, n) =>
+        service.call('POST', `${pathOf('example.com')}/hosts/A`, {
+          body: { name: `h${n}`, address: n === bad ? '192.0.2.66' : '192.0.2.9' },
+        }),
+      ),
+    )
+
+    const failed = answers.flatMap(({ status, body }, at) =>
+      status === 201 ? [] : [{ at, status, code: body.code }],
+    )
+    expect(failed).toEqual([{ at: bad, status: 422, code: 'registrar_rejected' }])
+    expect(service.live()).toHaveLength(100)
+    expect(sandbox.calls.every(({ outcome }) => outcome !== 'rate')).toBe(true)
+    expect(sandbox.calls.length).toBeLessThanOrEqual(20)
+    const { body } = await service.call('GET', `${pathOf('example.com')}/history?page_size=100`)
+    expect(body.history?.filter(({ status }) => status === 'confirmed')).toHaveLength(99)
+  })
+})
+
+test('a registrar that is busy is waited out, and its answer is never taken for a refusal', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ env, clock })
+  service.sandbox.fault({ kind: 'status', status: 405, command: 'namecheap.domains.dns.setHosts' })
+
+  const { status } = await driveClock(clock, service, add(service, 'example.com'))
+
+  expect(status).toBe(201)
+})
