@@ -119,3 +119,19 @@ test('the history outlives the service', async () => {
 
   expect((await second.call('GET', history)).body.history).toHaveLength(1)
 })
+
+test('a change is reverted, and later ones stay', async () => {
+  await using service = await start()
+  await service.call('POST', `${hosts}/A`, { body: { name: 'a', address: '192.0.2.2' } })
+  await service.call('POST', `${hosts}/A`, { body: { name: 'b', address: '192.0.2.3' } })
+  const id = (await service.call('GET', history)).body.history?.[1]?.id
+
+  const tried = await service.call('POST', `${history}/${id}/revert?dry_run=true`)
+  const reverted = await service.call('POST', `${history}/${id}/revert`, { user: 'editor' })
+  const again = await service.call('POST', `${history}/${id}/revert`)
+
+  expect(tried.body).toMatchObject({ dry_run: true, changes: { removed: [{ name: 'a' }] } })
+  expect(reverted.body).toMatchObject({ changes: { added: [], removed: [{ name: 'a' }], kept: 2 } })
+  expect(reverted.body.hosts?.map(({ name }) => name)).toEqual(['b', 'www'])
+  expect([again.status, again.body.code]).toEqual([409, 'revert_conflict'])
+})

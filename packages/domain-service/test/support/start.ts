@@ -31,7 +31,9 @@ const Body = z.looseObject({
   detail: z.string().optional(),
   errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
   hosts: z.array(Host).optional(),
-  changes: z.object({ added: z.array(Host), removed: z.array(Host), kept: z.number() }).optional(),
+  // Of one change; a list of changes is at `change_list`.
+  changes: z.object({ added: z.array(Host), removed: z.array(Host), kept: z.number() }).nullish(),
+  change_list: z.array(z.looseObject({ id: z.number(), domain: z.string() })).optional(),
   warnings: z.array(z.string()).optional(),
   domains: z.array(z.looseObject({ name: z.string() })).optional(),
   history: z.array(z.looseObject({ id: z.number(), by: z.string() })).optional(),
@@ -159,7 +161,7 @@ export async function start(options: Options = {}): Promise<Service> {
         headers: new Headers(
           Object.entries(answer.headers).map(([name, value]) => [name, String(value)]),
         ),
-        body: Body.parse(isJson ? JSON.parse(received) : {}),
+        body: Body.parse(isJson ? renameList(JSON.parse(received)) : {}),
         text: received,
       }
     },
@@ -179,6 +181,9 @@ export async function start(options: Options = {}): Promise<Service> {
     },
   }
 }
+
+const renameList = (body: { changes?: unknown }) =>
+  Array.isArray(body.changes) ? { ...body, changes: undefined, change_list: body.changes } : body
 
 async function logIn(url: string, username: string): Promise<string> {
   const answer = await fetch(`${url}/api/auth/login`, {

@@ -1,0 +1,178 @@
+import { startSandbox } from '@domains-and-files/registrar-sandbox'
+import { expect, test } from 'vitest'
+import { driveClock } from '../../support/drive-clock.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { apiKey, type Service, start, www } from '../../support/start.ts'
+
+const hosts = '/api/domains/example.com/dns/hosts'
+const history = '/api/domains/example.com/dns/history'
+const getHosts = 'namecheap.domains.dns.getHosts'
+const setHosts = 'namecheap.domains.dns.setHosts'
+const mx = { name: '@', type: 'MX', address: 'mx1.example.net', mx_pref: 20 }
+
+const add = (service: Service, name = 'new') =>
+  service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.9' } })
+
+const entriesOf = async (service: Service) =>
+  (await service.call('GET', history)).body.history ?? []
+
+/** A registrar that keeps the old preference of an MX record. */
+async function startKeepingMxPref(clock?: FakeClock) {
+  const sandbox = await startSandbox({
+    apiUser: 'tester',
+    apiKey,
+    rate: 'off',
+    keepsMxPref: true,
+    delayMs: 50,
+    domains: [
+      {
+        name: 'example.com',
+        emailType: 'MX',
+        hosts: [
+          www,
+          { name: 'old', type: 'A', address: '192.0.2.5' },
+          { name: '@', type: 'MX', address: 'mx1.example.net.', mxPref: 10 },
+        ],
+      },
+    ],
+  })
+  return start({ sandbox, ...(clock ? { clock } : {}) })
+}
+
+test('a write that came back otherwise is in the history, names what differs, and can be restored', async () => {
+  await using service = await startKeepingMxPref()
+
+  const put = await service.call('PUT', hosts, { body: { hosts: [mx] } })
+  const [entry] = await entriesOf(service)
+  const restored = await service.call('POST', `${history}/${entry?.id}/restore`)
+
+  expect([put.status, put.body.code]).toEqual([502, 'write_not_confirmed'])
+  expect(put.body.detail).toContain('missing: @ MX mx1.example.net (ttl 1800, mx_pref 20)')
+  expect(entry).toMatchObject({
+    status: 'unconfirmed',
+    problem: { code: 'write_not_confirmed' },
+    changes: { removed: expect.arrayContaining([expect.objectContaining({ name: 'old' })]) },
+  })
+  expect(restored.status).toBe(200)
+  expect(restored.body.hosts?.map(({ name }) => name)).toEqual(['@', 'old', 'www'])
+  await service.sandbox.close()
+})
+
+test('the zones in the history of a batch that came back otherwise really were', async () => {
+  await using service = await startKeepingMxPref()
+  await service.call('GET', '/health')
+  const before = service.live()
+
+  const [put, post] = await Promise.all([
+    service.call('PUT', hosts, { body: { hosts: [www, mx] } }),
+    add(service, 'added'),
+  ])
+  const entries = await Promise.all(
+    (await entriesOf(service)).map(({ id }) => service.call('GET', `${history}/${id}`)),
+  )
+
+  expect([put.body.code, post.status]).toEqual(['write_not_confirmed', 201])
+  const { body: zone } = await service.call('GET', hosts)
+  expect(zone.code).toBeUndefined()
+  for (const { body } of entries) {
+    expect(body).toMatchObject({ after: { hosts: zone.hosts } })
+    expect(body).toHaveProperty('before.hosts.length', before.length)
+  }
+  // Newest first; each entry still tells its own change.
+  expect(entries.map(({ body }) => [body.status, body.changes?.added.length])).toEqual([
+    ['confirmed', 1],
+    ['unconfirmed', 1],
+  ])
+  await service.sandbox.close()
+})
+
+test.each([1, 2])('%i outdated answers after a good write do not fail it', async (times) => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  service.sandbox.fault({ kind: 'outdated', command: getHosts, after: 1, times })
+
+  const { status } = await driveClock(clock, service, add(service))
+
+  expect(status).toBe(201)
+  expect(service.commands().filter((command) => command === 'dns.gethosts')).toHaveLength(2 + times)
+})
+
+test('an outdated answer at the first read does not undo the write before', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  await add(service, 'first')
+  service.sandbox.fault({ kind: 'outdated', command: getHosts })
+
+  const { status } = await driveClock(clock, service, add(service, 'second'))
+
+  expect(status).toBe(201)
+  expect(service.live()).toHaveLength(3)
+})
+
+test('a write whose zone cannot be read back is a success with a warning, verified later', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock, env: { REGISTRAR_TIMEOUT_MS: '1000' } })
+  service.sandbox.fault({ kind: 'html', command: getHosts, after: 1, times: 3 })
+
+  const { status, body } = await driveClock(clock, service, add(service))
+  const unverified = await entriesOf(service)
+  const isVerified = expect
+    .poll(() => entriesOf(service), { timeout: 10_000 })
+    .toMatchObject([{ status: 'confirmed' }])
+  await driveClock(clock, service, isVerified)
+
+  expect([status, body.verified]).toEqual([201, false])
+  expect(body.warnings).toEqual([expect.stringContaining('could not be read back yet')])
+  expect(unverified).toMatchObject([{ status: 'confirmed', verified: false }])
+  const verified = async () => (await entriesOf(service))[0]?.verified
+  await driveClock(clock, service, expect.poll(verified, { timeout: 10_000 }).toBeUndefined())
+})
+
+test('a send that is neither answered nor readable is unconfirmed until the zone tells', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  service.sandbox.fault(
+    { kind: 'lost', command: setHosts },
+    { kind: 'html', command: getHosts, after: 1, times: 3 },
+  )
+
+  const { body } = await driveClock(clock, service, add(service))
+  const [entry] = await entriesOf(service)
+  const isConfirmed = expect
+    .poll(() => entriesOf(service), { timeout: 10_000 })
+    .toMatchObject([{ status: 'confirmed' }])
+  await driveClock(clock, service, isConfirmed)
+
+  expect([body.code, entry?.status]).toEqual(['write_not_confirmed', 'unconfirmed'])
+})
+
+test('a refused change is in the history with its problem and the zone as it stayed', async () => {
+  await using service = await start()
+  service.sandbox.fault({ kind: 'error', number: 2011170, message: 'no', command: setHosts })
+
+  const { status } = await add(service)
+  const [entry] = await entriesOf(service)
+  const { body } = await service.call('GET', `${history}/${entry?.id}`)
+
+  expect(status).toBe(422)
+  expect(body).toMatchObject({
+    status: 'refused',
+    problem: { code: 'registrar_rejected' },
+    before: { hosts: [{ name: 'www' }] },
+    after: { hosts: [{ name: 'www' }] },
+  })
+})
+
+test('an email type that getHosts does not tell is looked up, and sent as it is', async () => {
+  await using service = await start({
+    domains: [{ name: 'example.com', emailType: 'FWD', hosts: [www] }],
+  })
+  service.sandbox.fault({ kind: 'no_email_type', command: getHosts, times: 0 })
+
+  const { status, body } = await add(service)
+
+  expect(service.sandbox.zone('example.com').emailType).toBe('FWD')
+  expect([status, body.code]).toEqual(
+    service.commands().includes('dns.sethosts') ? [201, undefined] : [409, 'email_type_conflict'],
+  )
+})

@@ -1,0 +1,143 @@
+import { expect, test } from 'vitest'
+import { driveClock } from '../support/drive-clock.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+import { realRate, type Service, start, www } from '../support/start.ts'
+
+const pathOf = (domain: string) => `/api/domains/${domain}/dns/hosts`
+const prefer = { prefer: 'respond-async' }
+
+const addLater = (service: Service, domain = 'example.com', name = 'new', headers = {}) =>
+  service.call('POST', `${pathOf(domain)}/A`, {
+    body: { name, address: '192.0.2.9' },
+    headers: { ...prefer, ...headers },
+  })
+
+const changeAt = async (service: Service, location: string | null) =>
+  (await service.call('GET', location ?? '')).body
+
+const statusOf = async (service: Service, location: string | null) =>
+  (await changeAt(service, location)).status
+
+test('a write that prefers not to wait is answered 202, carried out, and told at its address', async () => {
+  await using service = await start()
+
+  const { status, headers, body } = await addLater(service)
+  const location = headers.get('location')
+
+  expect([status, headers.get('preference-applied'), body.status]).toEqual([
+    202,
+    'respond-async',
+    'queued',
+  ])
+  await expect.poll(() => statusOf(service, location), { timeout: 10_000 }).toBe('confirmed')
+  expect(service.live()).toContain('new A 192.0.2.9 1800 10')
+  expect(await changeAt(service, location)).toMatchObject({
+    domain: 'example.com',
+    by: 'admin',
+    changes: { added: [{ name: 'new' }], removed: [], kept: 1 },
+  })
+})
+
+test('its refusal is at its address, with the problem', async () => {
+  await using service = await start()
+  const { headers } = await addLater(service, 'example.com', 'www')
+  const again = await addLater(service, 'example.com', 'www')
+  const location = again.headers.get('location')
+
+  await expect.poll(() => statusOf(service, location), { timeout: 10_000 }).toBe('refused')
+
+  expect(await changeAt(service, headers.get('location'))).toMatchObject({ status: 'confirmed' })
+  expect(await changeAt(service, location)).toMatchObject({
+    problem: { status: 409, code: 'record_exists' },
+    sent_at: null,
+  })
+})
+
+test('eight domains are changed in one go, at the registrar’s pace', async () => {
+  const clock = new FakeClock()
+  const names = Array.from({ length: 8 }, (_, n) => `d${n}.com`)
+  const domains = names.map((name) => ({ name, hosts: [www] }))
+  await using service = await start({ domains, clock, env: { REGISTRAR_RATE: realRate } })
+
+  const answers = await Promise.all(names.map((name) => addLater(service, name)))
+  const list = async () => {
+    const { body } = await service.call('GET', '/api/changes?status=confirmed&page_size=100')
+    return body.pagination
+  }
+  const areDone = expect.poll(list, { timeout: 25_000 }).toMatchObject({ total_items: 8 })
+  await driveClock(clock, service, areDone)
+
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]))
+  expect(names.filter((name) => service.live(name).length === 2)).toEqual(names)
+  expect(service.sandbox.calls.filter(({ outcome }) => outcome === 'rate')).toEqual([])
+})
+
+test('a queued change survives a restart', async () => {
+  const clock = new FakeClock()
+  const env = { REGISTRAR_RATE: '3/minute' }
+  await using first = await start({ clock, env })
+  await first.call('GET', pathOf('example.com'))
+  const { headers } = await addLater(first)
+  await first.close()
+
+  await using second = await start({ dataDir: first.dataDir, sandbox: first.sandbox, clock, env })
+  const isDone = expect
+    .poll(() => statusOf(second, headers.get('location')), { timeout: 20_000 })
+    .toBe('confirmed')
+  await driveClock(clock, second, isDone)
+
+  expect(second.live()).toHaveLength(2)
+})
+
+test('a failing registrar delays a queued change, and does not refuse it', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  service.sandbox.fault({ kind: 'html', times: 4 })
+
+  const { headers } = await addLater(service)
+  const isDone = expect
+    .poll(() => statusOf(service, headers.get('location')), { timeout: 20_000 })
+    .toBe('confirmed')
+  await driveClock(clock, service, isDone)
+
+  expect(service.live()).toHaveLength(2)
+})
+
+test('a queued change can be cancelled, and is never sent; a done one cannot', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  const { headers } = await addLater(service)
+  const location = headers.get('location') ?? ''
+
+  const cancelled = await service.call('DELETE', location)
+  await clock.advance(60_000)
+  const again = await service.call('DELETE', location)
+
+  expect([cancelled.status, cancelled.body.status]).toEqual([200, 'cancelled'])
+  expect([again.status, again.body.code]).toEqual([409, 'change_not_queued'])
+  expect(service.commands()).not.toContain('dns.sethosts')
+})
+
+test('a repeated request under one key is one change', async () => {
+  await using service = await start()
+  const key = { 'idempotency-key': 'key' }
+
+  const answers = [
+    await addLater(service, 'example.com', 'new', key),
+    await addLater(service, 'example.com', 'new', key),
+  ]
+
+  const [location, again] = answers.map(({ headers }) => headers.get('location'))
+  expect(again).toBe(location)
+})
+
+test('a dry run is answered at once', async () => {
+  await using service = await start()
+
+  const { status } = await service.call('PUT', `${pathOf('example.com')}?dry_run=true`, {
+    body: { hosts: [] },
+    headers: prefer,
+  })
+
+  expect(status).toBe(200)
+})

@@ -1,0 +1,103 @@
+import { expect, test } from 'vitest'
+import { type Service, start } from '../support/start.ts'
+
+const hosts = '/api/domains/example.com/dns/hosts'
+const setHosts = 'namecheap.domains.dns.setHosts'
+
+const add = (service: Service, key: string, { name = 'new', user = 'admin' } = {}) =>
+  service.call('POST', `${hosts}/A`, {
+    body: { name, address: '192.0.2.9' },
+    headers: { 'idempotency-key': key },
+    user,
+  })
+
+const sendsOf = (service: Service) =>
+  service.commands().filter((command) => command === 'dns.sethosts').length
+
+test('a repeated request gets the same answer and writes nothing', async () => {
+  await using service = await start()
+
+  const answers = [await add(service, 'key'), await add(service, 'key')]
+
+  expect(answers.map(({ status }) => status)).toEqual([201, 201])
+  expect(answers[1]?.body).toEqual(answers[0]?.body)
+  expect(answers[1]?.headers.get('etag')).toBe(answers[0]?.headers.get('etag'))
+  expect(sendsOf(service)).toBe(1)
+})
+
+test('requests at once under one key are one write', async () => {
+  await using service = await start()
+  await service.call('GET', '/health')
+
+  const answers = await Promise.all([1, 2, 3].map(() => add(service, 'key')))
+
+  expect(answers.map(({ status }) => status)).toEqual([201, 201, 201])
+  expect(sendsOf(service)).toBe(1)
+})
+
+test('another request under the same key is refused; another user has keys of their own', async () => {
+  await using service = await start()
+  await add(service, 'key')
+
+  const other = await add(service, 'key', { name: 'other' })
+  const foreign = await add(service, 'key', { name: 'foreign', user: 'editor' })
+
+  expect([other.status, other.body.code]).toEqual([422, 'idempotency_key_reused'])
+  expect(foreign.status).toBe(201)
+})
+
+test('a refusal is repeated as it was', async () => {
+  await using service = await start()
+  service.sandbox.fault({ kind: 'error', number: 2011170, message: 'no', command: setHosts })
+
+  const answers = [await add(service, 'key'), await add(service, 'key')]
+
+  expect(answers.map(({ status, body }) => [status, body.code, body.detail])).toEqual(
+    Array(2).fill([422, 'registrar_rejected', answers[0]?.body.detail]),
+  )
+  expect(sendsOf(service)).toBe(1)
+})
+
+test('a request that failed before anything was sent is carried out when repeated', async () => {
+  await using service = await start({ env: { REGISTRAR_RATE: '3/minute' } })
+  await service.call('GET', hosts)
+
+  const busy = await add(service, 'key')
+  const again = await add(service, 'key')
+
+  expect([busy.body.code, again.body.code]).toEqual(['registrar_busy', 'registrar_busy'])
+  expect(sendsOf(service)).toBe(0)
+})
+
+test('the answer outlives the service', async () => {
+  await using first = await start()
+  const answer = await add(first, 'key')
+  await first.close()
+
+  await using second = await start({ dataDir: first.dataDir, sandbox: first.sandbox })
+  const again = await add(second, 'key')
+
+  expect([again.status, again.body]).toEqual([201, answer.body])
+  expect(sendsOf(second)).toBe(1)
+})
+
+test('a dry run neither uses nor takes a key', async () => {
+  await using service = await start()
+  const dryRun = {
+    body: { name: 'new', address: '192.0.2.9' },
+    headers: { 'idempotency-key': 'key' },
+  }
+
+  const tried = await service.call('POST', `${hosts}/A?dry_run=true`, dryRun)
+  const written = await add(service, 'key', { name: 'other' })
+
+  expect([tried.status, written.status]).toEqual([201, 201])
+})
+
+test.each(['', 'ä', 'x'.repeat(129)])('the key %j is refused', async (key) => {
+  await using service = await start()
+
+  const { status, body } = await add(service, key)
+
+  expect([status, body.errors?.[0]?.path]).toEqual([400, '/header/idempotency-key'])
+})
