@@ -56,8 +56,8 @@ export class ResponseCache<Value> {
   ): Promise<Cached<Value>> {
     const entry = this.#entries.get(key)
     const age = entry ? Math.max(0, this.#now() - entry.at) : Number.POSITIVE_INFINITY
-    const maxAge = Math.max(options.fresh ? 0 : this.#ttlMs, this.#freshAgeMs())
-    if (entry && age < maxAge) {
+    const isYoung = (!options.fresh && age < this.#ttlMs) || age < this.#freshAgeMs()
+    if (entry && isYoung) {
       this.counts.hit++
       return { value: entry.value, age, stale: false }
     }

@@ -74,12 +74,38 @@ export const AddedAnswer = HostRecord.extend(outcomeFields).meta({
   examples: [record],
 })
 
-export const describeZone = (zone: Zone, caller?: Caller) => ({
-  domain: zone.domain,
-  uses_registrar_dns: zone.usesRegistrarDns,
-  email_type: zone.emailType ?? null,
-  hosts: toRecords(zone).filter(({ name, type }) => !caller || mayReadRrset(caller, name, type)),
-})
+/** A zone as JSON, without the records that the caller may not read. Callers who may read all share one object. */
+export function describeZone(zone: Zone, caller?: Caller): z.infer<typeof ZoneAnswer> {
+  const isLimited = caller?.token?.records !== undefined && !caller.token.readsAll
+  const known = isLimited ? undefined : described.get(zone)
+  if (known) return known
+  const description = {
+    domain: zone.domain,
+    uses_registrar_dns: zone.usesRegistrarDns,
+    email_type: zone.emailType ?? null,
+    hosts: toRecords(zone).filter(
+      ({ name, type }) => !isLimited || mayReadRrset(caller, name, type),
+    ),
+  }
+  if (!isLimited) described.set(zone, description)
+  return description
+}
+
+// A zone is immutable.
+const described = new WeakMap<Zone, z.infer<typeof ZoneAnswer>>()
+
+/**
+ * A serializer for answers that are the same object each time: the JSON of a cached zone is made once. It checks no
+ * schema: the type of the handler does.
+ */
+export const serializeOnce = () => (answer: unknown) => {
+  if (typeof answer !== 'object' || answer === null) return JSON.stringify(answer)
+  const json = serialized.get(answer) ?? JSON.stringify(answer)
+  serialized.set(answer, json)
+  return json
+}
+
+const serialized = new WeakMap<object, string>()
 
 /** The zone after a write, without the records that the caller may not read. */
 export const describeWrite = (result: WriteResult, dryRun: boolean, caller?: Caller) => ({

@@ -10,7 +10,7 @@ import {
   zoneTag,
 } from '../openapi-examples.ts'
 import { AtDomain, domainOf, tellAge, wantsFresh } from '../zone-request.ts'
-import { describeZone, ZoneAnswer } from '../zone-schema.ts'
+import { describeZone, serializeOnce, ZoneAnswer } from '../zone-schema.ts'
 
 const schema = {
   operationId: 'getZone',
@@ -31,7 +31,7 @@ const schema = {
 export function getZone(app: App, zones: ZoneWriter) {
   app.get(
     '/api/domains/:domain/dns/hosts',
-    { config: { access: 'viewer' }, schema },
+    { config: { access: 'viewer' }, schema, serializerCompiler: serializeOnce },
     async (request, reply) => {
       const cached = await zones.read(domainOf(request, request.params.domain), wantsFresh(request))
       const etag = etagOf(cached.value)
