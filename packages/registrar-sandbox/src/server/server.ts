@@ -35,6 +35,14 @@ export function buildServer({ handler, faults, log }: Dependencies): FastifyInst
   app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'not found' }))
   app.addHook('preClose', async () => handler.stop())
 
+  serveApi(app, handler)
+  serveCalls(app, handler)
+  serveFaults(app, faults)
+  return app
+}
+
+// The registrar's API. The reply is hijacked: faults bypass the framework.
+function serveApi(app: FastifyInstance, handler: CallHandler): void {
   app.route({
     method: ['GET', 'POST'],
     url: '/xml.response',
@@ -53,7 +61,9 @@ export function buildServer({ handler, faults, log }: Dependencies): FastifyInst
       }
     },
   })
+}
 
+function serveCalls(app: FastifyInstance, handler: CallHandler): void {
   app.get('/health', async () => ({ status: 'ok', calls: handler.calls.length }))
 
   app.get('/_calls', async () => ({ calls: handler.calls }))
@@ -66,7 +76,9 @@ export function buildServer({ handler, faults, log }: Dependencies): FastifyInst
     await handler.runLate()
     return reply.code(204).send()
   })
+}
 
+function serveFaults(app: FastifyInstance, faults: FaultQueue): void {
   app.get('/_faults', async () => ({ faults: faults.pending }))
   app.post('/_faults', async (request, reply) => {
     const list = FaultList.safeParse(request.body)
@@ -78,5 +90,4 @@ export function buildServer({ handler, faults, log }: Dependencies): FastifyInst
     faults.clear()
     return reply.code(204).send()
   })
-  return app
 }
