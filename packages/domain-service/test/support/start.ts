@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createLogger } from '@domains-and-files/http'
 import { type DomainSketch, type Sandbox, startSandbox } from '@domains-and-files/registrar-sandbox'
 import { request } from 'undici'
@@ -185,12 +186,17 @@ export async function start(options: Options = {}): Promise<Service> {
 const renameList = (body: { changes?: unknown }) =>
   Array.isArray(body.changes) ? { ...body, changes: undefined, change_list: body.changes } : body
 
-async function logIn(url: string, username: string): Promise<string> {
+// A busy machine makes a service that has just started shed load: that is no fault of the test.
+async function logIn(url: string, username: string, tries = 20): Promise<string> {
   const answer = await fetch(`${url}/api/auth/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ username, password }),
   })
+  if (answer.status === 503 && tries > 1) {
+    await sleep(100)
+    return logIn(url, username, tries - 1)
+  }
   return z.object({ access_token: z.string() }).parse(await answer.json()).access_token
 }
 
