@@ -15,7 +15,7 @@ export const pageQuery = (fallback: number, max: number) => ({
   page_size: whole(1, max).default(fallback),
 })
 
-/** What a list says of itself. A page past the end is an empty list, not an error. */
+/** The `pagination` of a list response. A page past the end is an empty list, not an error. */
 export const paginate = (query: { page: number; page_size: number }, total: number) => ({
   page: query.page,
   page_size: query.page_size,
@@ -23,7 +23,7 @@ export const paginate = (query: { page: number; page_size: number }, total: numb
   total_pages: Math.ceil(total / query.page_size),
 })
 
-// A query parameter is text: digits only, so that `1e3`, ` 5` and `0x10` are told from numbers.
+// Digits only: rejects `1e3`, ` 5` and `0x10`, which Number() accepts.
 const whole = (min: number, max: number) =>
   z
     .string(`must be a whole number from ${min} to ${max}`)

@@ -9,7 +9,7 @@ export const Problem = z
     status: z.int(),
     code: z.string().meta({ description: 'stable and machine-readable' }),
     detail: z.string().meta({ description: 'one sentence a person can act on' }),
-    request_id: z.string().meta({ description: 'finds this request in the log' }),
+    request_id: z.string().meta({ description: 'also in every log line of the request' }),
     errors: z
       .array(
         z.object({
@@ -20,7 +20,7 @@ export const Problem = z
         }),
       )
       .optional()
-      .meta({ description: 'of validation_failed: every fault, not only the first' }),
+      .meta({ description: 'only for validation_failed: every fault' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details' })
 
@@ -36,7 +36,7 @@ interface Extras {
   cause?: unknown
 }
 
-/** A failure that the caller is told about: its status, its stable code, one sentence that says what to do. */
+/** An error for the client: status, stable code, and a `detail` that says what to do. */
 export class HttpError extends Error {
   readonly status: number
   readonly code: string
@@ -52,17 +52,17 @@ export class HttpError extends Error {
   }
 }
 
-/** All that is wrong with a request, at once: every fault, but for a flood of them. */
+/** One 400 listing all validation errors, capped at 1,000. */
 export const validationFailed = (errors: Fault[]) =>
   new HttpError(400, 'validation_failed', summarize(errors), {
-    errors: errors.slice(0, mostFaults),
+    errors: errors.slice(0, maxFaults),
   })
 
-const mostFaults = 1000
+const maxFaults = 1000
 
 export const malformedBody = (detail: string) => new HttpError(400, 'malformed_body', detail)
 
-/** The one error handler: every failure leaves as a problem (RFC 9457); a bug as a bare 500, logged whole. */
+/** The error handler of every app: sends problem details (RFC 9457). A bug becomes a bare 500, logged with its stack. */
 export function answerError(
   error: FastifyError | HttpError,
   request: FastifyRequest,
@@ -70,26 +70,27 @@ export function answerError(
 ) {
   const failure = error instanceof HttpError ? error : translate(error)
   if (!failure) request.log.error({ err: error }, 'request failed')
-  const told = failure ?? new HttpError(500, 'internal_error', 'Something went wrong on our side')
-  if (told.status >= 500 && failure) {
+  const problem =
+    failure ?? new HttpError(500, 'internal_error', 'Internal error: report it with the request_id')
+  if (problem.status >= 500 && failure) {
     request.log.warn(
-      { code: told.code, detail: told.message, cause: told.cause },
+      { code: problem.code, detail: problem.message, cause: problem.cause },
       'request refused',
     )
   }
-  // The framework would close at once, with the body on its way: who still sends it, as every proxy does, would meet a
-  // reset instead of this answer. Left open, what comes is read and dropped.
-  if (told.code === 'body_too_large') reply.removeHeader('connection')
-  reply.problemCode = told.code
-  // As bytes: to a text the framework would add a charset, which JSON does not have (RFC 8259, 11).
+  // Fastify would close while the body is still arriving, and the sender would get a reset instead of this response.
+  // The open connection reads and drops the rest.
+  if (problem.code === 'body_too_large') reply.removeHeader('connection')
+  reply.problemCode = problem.code
+  // Bytes: for a string Fastify would add a charset, which JSON does not have (RFC 8259, 11).
   return reply
-    .code(told.status)
-    .headers({ ...headersOf(error), ...told.headers })
+    .code(problem.status)
+    .headers({ ...headersOf(error), ...problem.headers })
     .type('application/problem+json')
-    .send(Buffer.from(JSON.stringify(problemOf(told, request.id))))
+    .send(Buffer.from(JSON.stringify(problemOf(problem, request.id))))
 }
 
-/** What a caller is told of a failure. */
+/** The problem details of an error. */
 export function problemOf(failure: HttpError, requestId: string): z.infer<typeof Problem> {
   return {
     type: 'about:blank',
@@ -102,7 +103,7 @@ export function problemOf(failure: HttpError, requestId: string): z.infer<typeof
   }
 }
 
-// What the framework refuses, in our words. Its own words may quote the input, so they are not passed on.
+// Fastify's own errors. Their messages may quote the input, so they are replaced.
 function translate(error: FastifyError): HttpError | undefined {
   const status = error.statusCode
   if (status === undefined || status < 400 || status >= 500) return undefined
@@ -120,18 +121,14 @@ const frameworkErrors: Record<string, [number, string, string]> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
     415,
     'unsupported_media_type',
-    'This content type is not taken here: send application/json',
+    'Unsupported content type: send application/json',
   ],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
     400,
     'malformed_body',
-    'The body is not as long as its Content-Length says',
+    'The length of the body differs from Content-Length',
   ],
-  FST_ERR_CTP_EMPTY_JSON_BODY: [
-    400,
-    'malformed_body',
-    'The body is empty where JSON was announced',
-  ],
+  FST_ERR_CTP_EMPTY_JSON_BODY: [400, 'malformed_body', 'The body is empty: send JSON'],
   FST_ERR_CTP_INVALID_JSON_BODY: [400, 'malformed_body', 'The body is not valid JSON'],
   FST_ERR_BAD_URL: [400, 'malformed_url', 'The path is not valid percent-encoded UTF-8'],
   FST_ERR_MAX_PARAM_LENGTH: [414, 'url_too_long', 'A part of the path is too long'],

@@ -9,10 +9,10 @@ const Health = z
   .looseObject({
     status: z
       .enum(['ok', 'degraded', 'unavailable'])
-      .meta({ description: 'degraded: something behind the service fails' }),
+      .meta({ description: 'degraded: a dependency of the service fails' }),
     version: z.string().meta({ description: 'of the service' }),
     uptime_seconds: z.int(),
-    checks: z.record(z.string(), Check).meta({ description: 'of each part, by its name' }),
+    checks: z.record(z.string(), Check).meta({ description: 'by name' }),
   })
   .meta({
     id: 'Health',
@@ -26,26 +26,25 @@ const Health = z
     ],
   })
 
-/** What a service says of itself: its checks, and further fields of its own. Cheap and local. */
+/** The checks of a service, and further fields of its own. Cheap and local. */
 export interface HealthReport {
   checks: Record<string, Check>
   fields?: Record<string, unknown>
 }
 
-/** GET /health: 200 while the service can work (even `degraded`), 503 when it cannot. */
+/** GET /health: 200 while the service works, even if `degraded`; 503 when it cannot. */
 export function serveHealth(app: FastifyInstance, version: string, report: () => HealthReport) {
   app.get(
     '/health',
     {
       schema: {
         operationId: 'getHealth',
-        summary: 'Is the service able to work?',
-        description:
-          'Cheap and local: nothing outside is asked. Each service adds fields of its own.',
+        summary: 'Does the service work?',
+        description: 'Cheap and local: calls no other system. Each service adds fields of its own.',
         tags: ['operations'],
         responses: {
-          200: { description: 'It can work, even where the status is `degraded`' },
-          503: { description: 'It cannot: its database or its disk fails' },
+          200: { description: 'It works, even if its status is `degraded`' },
+          503: { description: 'Its database or its disk fails' },
         },
         response: { 200: Health, 503: Health },
       },

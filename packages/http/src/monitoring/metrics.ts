@@ -5,15 +5,15 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { z } from 'zod'
 import { HttpError } from '../problem-details.ts'
 
-/** A registry with what Node tells of itself; the parts of a service add their own figures to it. */
+/** A registry with the process metrics of Node; services register their own. */
 export function createMetrics(): Registry {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
   return registry
 }
 
-/** A family of figures: its name as Prometheus has them, and the label of its members where it has several. */
-interface Family {
+/** A Prometheus metric, and the label of its series if it has several. */
+interface Metric {
   name: string
   help: string
   label?: string
@@ -21,8 +21,8 @@ interface Family {
 
 type Read = () => number | Record<string, number> | Promise<number>
 
-/** A figure that is read when it is asked for; `NaN` while it cannot be, so that one failure hides no other figure. */
-export function registerGauge(registry: Registry, { name, help, label }: Family, read: Read) {
+/** A gauge that is read on each scrape; `NaN` if that fails, so that one failure hides no other metric. */
+export function registerGauge(registry: Registry, { name, help, label }: Metric, read: Read) {
   new Gauge({
     name,
     help,
@@ -34,8 +34,8 @@ export function registerGauge(registry: Registry, { name, help, label }: Family,
   })
 }
 
-/** As `observe`, for what somebody counts already and what only grows. */
-export function registerCounter(registry: Registry, { name, help, label }: Family, read: Read) {
+/** A counter that is kept elsewhere and read on each scrape. */
+export function registerCounter(registry: Registry, { name, help, label }: Metric, read: Read) {
   new Counter({
     name,
     help,
@@ -48,7 +48,7 @@ export function registerCounter(registry: Registry, { name, help, label }: Famil
   })
 }
 
-/** How much room there is, and is left, on the disk that holds this folder. */
+/** Size and free space of the disk that holds this directory. */
 export function registerDiskGauges(registry: Registry, folder: string) {
   registerGauge(
     registry,
@@ -60,7 +60,7 @@ export function registerDiskGauges(registry: Registry, folder: string) {
   )
   registerGauge(
     registry,
-    { name: 'data_disk_free_bytes', help: 'What is left of it for this service' },
+    { name: 'data_disk_free_bytes', help: 'Free space on it for this service' },
     async () => {
       const { bavail, bsize } = await statfs(folder)
       return bavail * bsize
@@ -78,7 +78,7 @@ async function readAll(read: Read, label = ''): Promise<[Record<string, string>,
   }
 }
 
-/** A histogram of all requests, and a count of all problems by their code. */
+/** A histogram of all requests, and a count of all problems by code. */
 export class RequestMetrics {
   readonly #duration: Histogram
   readonly #problems: Counter
@@ -87,14 +87,14 @@ export class RequestMetrics {
   constructor(registry: Registry, alarming: string[] = []) {
     this.#duration = new Histogram({
       name: 'http_request_duration_seconds',
-      help: 'Time to answer, by method, route and status',
+      help: 'Response time by method, route and status',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers: [registry],
     })
     this.#problems = new Counter({
       name: 'http_problems_total',
-      help: 'Problems that were answered, by their code',
+      help: 'Error responses by code',
       labelNames: ['code'],
       registers: [registry],
     })
@@ -125,20 +125,20 @@ export function serveMetrics(app: FastifyInstance, { registry, token, requests }
     done()
   })
 
-  const wanted = digest(`Bearer ${token}`)
+  const expected = digest(`Bearer ${token}`)
   app.get(
     '/metrics',
     {
       schema: {
         operationId: 'getMetrics',
-        summary: 'Figures for Prometheus',
+        summary: 'Prometheus metrics',
         description:
-          'There while METRICS_TOKEN is set, for who sends it as bearer token; a token of a login does not count.',
+          'Served while METRICS_TOKEN is set, to clients that send it as bearer token. Login and API tokens are rejected.',
         tags: ['operations'],
         security: [{ metrics_token: [] }],
         produces: ['text/plain'],
-        errors: [tokenWanted('Bearer')],
-        responses: { 200: { description: 'The figures, in the text format of Prometheus' } },
+        errors: [metricsTokenRequired('Bearer')],
+        responses: { 200: { description: 'Metrics in the Prometheus text format' } },
         response: {
           200: z.string().meta({ examples: ['# TYPE process_start_time_seconds gauge\n'] }),
         },
@@ -148,15 +148,15 @@ export function serveMetrics(app: FastifyInstance, { registry, token, requests }
     },
     async (request, reply) => {
       const sent = request.headers.authorization
-      if (!timingSafeEqual(digest(sent?.replace(/^bearer /i, 'Bearer ') ?? ''), wanted)) {
-        throw tokenWanted(sent ? 'Bearer error="invalid_token"' : 'Bearer')
+      if (!timingSafeEqual(digest(sent?.replace(/^bearer /i, 'Bearer ') ?? ''), expected)) {
+        throw metricsTokenRequired(sent ? 'Bearer error="invalid_token"' : 'Bearer')
       }
       return reply.type(registry.contentType).send(await registry.metrics())
     },
   )
 }
 
-const tokenWanted = (challenge: string) =>
+const metricsTokenRequired = (challenge: string) =>
   new HttpError(401, 'unauthorized', 'Send METRICS_TOKEN as bearer token', {
     headers: { 'www-authenticate': challenge },
   })

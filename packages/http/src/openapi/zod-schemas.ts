@@ -13,7 +13,7 @@ import { completeDocument, type OperationDoc } from './document.ts'
 // Relative to the document, for proxies that serve this under a prefix. @fastify/swagger would reject it as an option.
 const servers = [{ url: '.', description: 'this service' }]
 
-/** The description of these routes in OpenAPI 3.1, from the schemas that validate. */
+/** The OpenAPI 3.1 document of these routes, from the schemas that validate requests. */
 export async function generateDocument(
   { tags = [], ...info }: About,
   routes: RouteOptions[],
@@ -41,14 +41,14 @@ export async function generateDocument(
   return app.swagger()
 }
 
-// What zod leaves out where a schema transforms: the default, which is a text or number all the same, and the examples.
+// zod omits defaults and examples of schemas with a transform.
 const zodToJsonConfig: Parameters<typeof createJsonSchemaTransform>[0]['zodToJsonConfig'] = {
   override: ({ zodSchema, jsonSchema }) => {
     const { def } = zodSchema._zod
     if (def.type === 'default') jsonSchema.default ??= def.defaultValue
-    const told = z.globalRegistry.get(zodSchema)
-    if (Array.isArray(told?.examples)) jsonSchema.examples ??= told.examples
-    if (def.type === 'undefined') jsonSchema.type = 'null' // An answer without a body.
+    const meta = z.globalRegistry.get(zodSchema)
+    if (Array.isArray(meta?.examples)) jsonSchema.examples ??= meta.examples
+    if (def.type === 'undefined') jsonSchema.type = 'null' // A response without a body.
     if (jsonSchema.type === 'integer') delete jsonSchema.pattern
   },
 }
@@ -61,7 +61,7 @@ interface Route {
   route: { config?: FastifyContextConfig }
 }
 
-interface Given extends OperationDoc {
+interface RouteSchema extends OperationDoc {
   hide?: boolean
   params?: unknown
   body?: unknown
@@ -69,31 +69,31 @@ interface Given extends OperationDoc {
   response?: object
 }
 
-// Every route may fail in the ways that its access and input allow; said here once, not in each route.
+// Adds the errors that follow from a route's access and input.
 function describeRoute({ schema, route }: Route) {
-  const { requestHeaders, responses, errors = [], ...given }: Given = schema ?? {}
-  if (given.hide) return given
+  const { requestHeaders, responses, errors = [], ...rest }: RouteSchema = schema ?? {}
+  if (rest.hide) return rest
   const isOpen = (route.config?.access ?? 'public') === 'public'
-  const told: OperationDoc = {
+  const documentation: OperationDoc = {
     requestHeaders,
     responses,
-    errors: [...errors, ...inputErrors(given)],
+    errors: [...errors, ...inputErrors(rest)],
   }
   return {
     security: isOpen ? [] : [{ token: [] }],
-    ...given,
-    // Problems of each status follow from the failures; this one brings their schema in.
-    response: { default: anyProblem, ...given.response },
-    'x-told': told,
+    ...rest,
+    // Brings in the schema of problems; their statuses follow from the errors.
+    response: { default: anyProblem, ...rest.response },
+    'x-documentation': documentation,
   }
 }
 
 const anyProblem = {
-  description: 'Any other failure, such as',
+  description: 'Any other error, such as',
   content: { 'application/problem+json': { schema: Problem } },
 }
 
-const inputErrors = ({ params, body, consumes }: Given) => [
+const inputErrors = ({ params, body, consumes }: RouteSchema) => [
   validationFailed([{ path: '/query/colour', message: 'is not known here' }]),
   ...(params ? [new HttpError(414, 'url_too_long', 'A part of the path is too long')] : []),
   ...(body && !consumes
@@ -103,7 +103,7 @@ const inputErrors = ({ params, body, consumes }: Given) => [
         new HttpError(
           415,
           'unsupported_media_type',
-          'This content type is not taken here: send application/json',
+          'Unsupported content type: send application/json',
         ),
       ]
     : []),

@@ -2,18 +2,18 @@ import type { FastifyInstance, HTTPMethods } from 'fastify'
 import findMyWay from 'find-my-way'
 import { HttpError } from '../problem-details.ts'
 
-/** How long each part of a path may be. */
+/** Maximum length of one path parameter. */
 export const maxParamLength = 1024
 
 /**
- * Remembers every path as it is routed. The function that it returns is called after the last route: every other
- * method of these paths is then a 405 with `Allow` (RFC 9110, 15.5.6).
+ * Collects the methods of every path. Call the returned function after the last route: all other methods of these paths
+ * then get 405 with `Allow` (RFC 9110, 15.5.6).
  */
 export function trackMethods(app: FastifyInstance): () => void {
   const allowed = new Map<string, Set<string>>()
   const widerPaths = new Map<string, string>()
   app.addHook('onRoute', ({ method, url, config }) => {
-    if (url === '*') return // Preflights of any path: no path that is known by it.
+    if (url === '*') return // CORS preflights of any path.
     const known = allowed.get(url) ?? new Set()
     for (const each of [method].flat()) known.add(each)
     allowed.set(url, known)
@@ -29,9 +29,9 @@ export function trackMethods(app: FastifyInstance): () => void {
       const known = methodsOf(url)
       const allow = [...known].sort().join(', ')
       paths.on('GET', url, () => undefined, allow)
-      // Without a route of its own it would get to a wider path that has this method.
+      // Otherwise a wider path with this method would match.
       app.route({
-        method: methods.filter((method) => !known.has(method)) as HTTPMethods[], // Each is a route's.
+        method: methods.filter((method) => !known.has(method)) as HTTPMethods[], // Each is the method of a route.
         url,
         schema: { hide: true },
         config: { access: 'public' },
@@ -41,7 +41,7 @@ export function trackMethods(app: FastifyInstance): () => void {
         handler: () => undefined,
       })
     }
-    // The thirty methods that no route has need none here: each would have to learn all paths, at every start.
+    // Methods that no route has are not routed: thirty of them times all paths would slow every start.
     app.addHook('onRequest', ({ is404, method, raw }, _reply, done) => {
       const allow =
         !is404 || methods.includes(method) ? null : paths.find('GET', raw.url ?? '')?.store
@@ -51,6 +51,6 @@ export function trackMethods(app: FastifyInstance): () => void {
 }
 
 function methodNotAllowed(method: string, allow: string) {
-  const detail = `${method} is not possible here: use ${allow}`
+  const detail = `${method} is not allowed here: use ${allow}`
   return new HttpError(405, 'method_not_allowed', detail, { headers: { allow } })
 }

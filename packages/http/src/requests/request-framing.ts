@@ -4,28 +4,28 @@ import type { FastifyInstance } from 'fastify'
 import { answerSocketError } from '../limits/connections.ts'
 import { HttpError } from '../problem-details.ts'
 
-/** Options of Node's server that leave to us what it would answer without a problem, or read one of two ways. */
+/** Node server options that pass ambiguous requests on to `rejectAmbiguousFraming`. */
 export const parserOptions = {
-  // Doubled fields that can be there once are seen whole, and refused by whoever reads them; Node would take the first.
+  // Duplicate singleton headers are joined, so that their reader rejects them; Node would keep the first.
   joinDuplicateHeaders: true,
   requireHostHeader: false,
 }
 
 /**
- * Refuses what Node's parser takes though a proxy in front of us may read it in another way (RFC 9112, 3.2 and 6.1),
- * and answers as everything else what Node would answer in words of its own.
+ * Rejects requests that Node accepts but a proxy may frame differently: request smuggling (RFC 9112, 3.2 and 6.1). Turns
+ * Node's own error responses into problem details.
  */
 export function rejectAmbiguousFraming(app: FastifyInstance) {
-  // All headers that fit the parser's 16 KiB: it would drop those past the 2,000th silently, preconditions too.
+  // Unlimited within the parser's 16 KiB: Node would silently drop headers past the 2,000th, even preconditions.
   app.server.maxHeadersCount = 0
-  // An expectation that is not known may be ignored (RFC 9110, 10.1.1).
+  // Unknown expectations may be ignored (RFC 9110, 10.1.1).
   app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
     app.server.emit('request', request, response),
   )
-  // No tunnels: a CONNECT is not routed.
+  // CONNECT is not routed.
   app.server.on('connect', (_request, socket) => answerSocketError(new Error(), socket as Socket))
   app.addHook('onRequest', ({ raw }, reply, done) => {
-    // What comes with an upgrade that is not made is lost in Node's parser: no answer must be taken for one to that.
+    // Node drops bytes that follow a declined upgrade: close, so that no response is matched to them.
     if (raw.headers.upgrade !== undefined) reply.header('connection', 'close')
     const fault = findFramingFault(raw)
     if (!fault) return done()

@@ -9,8 +9,8 @@ type Part = 'params' | 'querystring' | 'body'
 const places: Record<Part, string> = { params: '/path', querystring: '/query', body: '' }
 
 /**
- * What the framework makes of schemas. It would stop at the first part that is wrong: it is told that all is well, and
- * a hook decides. Handed to it as it is made, since else it loads compilers of its own for JSON Schema.
+ * Compilers for Fastify. The validator accepts everything: Fastify would stop at the first invalid part, so a hook
+ * validates. Passed at construction: otherwise Fastify loads its JSON Schema compilers.
  */
 export const zodCompilers: object = {
   buildValidator: () => () => (value: unknown) => ({ value }),
@@ -18,8 +18,8 @@ export const zodCompilers: object = {
 }
 
 /**
- * Checks path, query and body of each route against its zod schemas, all three before it answers, so that one
- * answer names every fault. A route without a query schema takes no query parameters.
+ * Validates path, query and body of each route by its zod schemas, so that one 400 names every fault. A route without a
+ * query schema accepts no query parameters.
  */
 export function validateRequests(app: FastifyInstance) {
   app.addHook('onRoute', (route) => {
@@ -35,7 +35,7 @@ export function validateRequests(app: FastifyInstance) {
   })
 }
 
-/** The faults of a zod error as the contract words them: a pointer and what must be. */
+// JSON pointers and messages, as the contract words them.
 function toFaults(error: z.ZodError, place = ''): Fault[] {
   return error.issues.flatMap((issue) => {
     const path = pointerTo(place, issue.path)
@@ -64,6 +64,6 @@ function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerH
 
 const asSchema = (schema: unknown) => (schema instanceof z.ZodType ? schema : undefined)
 
-// RFC 6901: `~` and `/` inside a name are written `~0` and `~1`.
+// RFC 6901: `~` and `/` in a name become `~0` and `~1`.
 const pointerTo = (place: string, path: readonly PropertyKey[]) =>
   place + path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')

@@ -23,7 +23,7 @@ export const FileRecord = z
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
-  .meta({ id: 'File', examples: [file] })
+  .meta({ id: 'StoredFile', examples: [file] })
 
 export const CategoryCount = z
   .object({ category: z.enum(categories), file_count: z.int(), total_size: z.int() })
