@@ -8,6 +8,7 @@ import openapiTypes, { astToString } from 'openapi-typescript'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Answered, type Watch, watchAnswers } from '../e2e/generated-client/watch.ts'
 import { type Everything, metricsToken, root, startEverything } from '../support/everything.ts'
+import { generateTypes, typesFile } from '../support/generate-client.ts'
 
 const services = ['domain-service', 'static-service'] as const
 type Name = (typeof services)[number]
@@ -59,6 +60,14 @@ test.each(services)('every named error of the %s is documented', async (name) =>
 
   expect(named.length).toBeGreaterThan(10)
   for (const code of named) expect(text).toContain(`"code":"${code}"`)
+})
+
+test.each(services)('the types of packages/client are those of the %s', async (name) => {
+  const types = await generateTypes(urlOf(name))
+
+  expect(types === readFileSync(typesFile(name), 'utf8'), 'run `npm run client:generate`').toBe(
+    true,
+  )
 })
 
 test('a client generated from the OpenAPI documents compiles with strict options', async () => {

@@ -21,6 +21,9 @@ const testedBy: Record<string, string> = {
   'npm run test:proxy': 'by hand: installs nginx and Caddy',
   'npm run faults': 'by hand: npm test runs the short form',
   'npm run bench': 'by hand: takes an hour',
+  'export DOMAINS_USERNAME=admin FILES_USERNAME=admin': 'test/e2e/commands.test.ts',
+  'npx domains add alder-and-finch.com A www 192.0.2.1 --dry-run': 'test/e2e/commands.test.ts',
+  'npx files sync ./docs docs/': 'test/e2e/commands.test.ts',
   'docker compose up --build': 'test/e2e/run-containers',
 }
 

@@ -1,0 +1,7554 @@
+// Generated from /openapi.json by `npm run client:generate`; do not edit.
+export interface paths {
+    "/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What is this service?
+         * @description A client that prefers HTML, such as a browser, is redirected to the docs.
+         */
+        get: operations["getServiceInfo"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Prometheus metrics
+         * @description Served while METRICS_TOKEN is set, to clients that send it as bearer token. Login and API tokens are rejected.
+         */
+        get: operations["getMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Does the service work?
+         * @description Cheap and local: calls no other system. Each service adds fields of its own.
+         */
+        get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Log in
+         * @description Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.
+         */
+        post: operations["logIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who am I? */
+        get: operations["getMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List API tokens */
+        get: operations["listTokens"];
+        put?: never;
+        /**
+         * Create an API token
+         * @description For programs: long-lived, revocable, limited. Send it as `Authorization: Bearer`, as the password of `Authorization: Basic`, or as `X-Api-Key`. It never has more rights than its owner has at the time of use.
+         */
+        post: operations["createToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke an API token
+         * @description Your own; an admin may revoke any. It stops working at once.
+         */
+        delete: operations["deleteToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the domains of the account
+         * @description From a list kept here and refreshed every few minutes, so a search costs no call to the registrar. Callers limited to some domains see only those. `list_type` and `sort_by` are case-insensitive. While a large account is read for the first time: 503 with Retry-After for callers who may not see all.
+         */
+        get: operations["listDomains"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains/{domain}/info": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Describe a domain
+         * @description As the registrar describes it; null where it says nothing.
+         */
+        get: operations["getDomain"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains/{domain}/dns/nameservers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the nameservers of a domain */
+        get: operations["listNameservers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains/{domain}/dns/hosts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the records of a domain
+         * @description Cached for some seconds; every write through this service refreshes the cache.
+         */
+        get: operations["getZone"];
+        /**
+         * Replace all records of a domain
+         * @description Deletes the records that are not in the list: preview it with `dry_run=true`. The list of a GET can be sent back as it is. Answers once the zone was read back and compared.
+         */
+        put: operations["replaceZone"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Remove, change and add records at once
+         * @description One write with all of it, or nothing. The records that are not named stay. Faults have pointers such as `/update/2/ttl`.
+         */
+        patch: operations["patchZone"];
+        trace?: never;
+    };
+    "/api/domains/{domain}/dns/hosts/{record}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one record */
+        get: operations["getRecord"];
+        put?: never;
+        /**
+         * Add one record; the others stay
+         * @description Addresses by type: A and MXE an IPv4 address, AAAA an IPv6 address, CNAME, ALIAS, NS and MX a host name, CAA `0 issue "ca.example.net"`, TXT up to 2500 characters, URL, URL301 and FRAME an http or https URL.
+         */
+        post: operations["addRecord"];
+        /** Remove one record */
+        delete: operations["removeRecord"];
+        options?: never;
+        head?: never;
+        /**
+         * Change one record
+         * @description A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref.
+         */
+        patch: operations["patchRecord"];
+        trace?: never;
+    };
+    "/api/domains/{domain}/dns/rrsets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the RRsets of a domain
+         * @description Records of one name and type together. Cached like the zone.
+         */
+        get: operations["listRrsets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains/{domain}/dns/rrsets/{name}/{type}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one RRset */
+        get: operations["getRrset"];
+        /**
+         * Set all records of one name and type
+         * @description Idempotent: where the RRset is so already, nothing is written. What GET returns can be sent back.
+         */
+        put: operations["setRrset"];
+        post?: never;
+        /**
+         * Remove all records of one name and type
+         * @description Idempotent: 204 also where there is none.
+         */
+        delete: operations["removeRrset"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains/{domain}/dns/zonefile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the records of a domain as a zone file
+         * @description RFC 1035. Records and settings that DNS does not have (URL, URL301, FRAME, MXE, ALIAS, email type) are comments, which an import reads.
+         */
+        get: operations["getZoneFile"];
+        /**
+         * Replace all records of a domain by those of a zone file
+         * @description Deletes the records that are not in the file: preview it with `dry_run=true`. SOA and NS of the domain itself are skipped with a warning. Faults name their line: `/line/12`.
+         */
+        put: operations["putZoneFile"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains/{domain}/dns/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List who changed what in a domain, newest first
+         * @description Changes made through this service that reached the registrar. Costs no call to the registrar.
+         */
+        get: operations["listHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains/{domain}/dns/history/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one change with the whole zone before and after it */
+        get: operations["getHistoryEntry"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains/{domain}/dns/history/{id}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore the zone as it was before a change
+         * @description With `to=after`: as the change left it. A write like any other: `dry_run=true` previews it, and the history records it.
+         */
+        post: operations["restoreZone"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/domains/{domain}/dns/history/{id}/revert": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Undo one change and keep the later ones
+         * @description 409 `revert_conflict` where a later change touched the same records.
+         */
+        post: operations["revertChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List changes of all domains, newest first
+         * @description Changes of the domains that the caller may see, whatever their status.
+         */
+        get: operations["listChanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/changes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one change and its outcome */
+        get: operations["getChange"];
+        put?: never;
+        post?: never;
+        /**
+         * Cancel a queued change
+         * @description Only a change that is still queued; nothing of it is sent.
+         */
+        delete: operations["cancelChange"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/registrar": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The registrar: calls left, last failure
+         * @description From the calls made so far; it makes none itself.
+         */
+        get: operations["getRegistrar"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        RecordLimitInput: {
+            /** @description relative to the domain; `*` for one label or more; `@` for the domain */
+            name: string;
+            types: string[];
+        };
+        /**
+         * @example {
+         *       "name": "certificates of example.com",
+         *       "domains": [
+         *         "example.com"
+         *       ],
+         *       "records": [
+         *         {
+         *           "name": "_acme-challenge",
+         *           "types": [
+         *             "TXT"
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
+        NewTokenInput: {
+            /** @description for the list, the history and the logs */
+            name: string;
+            /** @description seconds; default 90 days; 0: never, for admins only */
+            expires_in?: number;
+            /** @enum {string} */
+            role?: "viewer" | "editor" | "admin";
+            domains?: string[];
+            records?: components["schemas"]["RecordLimitInput"][];
+            networks?: string[];
+        };
+        /**
+         * @example {
+         *       "username": "admin",
+         *       "password": "the password of admin"
+         *     }
+         */
+        LoginInput: {
+            username: string;
+            password: string;
+        };
+        /**
+         * @example {
+         *       "name": "hello",
+         *       "address": "192.0.2.10"
+         *     }
+         */
+        NewRecordInput: {
+            /**
+             * @description @ for the domain itself
+             * @example www
+             */
+            name: string;
+            /** @example 192.0.2.10 */
+            address: string;
+            /** @description seconds; default: that of the live record, else 1800 */
+            ttl?: number;
+            /** @description used for MX only; default: that of the live record, else 10 */
+            mx_pref?: number;
+            /** @description ignored */
+            id?: string;
+            /**
+             * @description default: unchanged
+             * @enum {string}
+             */
+            email_type?: "NONE" | "MX" | "MXE" | "FWD" | "OX" | "GMAIL";
+        };
+        /**
+         * @example {
+         *       "address": "192.0.2.11"
+         *     }
+         */
+        RecordPatchInput: {
+            name?: string;
+            /** @description as it is: a type cannot be changed */
+            type?: string;
+            address?: string;
+            /** @description seconds; null: 1800 */
+            ttl?: number | null;
+            /** @description used for MX only; null: 10 */
+            mx_pref?: number | null;
+            /** @description ignored */
+            id?: string;
+            /**
+             * @description default: unchanged
+             * @enum {string}
+             */
+            email_type?: "NONE" | "MX" | "MXE" | "FWD" | "OX" | "GMAIL";
+        };
+        /**
+         * @example {
+         *       "remove": [
+         *         "b71c42652efd"
+         *       ],
+         *       "add": [
+         *         {
+         *           "name": "hello",
+         *           "type": "A",
+         *           "address": "192.0.2.11"
+         *         }
+         *       ]
+         *     }
+         */
+        ZonePatchInput: {
+            /** @description ids of records */
+            remove?: string[];
+            update?: {
+                name?: string;
+                /** @description as it is: a type cannot be changed */
+                type?: string;
+                address?: string;
+                /** @description seconds; null: 1800 */
+                ttl?: number | null;
+                /** @description used for MX only; null: 10 */
+                mx_pref?: number | null;
+                id: string;
+            }[];
+            add?: {
+                /**
+                 * @description @ for the domain itself
+                 * @example www
+                 */
+                name: string;
+                /** @example 192.0.2.10 */
+                address: string;
+                /** @description seconds; default: that of the live record, else 1800 */
+                ttl?: number;
+                /** @description used for MX only; default: that of the live record, else 10 */
+                mx_pref?: number;
+                /** @description ignored */
+                id?: string;
+                /** @example A */
+                type: string;
+            }[];
+            /**
+             * @description default: unchanged
+             * @enum {string}
+             */
+            email_type?: "NONE" | "MX" | "MXE" | "FWD" | "OX" | "GMAIL";
+        };
+        /**
+         * @example {
+         *       "hosts": [
+         *         {
+         *           "name": "@",
+         *           "type": "A",
+         *           "address": "192.0.2.1"
+         *         },
+         *         {
+         *           "name": "hello",
+         *           "type": "A",
+         *           "address": "192.0.2.10",
+         *           "ttl": 1800
+         *         }
+         *       ]
+         *     }
+         */
+        NewZoneInput: {
+            hosts: {
+                /**
+                 * @description @ for the domain itself
+                 * @example www
+                 */
+                name: string;
+                /** @example 192.0.2.10 */
+                address: string;
+                /** @description seconds; default: that of the live record, else 1800 */
+                ttl?: number;
+                /** @description used for MX only; default: that of the live record, else 10 */
+                mx_pref?: number;
+                /** @description ignored */
+                id?: string;
+                /** @example A */
+                type: string;
+            }[];
+            /**
+             * @description default: unchanged
+             * @enum {string}
+             */
+            email_type?: "NONE" | "MX" | "MXE" | "FWD" | "OX" | "GMAIL";
+        };
+        /**
+         * @example {
+         *       "ttl": 300,
+         *       "values": [
+         *         "192.0.2.10",
+         *         "192.0.2.11"
+         *       ]
+         *     }
+         */
+        NewRrsetInput: {
+            /** @description seconds; default: as the values that stay, else 1800 */
+            ttl?: number;
+            /** @description addresses; of MX with the preference: 10 mx1.example.net */
+            values: string[];
+            /**
+             * @description default: unchanged
+             * @enum {string}
+             */
+            email_type?: "NONE" | "MX" | "MXE" | "FWD" | "OX" | "GMAIL";
+            /** @description as in the path */
+            name?: string;
+            /** @description as in the path */
+            type?: string;
+            /** @description true: each value keeps its TTL */
+            mixed_ttl?: boolean;
+        };
+        /** @description RFC 9457 problem details */
+        Problem: {
+            /** @constant */
+            type: "about:blank";
+            title: string;
+            status: number;
+            /**
+             * @description stable and machine-readable
+             * @enum {string}
+             */
+            code: "bad_request" | "body_too_large" | "change_not_found" | "change_not_queued" | "dns_not_managed" | "domain_not_editable" | "domain_not_found" | "email_type_conflict" | "forbidden" | "headers_too_large" | "idempotency_key_reused" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "not_found" | "precondition_failed" | "record_conflict" | "record_exists" | "record_not_found" | "registrar_auth" | "registrar_bad_answer" | "registrar_busy" | "registrar_error" | "registrar_rejected" | "registrar_timeout" | "registrar_unavailable" | "registrar_unreachable" | "request_timeout" | "revert_conflict" | "token_expired" | "token_not_found" | "too_many_records" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "unsupported_records" | "url_too_long" | "validation_failed" | "write_not_confirmed";
+            /** @description one sentence a person can act on */
+            detail: string;
+            /** @description also in every log line of the request */
+            request_id: string;
+            /** @description only for validation_failed: every fault */
+            errors?: {
+                /** @description a JSON Pointer into the body, or /query/<name>, /path/<name> */
+                path: string;
+                message: string;
+            }[];
+        };
+        /**
+         * @example {
+         *       "status": "ok",
+         *       "version": "0.1.0",
+         *       "uptime_seconds": 86400,
+         *       "checks": {
+         *         "database": {
+         *           "status": "ok"
+         *         }
+         *       }
+         *     }
+         */
+        Health: {
+            /**
+             * @description degraded: a dependency of the service fails
+             * @enum {string}
+             */
+            status: "ok" | "degraded" | "unavailable";
+            /** @description of the service */
+            version: string;
+            uptime_seconds: number;
+            /** @description by name */
+            checks: {
+                [key: string]: {
+                    /** @enum {string} */
+                    status: "ok" | "degraded" | "unavailable";
+                } & {
+                    [key: string]: unknown;
+                };
+            };
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * @example {
+         *       "service": "Domain service",
+         *       "version": "0.1.0",
+         *       "docs": "docs",
+         *       "openapi": "openapi.json"
+         *     }
+         */
+        ServiceInfo: {
+            service: string;
+            version: string;
+            /** @description path of the page to read and try the API */
+            docs: string;
+            /** @description path of the OpenAPI document */
+            openapi: string;
+        };
+        Pagination: {
+            page: number;
+            page_size: number;
+            total_items: number;
+            total_pages: number;
+        };
+        RecordLimit: {
+            /** @description relative to the domain; `*` for one label or more; `@` for the domain */
+            name: string;
+            types: string[];
+        };
+        /**
+         * @example {
+         *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
+         *       "name": "certificates of example.com",
+         *       "hint": "x7Qa",
+         *       "owner": "admin",
+         *       "role": null,
+         *       "domains": [
+         *         "example.com"
+         *       ],
+         *       "records": [
+         *         {
+         *           "name": "_acme-challenge",
+         *           "types": [
+         *             "TXT"
+         *           ]
+         *         }
+         *       ],
+         *       "networks": null,
+         *       "created_at": "2027-01-15T09:30:00.000Z",
+         *       "expires_at": "2027-04-15T09:30:00.000Z",
+         *       "last_used_at": null
+         *     }
+         */
+        ApiToken: {
+            id: string;
+            name: string;
+            /** @description the last four characters of the token */
+            hint: string;
+            owner: string;
+            /** @description null: only `records` */
+            role: ("viewer" | "editor" | "admin") | null;
+            /** @description null: those of its owner */
+            domains: string[] | null;
+            /** @description null: not limited */
+            records: components["schemas"]["RecordLimit"][] | null;
+            /** @description null: from everywhere */
+            networks: string[] | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description null: never */
+            expires_at: string | null;
+            /** @description to the minute; null: not used yet */
+            last_used_at: string | null;
+        };
+        /**
+         * @example {
+         *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
+         *       "name": "certificates of example.com",
+         *       "hint": "x7Qa",
+         *       "owner": "admin",
+         *       "role": null,
+         *       "domains": [
+         *         "example.com"
+         *       ],
+         *       "records": [
+         *         {
+         *           "name": "_acme-challenge",
+         *           "types": [
+         *             "TXT"
+         *           ]
+         *         }
+         *       ],
+         *       "networks": null,
+         *       "created_at": "2027-01-15T09:30:00.000Z",
+         *       "expires_at": "2027-04-15T09:30:00.000Z",
+         *       "last_used_at": null,
+         *       "token": "ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy"
+         *     }
+         */
+        CreatedToken: {
+            id: string;
+            name: string;
+            /** @description the last four characters of the token */
+            hint: string;
+            owner: string;
+            /** @description null: only `records` */
+            role: ("viewer" | "editor" | "admin") | null;
+            /** @description null: those of its owner */
+            domains: string[] | null;
+            /** @description null: not limited */
+            records: components["schemas"]["RecordLimit"][] | null;
+            /** @description null: from everywhere */
+            networks: string[] | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description null: never */
+            expires_at: string | null;
+            /** @description to the minute; null: not used yet */
+            last_used_at: string | null;
+            /** @description shown only now */
+            token: string;
+        };
+        /**
+         * @example {
+         *       "tokens": [
+         *         {
+         *           "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
+         *           "name": "certificates of example.com",
+         *           "hint": "x7Qa",
+         *           "owner": "admin",
+         *           "role": null,
+         *           "domains": [
+         *             "example.com"
+         *           ],
+         *           "records": [
+         *             {
+         *               "name": "_acme-challenge",
+         *               "types": [
+         *                 "TXT"
+         *               ]
+         *             }
+         *           ],
+         *           "networks": null,
+         *           "created_at": "2027-01-15T09:30:00.000Z",
+         *           "expires_at": "2027-04-15T09:30:00.000Z",
+         *           "last_used_at": null
+         *         }
+         *       ],
+         *       "pagination": {
+         *         "page": 1,
+         *         "page_size": 50,
+         *         "total_items": 1,
+         *         "total_pages": 1
+         *       }
+         *     }
+         */
+        TokenList: {
+            tokens: components["schemas"]["ApiToken"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        /**
+         * @example {
+         *       "username": "admin",
+         *       "role": "admin"
+         *     }
+         */
+        Account: {
+            username: string;
+            /** @enum {string} */
+            role: "viewer" | "editor" | "admin";
+            /** @description only these; absent: all */
+            domains?: string[];
+        };
+        /**
+         * @example {
+         *       "user": {
+         *         "username": "admin",
+         *         "role": "admin"
+         *       },
+         *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl",
+         *       "token_type": "Bearer",
+         *       "expires_in": 3600
+         *     }
+         */
+        LoggedIn: {
+            user: components["schemas"]["Account"];
+            /** @description for the header Authorization: Bearer … */
+            access_token: string;
+            /** @constant */
+            token_type: "Bearer";
+            /** @description seconds */
+            expires_in: number;
+        };
+        /**
+         * @example {
+         *       "user": {
+         *         "username": "admin",
+         *         "role": "admin"
+         *       },
+         *       "expires_at": "2027-01-15T10:30:00.000Z"
+         *     }
+         */
+        Me: {
+            user: components["schemas"]["Account"];
+            /** @description null: never */
+            expires_at: string | null;
+            /** @description the API token, if one was sent */
+            token?: {
+                id: string;
+                name: string;
+                records?: components["schemas"]["RecordLimit"][];
+            };
+        };
+        /**
+         * @example {
+         *       "id": "b71c42652efd",
+         *       "name": "hello",
+         *       "type": "A",
+         *       "address": "192.0.2.10",
+         *       "ttl": 1800
+         *     }
+         */
+        HostRecord: {
+            /** @description 12 hex digits, from name, type, address and mx_pref */
+            id: string;
+            /**
+             * @description @ for the domain itself
+             * @example www
+             */
+            name: string;
+            /** @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written */
+            type: string;
+            /** @example 192.0.2.10 */
+            address: string;
+            /** @description seconds */
+            ttl: number;
+            /** @description MX records only */
+            mx_pref?: number;
+        };
+        /**
+         * @example {
+         *       "added": [
+         *         {
+         *           "id": "b71c42652efd",
+         *           "name": "hello",
+         *           "type": "A",
+         *           "address": "192.0.2.10",
+         *           "ttl": 1800
+         *         }
+         *       ],
+         *       "removed": [],
+         *       "kept": 1
+         *     }
+         */
+        Changes: {
+            added: components["schemas"]["HostRecord"][];
+            removed: components["schemas"]["HostRecord"][];
+            /** @description records that stayed as they were */
+            kept: number;
+        };
+        /**
+         * @example {
+         *       "domain": "alder-and-finch.com",
+         *       "uses_registrar_dns": true,
+         *       "email_type": "NONE",
+         *       "hosts": [
+         *         {
+         *           "id": "cf895225975d",
+         *           "name": "@",
+         *           "type": "A",
+         *           "address": "192.0.2.1",
+         *           "ttl": 1800
+         *         },
+         *         {
+         *           "id": "b71c42652efd",
+         *           "name": "hello",
+         *           "type": "A",
+         *           "address": "192.0.2.10",
+         *           "ttl": 1800
+         *         }
+         *       ]
+         *     }
+         */
+        Zone: {
+            domain: string;
+            /** @description false: the domain uses other nameservers, so its records cannot be written here */
+            uses_registrar_dns: boolean;
+            /** @description how the domain receives mail: NONE, MX, MXE, FWD, OX, GMAIL; null: unknown */
+            email_type: string | null;
+            /** @description by name (@ first), type and address */
+            hosts: components["schemas"]["HostRecord"][];
+        };
+        /**
+         * @example {
+         *       "domain": "alder-and-finch.com",
+         *       "uses_registrar_dns": true,
+         *       "email_type": "NONE",
+         *       "hosts": [
+         *         {
+         *           "id": "cf895225975d",
+         *           "name": "@",
+         *           "type": "A",
+         *           "address": "192.0.2.1",
+         *           "ttl": 1800
+         *         },
+         *         {
+         *           "id": "b71c42652efd",
+         *           "name": "hello",
+         *           "type": "A",
+         *           "address": "192.0.2.10",
+         *           "ttl": 1800
+         *         }
+         *       ],
+         *       "changes": {
+         *         "added": [
+         *           {
+         *             "id": "b71c42652efd",
+         *             "name": "hello",
+         *             "type": "A",
+         *             "address": "192.0.2.10",
+         *             "ttl": 1800
+         *           }
+         *         ],
+         *         "removed": [],
+         *         "kept": 1
+         *       },
+         *       "warnings": []
+         *     }
+         */
+        WrittenZone: {
+            domain: string;
+            /** @description false: the domain uses other nameservers, so its records cannot be written here */
+            uses_registrar_dns: boolean;
+            /** @description how the domain receives mail: NONE, MX, MXE, FWD, OX, GMAIL; null: unknown */
+            email_type: string | null;
+            /** @description by name (@ first), type and address */
+            hosts: components["schemas"]["HostRecord"][];
+            /**
+             * @description nothing was written
+             * @constant
+             */
+            dry_run?: true;
+            /**
+             * @description the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome
+             * @constant
+             */
+            verified?: false;
+            changes: components["schemas"]["Changes"];
+            /** @description what the write lost, and what to know of it */
+            warnings: string[];
+        };
+        /**
+         * @example {
+         *       "id": "b71c42652efd",
+         *       "name": "hello",
+         *       "type": "A",
+         *       "address": "192.0.2.10",
+         *       "ttl": 1800
+         *     }
+         */
+        AddedRecord: {
+            /** @description 12 hex digits, from name, type, address and mx_pref */
+            id: string;
+            /**
+             * @description @ for the domain itself
+             * @example www
+             */
+            name: string;
+            /** @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written */
+            type: string;
+            /** @example 192.0.2.10 */
+            address: string;
+            /** @description seconds */
+            ttl: number;
+            /** @description MX records only */
+            mx_pref?: number;
+            /**
+             * @description nothing was written
+             * @constant
+             */
+            dry_run?: true;
+            /**
+             * @description the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome
+             * @constant
+             */
+            verified?: false;
+            /** @description what the write lost, and what to know of it */
+            warnings?: string[];
+        };
+        ChangeSummary: {
+            added: components["schemas"]["HostRecord"][];
+            removed: components["schemas"]["HostRecord"][];
+            /** @description records that the change left as they were */
+            kept: number;
+            /** @description in lists: records of large changes that are not shown; read the change itself */
+            omitted?: {
+                added: number;
+                removed: number;
+            };
+        };
+        /**
+         * @example {
+         *       "id": 1,
+         *       "at": "2027-01-15T09:30:00.000Z",
+         *       "by": "admin",
+         *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+         *       "status": "confirmed",
+         *       "changes": {
+         *         "added": [
+         *           {
+         *             "id": "b71c42652efd",
+         *             "name": "hello",
+         *             "type": "A",
+         *             "address": "192.0.2.10",
+         *             "ttl": 1800
+         *           }
+         *         ],
+         *         "removed": [],
+         *         "kept": 1
+         *       },
+         *       "email_type_before": "NONE",
+         *       "email_type_after": "NONE"
+         *     }
+         */
+        HistoryEntry: {
+            id: number;
+            /** Format: date-time */
+            at: string;
+            /** @description a username, or domain-service for a repaired late write */
+            by: string;
+            /** @description name of the API token that was used */
+            token?: string;
+            /** @description the x-request-id of the write */
+            request_id: string;
+            /**
+             * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent
+             * @enum {string}
+             */
+            status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
+            /** @description late_write: the service restored the zone */
+            reason?: string;
+            /**
+             * @description the zone could not be read back yet
+             * @constant
+             */
+            verified?: false;
+            warnings?: string[];
+            /** @description why the change was refused or is unconfirmed */
+            problem?: components["schemas"]["Problem"];
+            changes: components["schemas"]["ChangeSummary"];
+            email_type_before: string | null;
+            email_type_after: string | null;
+        };
+        /**
+         * @example {
+         *       "id": 1,
+         *       "at": "2027-01-15T09:30:00.000Z",
+         *       "by": "admin",
+         *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+         *       "status": "confirmed",
+         *       "changes": {
+         *         "added": [
+         *           {
+         *             "id": "b71c42652efd",
+         *             "name": "hello",
+         *             "type": "A",
+         *             "address": "192.0.2.10",
+         *             "ttl": 1800
+         *           }
+         *         ],
+         *         "removed": [],
+         *         "kept": 1
+         *       },
+         *       "domain": "alder-and-finch.com",
+         *       "sent_at": "2027-01-15T09:30:00.000Z",
+         *       "ended_at": "2027-01-15T09:30:01.000Z"
+         *     }
+         */
+        Change: {
+            id: number;
+            /** Format: date-time */
+            at: string;
+            /** @description a username, or domain-service for a repaired late write */
+            by: string;
+            /** @description name of the API token that was used */
+            token?: string;
+            /** @description the x-request-id of the write */
+            request_id: string;
+            /**
+             * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent
+             * @enum {string}
+             */
+            status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
+            /** @description late_write: the service restored the zone */
+            reason?: string;
+            /**
+             * @description the zone could not be read back yet
+             * @constant
+             */
+            verified?: false;
+            warnings?: string[];
+            /** @description why the change was refused or is unconfirmed */
+            problem?: components["schemas"]["Problem"];
+            domain: string;
+            sent_at: string | null;
+            ended_at: string | null;
+            /** @description null until the change was evaluated */
+            changes: components["schemas"]["ChangeSummary"] | null;
+        };
+        /**
+         * @example {
+         *       "name": "alder-and-finch.com",
+         *       "id": "2000001",
+         *       "created_on": "2021-12-07",
+         *       "expires_on": "2027-06-15",
+         *       "is_expired": false,
+         *       "is_locked": false,
+         *       "auto_renew": true,
+         *       "whois_guard": "ENABLED",
+         *       "is_premium": false,
+         *       "uses_registrar_dns": true
+         *     }
+         */
+        DomainEntry: {
+            name: string;
+            id: string;
+            /** @description a day; null: unknown */
+            created_on: string | null;
+            /** @description a day; null: unknown */
+            expires_on: string | null;
+            is_expired: boolean | null;
+            is_locked: boolean | null;
+            auto_renew: boolean | null;
+            /** @description as the registrar names it */
+            whois_guard: string | null;
+            is_premium: boolean | null;
+            /** @description whether its records are at the registrar; null: unknown */
+            uses_registrar_dns: boolean | null;
+        };
+        /**
+         * @example {
+         *       "name": "alder-and-finch.com",
+         *       "id": "2000001",
+         *       "status": "Ok",
+         *       "owner": "sandbox",
+         *       "is_owner": true,
+         *       "is_premium": false,
+         *       "created_on": "2021-12-07",
+         *       "expires_on": "2027-06-15",
+         *       "years": 0,
+         *       "whois_guard": {
+         *         "status": "ENABLED",
+         *         "expires_on": "2027-06-15"
+         *       },
+         *       "dns": {
+         *         "provider": "FREE",
+         *         "uses_registrar_dns": true,
+         *         "host_count": 2,
+         *         "email_type": "NONE",
+         *         "nameservers": [
+         *           "dns1.registrar-servers.com",
+         *           "dns2.registrar-servers.com"
+         *         ]
+         *       },
+         *       "rights": [
+         *         "all"
+         *       ]
+         *     }
+         */
+        DomainInfo: {
+            name: string;
+            id: string;
+            status: string | null;
+            owner: string | null;
+            is_owner: boolean | null;
+            is_premium: boolean | null;
+            /** @description a day; null: unknown */
+            created_on: string | null;
+            /** @description a day; null: unknown */
+            expires_on: string | null;
+            years: number | null;
+            whois_guard: {
+                status: string | null;
+                /** @description a day; null: unknown */
+                expires_on: string | null;
+            };
+            dns: {
+                provider: string | null;
+                uses_registrar_dns: boolean | null;
+                host_count: number | null;
+                email_type: string | null;
+                nameservers: string[];
+            };
+            rights: string[];
+        };
+        /**
+         * @example {
+         *       "domain": "alder-and-finch.com",
+         *       "uses_registrar_dns": true,
+         *       "nameservers": [
+         *         {
+         *           "name": "dns1.registrar-servers.com"
+         *         },
+         *         {
+         *           "name": "dns2.registrar-servers.com"
+         *         }
+         *       ]
+         *     }
+         */
+        Nameservers: {
+            domain: string;
+            uses_registrar_dns: boolean | null;
+            nameservers: {
+                name: string;
+            }[];
+        };
+        /**
+         * @example {
+         *       "email_type": "NONE",
+         *       "hosts": [
+         *         {
+         *           "id": "cf895225975d",
+         *           "name": "@",
+         *           "type": "A",
+         *           "address": "192.0.2.1",
+         *           "ttl": 1800
+         *         }
+         *       ]
+         *     }
+         */
+        PastZone: {
+            email_type: string | null;
+            hosts: components["schemas"]["HostRecord"][];
+        };
+        /**
+         * @example {
+         *       "breaker": "closed",
+         *       "budget": [
+         *         {
+         *           "window": "minute",
+         *           "limit": 20,
+         *           "left": 17,
+         *           "next_free_at": "2027-01-15T09:31:00.000Z"
+         *         },
+         *         {
+         *           "window": "hour",
+         *           "limit": 700,
+         *           "left": 697,
+         *           "next_free_at": "2027-01-15T10:30:00.000Z"
+         *         },
+         *         {
+         *           "window": "day",
+         *           "limit": 8000,
+         *           "left": 7997,
+         *           "next_free_at": "2027-01-16T09:30:00.000Z"
+         *         }
+         *       ],
+         *       "calls_waiting": 0,
+         *       "domain_list": {
+         *         "domains": 50,
+         *         "read_at": "2027-01-15T09:28:11.000Z",
+         *         "is_reading": false,
+         *         "pages_read": 0,
+         *         "pages": null
+         *       },
+         *       "last_success_at": "2027-01-15T09:30:02.000Z",
+         *       "last_failure": null
+         *     }
+         */
+        RegistrarState: {
+            /**
+             * @description open: calls pause for seconds after several failures in a row
+             * @enum {string}
+             */
+            breaker: "closed" | "open" | "half_open";
+            budget: {
+                /** @enum {string} */
+                window: "minute" | "hour" | "day";
+                limit: number;
+                left: number;
+                /** @description when the oldest counted call leaves the window */
+                next_free_at: string | null;
+            }[];
+            /** @description calls and write rounds that wait for slots */
+            calls_waiting: number;
+            /** @description the account's list of domains, as kept here */
+            domain_list: {
+                /** @description null: not read yet */
+                domains: number | null;
+                read_at: string | null;
+                is_reading: boolean;
+                /** @description of the reading under way */
+                pages_read: number;
+                pages: number | null;
+            };
+            last_success_at: string | null;
+            last_failure: {
+                /** Format: date-time */
+                at: string;
+                code: string;
+            } | null;
+        };
+        /**
+         * @example {
+         *       "name": "hello",
+         *       "type": "A",
+         *       "ttl": 1800,
+         *       "values": [
+         *         "192.0.2.10"
+         *       ]
+         *     }
+         */
+        Rrset: {
+            /** @description @ for the domain itself */
+            name: string;
+            type: string;
+            /** @description seconds; the lowest of the records */
+            ttl: number;
+            /** @description addresses; of MX with the preference: 10 mx1.example.net */
+            values: string[];
+            /**
+             * @description the TTLs of the records differ
+             * @constant
+             */
+            mixed_ttl?: true;
+        };
+        /**
+         * @example {
+         *       "name": "hello",
+         *       "type": "A",
+         *       "ttl": 1800,
+         *       "values": [
+         *         "192.0.2.10"
+         *       ]
+         *     }
+         */
+        WrittenRrset: {
+            /** @description @ for the domain itself */
+            name: string;
+            type: string;
+            /** @description seconds; the lowest of the records */
+            ttl: number;
+            /** @description addresses; of MX with the preference: 10 mx1.example.net */
+            values: string[];
+            /**
+             * @description the TTLs of the records differ
+             * @constant
+             */
+            mixed_ttl?: true;
+            /**
+             * @description nothing was written
+             * @constant
+             */
+            dry_run?: true;
+            /**
+             * @description the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome
+             * @constant
+             */
+            verified?: false;
+            /** @description what the write lost, and what to know of it */
+            warnings?: string[];
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    getServiceInfo: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Name, version and documentation */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "service": "Domain service",
+                     *       "version": "0.1.0",
+                     *       "docs": "docs",
+                     *       "openapi": "openapi.json"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ServiceInfo"];
+                };
+            };
+            /** @description To the docs, for a browser */
+            302: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Metrics in the Prometheus text format */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example # TYPE process_start_time_seconds gauge */
+                    "text/plain": string;
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It works, even if its status is `degraded` */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "ok",
+                     *       "version": "0.1.0",
+                     *       "uptime_seconds": 86400,
+                     *       "checks": {
+                     *         "database": {
+                     *           "status": "ok"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Its database or its disk fails */
+            503: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "ok",
+                     *       "version": "0.1.0",
+                     *       "uptime_seconds": 86400,
+                     *       "checks": {
+                     *         "database": {
+                     *           "status": "ok"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    logIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "username": "admin",
+                 *       "password": "the password of admin"
+                 *     }
+                 */
+                "application/json": components["schemas"]["LoginInput"];
+            };
+        };
+        responses: {
+            /** @description Your account, and a token */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "user": {
+                     *         "username": "admin",
+                     *         "role": "admin"
+                     *       },
+                     *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl",
+                     *       "token_type": "Bearer",
+                     *       "expires_in": 3600
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LoggedIn"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_credentials` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 900
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 1
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account of the token, and its expiry */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "user": {
+                     *         "username": "admin",
+                     *         "role": "admin"
+                     *       },
+                     *       "expires_at": "2027-01-15T10:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+                /** @description a username; default: your own. Others need the role admin */
+                owner?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tokens, oldest first */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "tokens": [
+                     *         {
+                     *           "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
+                     *           "name": "certificates of example.com",
+                     *           "hint": "x7Qa",
+                     *           "owner": "admin",
+                     *           "role": null,
+                     *           "domains": [
+                     *             "example.com"
+                     *           ],
+                     *           "records": [
+                     *             {
+                     *               "name": "_acme-challenge",
+                     *               "types": [
+                     *                 "TXT"
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "networks": null,
+                     *           "created_at": "2027-01-15T09:30:00.000Z",
+                     *           "expires_at": "2027-04-15T09:30:00.000Z",
+                     *           "last_used_at": null
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    createToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "certificates of example.com",
+                 *       "domains": [
+                 *         "example.com"
+                 *       ],
+                 *       "records": [
+                 *         {
+                 *           "name": "_acme-challenge",
+                 *           "types": [
+                 *             "TXT"
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewTokenInput"];
+            };
+        };
+        responses: {
+            /** @description The token, shown only now */
+            201: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
+                     *       "name": "certificates of example.com",
+                     *       "hint": "x7Qa",
+                     *       "owner": "admin",
+                     *       "role": null,
+                     *       "domains": [
+                     *         "example.com"
+                     *       ],
+                     *       "records": [
+                     *         {
+                     *           "name": "_acme-challenge",
+                     *           "types": [
+                     *             "TXT"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "networks": null,
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "expires_at": "2027-04-15T09:30:00.000Z",
+                     *       "last_used_at": null,
+                     *       "token": "ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CreatedToken"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_tokens` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked */
+            204: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `token_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listDomains: {
+        parameters: {
+            query?: {
+                /** @description EXPIRING: within 30 days */
+                list_type?: "ALL" | "EXPIRING" | "EXPIRED";
+                /** @description a part of the name, in Unicode or A-labels */
+                search_term?: string;
+                page?: number;
+                page_size?: number;
+                sort_by?: "NAME" | "NAME_DESC" | "EXPIREDATE" | "EXPIREDATE_DESC" | "CREATEDATE" | "CREATEDATE_DESC";
+            };
+            header?: {
+                /** @description `no-cache`: not from the cache (at the cost of a call to the registrar). For example `no-cache` */
+                "cache-control"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page; empty past the end */
+            200: {
+                headers: {
+                    /**
+                     * @description Seconds since the registrar told it
+                     * @example 12
+                     */
+                    age?: string;
+                    /**
+                     * @description There when the registrar fails and this is older than it should be
+                     * @example 110 - "Response is Stale"
+                     */
+                    warning?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domains": [
+                     *         {
+                     *           "name": "alder-and-finch.com",
+                     *           "id": "2000001",
+                     *           "created_on": "2021-12-07",
+                     *           "expires_on": "2027-06-15",
+                     *           "is_expired": false,
+                     *           "is_locked": false,
+                     *           "auto_renew": true,
+                     *           "whois_guard": "ENABLED",
+                     *           "is_premium": false,
+                     *           "uses_registrar_dns": true
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 20,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        domains: components["schemas"]["DomainEntry"][];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getDomain: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `no-cache`: not from the cache (at the cost of a call to the registrar). For example `no-cache` */
+                "cache-control"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The domain */
+            200: {
+                headers: {
+                    /**
+                     * @description Seconds since the registrar told it
+                     * @example 12
+                     */
+                    age?: string;
+                    /**
+                     * @description There when the registrar fails and this is older than it should be
+                     * @example 110 - "Response is Stale"
+                     */
+                    warning?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "alder-and-finch.com",
+                     *       "id": "2000001",
+                     *       "status": "Ok",
+                     *       "owner": "sandbox",
+                     *       "is_owner": true,
+                     *       "is_premium": false,
+                     *       "created_on": "2021-12-07",
+                     *       "expires_on": "2027-06-15",
+                     *       "years": 0,
+                     *       "whois_guard": {
+                     *         "status": "ENABLED",
+                     *         "expires_on": "2027-06-15"
+                     *       },
+                     *       "dns": {
+                     *         "provider": "FREE",
+                     *         "uses_registrar_dns": true,
+                     *         "host_count": 2,
+                     *         "email_type": "NONE",
+                     *         "nameservers": [
+                     *           "dns1.registrar-servers.com",
+                     *           "dns2.registrar-servers.com"
+                     *         ]
+                     *       },
+                     *       "rights": [
+                     *         "all"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["DomainInfo"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listNameservers: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `no-cache`: not from the cache (at the cost of a call to the registrar). For example `no-cache` */
+                "cache-control"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its nameservers */
+            200: {
+                headers: {
+                    /**
+                     * @description Seconds since the registrar told it
+                     * @example 12
+                     */
+                    age?: string;
+                    /**
+                     * @description There when the registrar fails and this is older than it should be
+                     * @example 110 - "Response is Stale"
+                     */
+                    warning?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domain": "alder-and-finch.com",
+                     *       "uses_registrar_dns": true,
+                     *       "nameservers": [
+                     *         {
+                     *           "name": "dns1.registrar-servers.com"
+                     *         },
+                     *         {
+                     *           "name": "dns2.registrar-servers.com"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Nameservers"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getZone: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the zone that you have: 304 if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-none-match"?: string;
+                /** @description `no-cache`: not from the cache (at the cost of a call to the registrar). For example `no-cache` */
+                "cache-control"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The zone */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description Seconds since the registrar told it
+                     * @example 12
+                     */
+                    age?: string;
+                    /**
+                     * @description There when the registrar fails and this is older than it should be
+                     * @example 110 - "Response is Stale"
+                     */
+                    warning?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domain": "alder-and-finch.com",
+                     *       "uses_registrar_dns": true,
+                     *       "email_type": "NONE",
+                     *       "hosts": [
+                     *         {
+                     *           "id": "cf895225975d",
+                     *           "name": "@",
+                     *           "type": "A",
+                     *           "address": "192.0.2.1",
+                     *           "ttl": 1800
+                     *         },
+                     *         {
+                     *           "id": "b71c42652efd",
+                     *           "name": "hello",
+                     *           "type": "A",
+                     *           "address": "192.0.2.10",
+                     *           "ttl": 1800
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Zone"];
+                };
+            };
+            /** @description The zone is still as If-None-Match says */
+            304: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    replaceZone: {
+        parameters: {
+            query?: {
+                /** @description answers what would change, and writes nothing */
+                dry_run?: boolean;
+                /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
+                force?: boolean;
+            };
+            header?: {
+                /** @description The ETag of the zone as you read it: write only if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-match"?: string;
+                /** @description `respond-async`: answer 202 at once and carry the change out when calls are free. For example `respond-async` */
+                prefer?: string;
+                /** @description Repeating the request with this key within 24 hours writes nothing twice. For example `7b1f4a52-9d0e-4f0b-8a43-2f6c9d1e5a77` */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "hosts": [
+                 *         {
+                 *           "name": "@",
+                 *           "type": "A",
+                 *           "address": "192.0.2.1"
+                 *         },
+                 *         {
+                 *           "name": "hello",
+                 *           "type": "A",
+                 *           "address": "192.0.2.10",
+                 *           "ttl": 1800
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewZoneInput"];
+            };
+        };
+        responses: {
+            /** @description The zone as it now is, and what changed */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domain": "alder-and-finch.com",
+                     *       "uses_registrar_dns": true,
+                     *       "email_type": "NONE",
+                     *       "hosts": [
+                     *         {
+                     *           "id": "cf895225975d",
+                     *           "name": "@",
+                     *           "type": "A",
+                     *           "address": "192.0.2.1",
+                     *           "ttl": 1800
+                     *         },
+                     *         {
+                     *           "id": "b71c42652efd",
+                     *           "name": "hello",
+                     *           "type": "A",
+                     *           "address": "192.0.2.10",
+                     *           "ttl": 1800
+                     *         }
+                     *       ],
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "warnings": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WrittenZone"];
+                };
+            };
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            202: {
+                headers: {
+                    /**
+                     * @description Where the outcome can be read
+                     * @example /api/changes/7
+                     */
+                    location?: string;
+                    /**
+                     * @description respond-async
+                     * @example respond-async
+                     */
+                    "preference-applied"?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable`, `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    /**
+                     * @description The current entity tag
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 30
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patchZone: {
+        parameters: {
+            query?: {
+                /** @description answers what would change, and writes nothing */
+                dry_run?: boolean;
+                /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
+                force?: boolean;
+            };
+            header?: {
+                /** @description The ETag of the zone as you read it: write only if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-match"?: string;
+                /** @description `respond-async`: answer 202 at once and carry the change out when calls are free. For example `respond-async` */
+                prefer?: string;
+                /** @description Repeating the request with this key within 24 hours writes nothing twice. For example `7b1f4a52-9d0e-4f0b-8a43-2f6c9d1e5a77` */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "remove": [
+                 *         "b71c42652efd"
+                 *       ],
+                 *       "add": [
+                 *         {
+                 *           "name": "hello",
+                 *           "type": "A",
+                 *           "address": "192.0.2.11"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ZonePatchInput"];
+            };
+        };
+        responses: {
+            /** @description The zone as it now is, and what changed */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domain": "alder-and-finch.com",
+                     *       "uses_registrar_dns": true,
+                     *       "email_type": "NONE",
+                     *       "hosts": [
+                     *         {
+                     *           "id": "cf895225975d",
+                     *           "name": "@",
+                     *           "type": "A",
+                     *           "address": "192.0.2.1",
+                     *           "ttl": 1800
+                     *         },
+                     *         {
+                     *           "id": "b71c42652efd",
+                     *           "name": "hello",
+                     *           "type": "A",
+                     *           "address": "192.0.2.10",
+                     *           "ttl": 1800
+                     *         }
+                     *       ],
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "warnings": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WrittenZone"];
+                };
+            };
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            202: {
+                headers: {
+                    /**
+                     * @description Where the outcome can be read
+                     * @example /api/changes/7
+                     */
+                    location?: string;
+                    /**
+                     * @description respond-async
+                     * @example respond-async
+                     */
+                    "preference-applied"?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable`, `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found`, `record_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict`, `record_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    /**
+                     * @description The current entity tag
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 30
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getRecord: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `no-cache`: not from the cache (at the cost of a call to the registrar). For example `no-cache` */
+                "cache-control"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+                /**
+                 * @description its id, as in the zone
+                 * @example b71c42652efd
+                 */
+                record: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description Seconds since the registrar told it
+                     * @example 12
+                     */
+                    age?: string;
+                    /**
+                     * @description There when the registrar fails and this is older than it should be
+                     * @example 110 - "Response is Stale"
+                     */
+                    warning?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "b71c42652efd",
+                     *       "name": "hello",
+                     *       "type": "A",
+                     *       "address": "192.0.2.10",
+                     *       "ttl": 1800
+                     *     }
+                     */
+                    "application/json": components["schemas"]["HostRecord"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found`, `record_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    addRecord: {
+        parameters: {
+            query?: {
+                /** @description answers what would change, and writes nothing */
+                dry_run?: boolean;
+                /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
+                force?: boolean;
+            };
+            header?: {
+                /** @description The ETag of the zone as you read it: write only if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-match"?: string;
+                /** @description `respond-async`: answer 202 at once and carry the change out when calls are free. For example `respond-async` */
+                prefer?: string;
+                /** @description Repeating the request with this key within 24 hours writes nothing twice. For example `7b1f4a52-9d0e-4f0b-8a43-2f6c9d1e5a77` */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+                /**
+                 * @description its type, in any case
+                 * @example A
+                 */
+                record: "A" | "AAAA" | "ALIAS" | "CAA" | "CNAME" | "MX" | "MXE" | "NS" | "TXT" | "URL" | "URL301" | "FRAME";
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "hello",
+                 *       "address": "192.0.2.10"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewRecordInput"];
+            };
+        };
+        responses: {
+            /** @description The added record */
+            201: {
+                headers: {
+                    /**
+                     * @description Where it can be read
+                     * @example /api/domains/alder-and-finch.com/dns/hosts/b71c42652efd
+                     */
+                    location?: string;
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "b71c42652efd",
+                     *       "name": "hello",
+                     *       "type": "A",
+                     *       "address": "192.0.2.10",
+                     *       "ttl": 1800
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AddedRecord"];
+                };
+            };
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            202: {
+                headers: {
+                    /**
+                     * @description Where the outcome can be read
+                     * @example /api/changes/7
+                     */
+                    location?: string;
+                    /**
+                     * @description respond-async
+                     * @example respond-async
+                     */
+                    "preference-applied"?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable`, `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict`, `record_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    /**
+                     * @description The current entity tag
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 30
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removeRecord: {
+        parameters: {
+            query?: {
+                /** @description answers what would change, and writes nothing */
+                dry_run?: boolean;
+                /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
+                force?: boolean;
+            };
+            header?: {
+                /** @description The ETag of the zone as you read it: write only if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-match"?: string;
+                /** @description `respond-async`: answer 202 at once and carry the change out when calls are free. For example `respond-async` */
+                prefer?: string;
+                /** @description Repeating the request with this key within 24 hours writes nothing twice. For example `7b1f4a52-9d0e-4f0b-8a43-2f6c9d1e5a77` */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+                /**
+                 * @description its id, as in the zone
+                 * @example b71c42652efd
+                 */
+                record: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The zone as it now is, and what changed */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domain": "alder-and-finch.com",
+                     *       "uses_registrar_dns": true,
+                     *       "email_type": "NONE",
+                     *       "hosts": [
+                     *         {
+                     *           "id": "cf895225975d",
+                     *           "name": "@",
+                     *           "type": "A",
+                     *           "address": "192.0.2.1",
+                     *           "ttl": 1800
+                     *         },
+                     *         {
+                     *           "id": "b71c42652efd",
+                     *           "name": "hello",
+                     *           "type": "A",
+                     *           "address": "192.0.2.10",
+                     *           "ttl": 1800
+                     *         }
+                     *       ],
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "warnings": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WrittenZone"];
+                };
+            };
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            202: {
+                headers: {
+                    /**
+                     * @description Where the outcome can be read
+                     * @example /api/changes/7
+                     */
+                    location?: string;
+                    /**
+                     * @description respond-async
+                     * @example respond-async
+                     */
+                    "preference-applied"?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable`, `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found`, `record_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    /**
+                     * @description The current entity tag
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 30
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    patchRecord: {
+        parameters: {
+            query?: {
+                /** @description answers what would change, and writes nothing */
+                dry_run?: boolean;
+                /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
+                force?: boolean;
+            };
+            header?: {
+                /** @description The ETag of the zone as you read it: write only if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-match"?: string;
+                /** @description `respond-async`: answer 202 at once and carry the change out when calls are free. For example `respond-async` */
+                prefer?: string;
+                /** @description Repeating the request with this key within 24 hours writes nothing twice. For example `7b1f4a52-9d0e-4f0b-8a43-2f6c9d1e5a77` */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+                /**
+                 * @description its id, as in the zone
+                 * @example b71c42652efd
+                 */
+                record: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "address": "192.0.2.11"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RecordPatchInput"];
+            };
+        };
+        responses: {
+            /** @description The record as it now is */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "b71c42652efd",
+                     *       "name": "hello",
+                     *       "type": "A",
+                     *       "address": "192.0.2.10",
+                     *       "ttl": 1800
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AddedRecord"];
+                };
+            };
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            202: {
+                headers: {
+                    /**
+                     * @description Where the outcome can be read
+                     * @example /api/changes/7
+                     */
+                    location?: string;
+                    /**
+                     * @description respond-async
+                     * @example respond-async
+                     */
+                    "preference-applied"?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable`, `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found`, `record_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict`, `record_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    /**
+                     * @description The current entity tag
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 30
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listRrsets: {
+        parameters: {
+            query?: {
+                /** @description only of this name; @ for the domain itself */
+                name?: string;
+                /** @description only of this type, in any case */
+                type?: string;
+            };
+            header?: {
+                /** @description The ETag of the zone that you have: 304 if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-none-match"?: string;
+                /** @description `no-cache`: not from the cache (at the cost of a call to the registrar). For example `no-cache` */
+                "cache-control"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The RRsets */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description Seconds since the registrar told it
+                     * @example 12
+                     */
+                    age?: string;
+                    /**
+                     * @description There when the registrar fails and this is older than it should be
+                     * @example 110 - "Response is Stale"
+                     */
+                    warning?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domain": "alder-and-finch.com",
+                     *       "rrsets": [
+                     *         {
+                     *           "name": "hello",
+                     *           "type": "A",
+                     *           "ttl": 1800,
+                     *           "values": [
+                     *             "192.0.2.10"
+                     *           ]
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        domain: string;
+                        rrsets: components["schemas"]["Rrset"][];
+                    };
+                };
+            };
+            /** @description The zone is still as If-None-Match says */
+            304: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getRrset: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `no-cache`: not from the cache (at the cost of a call to the registrar). For example `no-cache` */
+                "cache-control"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+                /**
+                 * @description @ for the domain itself
+                 * @example hello
+                 */
+                name: string;
+                /**
+                 * @description in any case
+                 * @example A
+                 */
+                type: "A" | "AAAA" | "ALIAS" | "CAA" | "CNAME" | "MX" | "MXE" | "NS" | "TXT" | "URL" | "URL301" | "FRAME";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The RRset */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description Seconds since the registrar told it
+                     * @example 12
+                     */
+                    age?: string;
+                    /**
+                     * @description There when the registrar fails and this is older than it should be
+                     * @example 110 - "Response is Stale"
+                     */
+                    warning?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "hello",
+                     *       "type": "A",
+                     *       "ttl": 1800,
+                     *       "values": [
+                     *         "192.0.2.10"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Rrset"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found`, `record_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    setRrset: {
+        parameters: {
+            query?: {
+                /** @description answers what would change, and writes nothing */
+                dry_run?: boolean;
+                /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
+                force?: boolean;
+            };
+            header?: {
+                /** @description The ETag of the zone as you read it: write only if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-match"?: string;
+                /** @description `respond-async`: answer 202 at once and carry the change out when calls are free. For example `respond-async` */
+                prefer?: string;
+                /** @description Repeating the request with this key within 24 hours writes nothing twice. For example `7b1f4a52-9d0e-4f0b-8a43-2f6c9d1e5a77` */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+                /**
+                 * @description @ for the domain itself
+                 * @example hello
+                 */
+                name: string;
+                /**
+                 * @description in any case
+                 * @example A
+                 */
+                type: "A" | "AAAA" | "ALIAS" | "CAA" | "CNAME" | "MX" | "MXE" | "NS" | "TXT" | "URL" | "URL301" | "FRAME";
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "ttl": 300,
+                 *       "values": [
+                 *         "192.0.2.10",
+                 *         "192.0.2.11"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewRrsetInput"];
+            };
+        };
+        responses: {
+            /** @description The RRset as it now is */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "hello",
+                     *       "type": "A",
+                     *       "ttl": 1800,
+                     *       "values": [
+                     *         "192.0.2.10"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WrittenRrset"];
+                };
+            };
+            /** @description The new RRset: there was none */
+            201: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "hello",
+                     *       "type": "A",
+                     *       "ttl": 1800,
+                     *       "values": [
+                     *         "192.0.2.10"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WrittenRrset"];
+                };
+            };
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            202: {
+                headers: {
+                    /**
+                     * @description Where the outcome can be read
+                     * @example /api/changes/7
+                     */
+                    location?: string;
+                    /**
+                     * @description respond-async
+                     * @example respond-async
+                     */
+                    "preference-applied"?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable`, `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    /**
+                     * @description The current entity tag
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 30
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removeRrset: {
+        parameters: {
+            query?: {
+                /** @description answers what would change, and writes nothing */
+                dry_run?: boolean;
+                /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
+                force?: boolean;
+            };
+            header?: {
+                /** @description The ETag of the zone as you read it: write only if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-match"?: string;
+                /** @description `respond-async`: answer 202 at once and carry the change out when calls are free. For example `respond-async` */
+                prefer?: string;
+                /** @description Repeating the request with this key within 24 hours writes nothing twice. For example `7b1f4a52-9d0e-4f0b-8a43-2f6c9d1e5a77` */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+                /**
+                 * @description @ for the domain itself
+                 * @example hello
+                 */
+                name: string;
+                /**
+                 * @description in any case
+                 * @example A
+                 */
+                type: "A" | "AAAA" | "ALIAS" | "CAA" | "CNAME" | "MX" | "MXE" | "NS" | "TXT" | "URL" | "URL301" | "FRAME";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            202: {
+                headers: {
+                    /**
+                     * @description Where the outcome can be read
+                     * @example /api/changes/7
+                     */
+                    location?: string;
+                    /**
+                     * @description respond-async
+                     * @example respond-async
+                     */
+                    "preference-applied"?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description There is no such RRset now */
+            204: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable`, `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    /**
+                     * @description The current entity tag
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 30
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getZoneFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ETag of the zone that you have: 304 if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-none-match"?: string;
+                /** @description `no-cache`: not from the cache (at the cost of a call to the registrar). For example `no-cache` */
+                "cache-control"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The zone file */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description Seconds since the registrar told it
+                     * @example 12
+                     */
+                    age?: string;
+                    /**
+                     * @description There when the registrar fails and this is older than it should be
+                     * @example 110 - "Response is Stale"
+                     */
+                    warning?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example $ORIGIN alder-and-finch.com.
+                     *     hello	1800	IN	A	192.0.2.10
+                     */
+                    "text/dns": string;
+                };
+            };
+            /** @description The zone is still as If-None-Match says */
+            304: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    putZoneFile: {
+        parameters: {
+            query?: {
+                /** @description answers what would change, and writes nothing */
+                dry_run?: boolean;
+                /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
+                force?: boolean;
+            };
+            header?: {
+                /** @description The ETag of the zone as you read it: write only if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-match"?: string;
+                /** @description `respond-async`: answer 202 at once and carry the change out when calls are free. For example `respond-async` */
+                prefer?: string;
+                /** @description Repeating the request with this key within 24 hours writes nothing twice. For example `7b1f4a52-9d0e-4f0b-8a43-2f6c9d1e5a77` */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example hello 1800 IN A 192.0.2.10 */
+                "text/dns": string;
+            };
+        };
+        responses: {
+            /** @description The zone as it now is, and what changed */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domain": "alder-and-finch.com",
+                     *       "uses_registrar_dns": true,
+                     *       "email_type": "NONE",
+                     *       "hosts": [
+                     *         {
+                     *           "id": "cf895225975d",
+                     *           "name": "@",
+                     *           "type": "A",
+                     *           "address": "192.0.2.1",
+                     *           "ttl": 1800
+                     *         },
+                     *         {
+                     *           "id": "b71c42652efd",
+                     *           "name": "hello",
+                     *           "type": "A",
+                     *           "address": "192.0.2.10",
+                     *           "ttl": 1800
+                     *         }
+                     *       ],
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "warnings": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WrittenZone"];
+                };
+            };
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            202: {
+                headers: {
+                    /**
+                     * @description Where the outcome can be read
+                     * @example /api/changes/7
+                     */
+                    location?: string;
+                    /**
+                     * @description respond-async
+                     * @example respond-async
+                     */
+                    "preference-applied"?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable`, `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    /**
+                     * @description The current entity tag
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 30
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listHistory: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the history */
+            200: {
+                headers: {
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "history": [
+                     *         {
+                     *           "id": 1,
+                     *           "at": "2027-01-15T09:30:00.000Z",
+                     *           "by": "admin",
+                     *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *           "status": "confirmed",
+                     *           "changes": {
+                     *             "added": [
+                     *               {
+                     *                 "id": "b71c42652efd",
+                     *                 "name": "hello",
+                     *                 "type": "A",
+                     *                 "address": "192.0.2.10",
+                     *                 "ttl": 1800
+                     *               }
+                     *             ],
+                     *             "removed": [],
+                     *             "kept": 1
+                     *           },
+                     *           "email_type_before": "NONE",
+                     *           "email_type_after": "NONE"
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 20,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        history: components["schemas"]["HistoryEntry"][];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getHistoryEntry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+                /**
+                 * @description the number of a change
+                 * @example 1
+                 */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The change, and both zones */
+            200: {
+                headers: {
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "email_type_before": "NONE",
+                     *       "email_type_after": "NONE",
+                     *       "before": {
+                     *         "email_type": "NONE",
+                     *         "hosts": [
+                     *           {
+                     *             "id": "cf895225975d",
+                     *             "name": "@",
+                     *             "type": "A",
+                     *             "address": "192.0.2.1",
+                     *             "ttl": 1800
+                     *           }
+                     *         ]
+                     *       },
+                     *       "after": {
+                     *         "email_type": "NONE",
+                     *         "hosts": [
+                     *           {
+                     *             "id": "cf895225975d",
+                     *             "name": "@",
+                     *             "type": "A",
+                     *             "address": "192.0.2.1",
+                     *             "ttl": 1800
+                     *           },
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        id: number;
+                        /** Format: date-time */
+                        at: string;
+                        /** @description a username, or domain-service for a repaired late write */
+                        by: string;
+                        /** @description name of the API token that was used */
+                        token?: string;
+                        /** @description the x-request-id of the write */
+                        request_id: string;
+                        /**
+                         * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent
+                         * @enum {string}
+                         */
+                        status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
+                        /** @description late_write: the service restored the zone */
+                        reason?: string;
+                        /**
+                         * @description the zone could not be read back yet
+                         * @enum {boolean}
+                         */
+                        verified?: false;
+                        warnings?: string[];
+                        problem?: components["schemas"]["Problem"];
+                        changes: components["schemas"]["ChangeSummary"];
+                        email_type_before: string | null;
+                        email_type_after: string | null;
+                        before: components["schemas"]["PastZone"];
+                        after: components["schemas"]["PastZone"];
+                    };
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found`, `change_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    restoreZone: {
+        parameters: {
+            query?: {
+                /** @description answers what would change, and writes nothing */
+                dry_run?: boolean;
+                /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
+                force?: boolean;
+                /** @description which of the two zones of the change */
+                to?: "before" | "after";
+            };
+            header?: {
+                /** @description The ETag of the zone as you read it: write only if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-match"?: string;
+                /** @description `respond-async`: answer 202 at once and carry the change out when calls are free. For example `respond-async` */
+                prefer?: string;
+                /** @description Repeating the request with this key within 24 hours writes nothing twice. For example `7b1f4a52-9d0e-4f0b-8a43-2f6c9d1e5a77` */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+                /**
+                 * @description the number of a change
+                 * @example 1
+                 */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The zone as it now is, and what changed */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domain": "alder-and-finch.com",
+                     *       "uses_registrar_dns": true,
+                     *       "email_type": "NONE",
+                     *       "hosts": [
+                     *         {
+                     *           "id": "cf895225975d",
+                     *           "name": "@",
+                     *           "type": "A",
+                     *           "address": "192.0.2.1",
+                     *           "ttl": 1800
+                     *         },
+                     *         {
+                     *           "id": "b71c42652efd",
+                     *           "name": "hello",
+                     *           "type": "A",
+                     *           "address": "192.0.2.10",
+                     *           "ttl": 1800
+                     *         }
+                     *       ],
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "warnings": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WrittenZone"];
+                };
+            };
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            202: {
+                headers: {
+                    /**
+                     * @description Where the outcome can be read
+                     * @example /api/changes/7
+                     */
+                    location?: string;
+                    /**
+                     * @description respond-async
+                     * @example respond-async
+                     */
+                    "preference-applied"?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable`, `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found`, `change_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    /**
+                     * @description The current entity tag
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 30
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revertChange: {
+        parameters: {
+            query?: {
+                /** @description answers what would change, and writes nothing */
+                dry_run?: boolean;
+                /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
+                force?: boolean;
+            };
+            header?: {
+                /** @description The ETag of the zone as you read it: write only if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-match"?: string;
+                /** @description `respond-async`: answer 202 at once and carry the change out when calls are free. For example `respond-async` */
+                prefer?: string;
+                /** @description Repeating the request with this key within 24 hours writes nothing twice. For example `7b1f4a52-9d0e-4f0b-8a43-2f6c9d1e5a77` */
+                "idempotency-key"?: string;
+            };
+            path: {
+                /**
+                 * @description the registered name itself, in any case, Unicode or xn--; a subdomain is the name of a record
+                 * @example alder-and-finch.com
+                 */
+                domain: string;
+                /**
+                 * @description the number of a change
+                 * @example 1
+                 */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The zone as it now is, and what changed */
+            200: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "domain": "alder-and-finch.com",
+                     *       "uses_registrar_dns": true,
+                     *       "email_type": "NONE",
+                     *       "hosts": [
+                     *         {
+                     *           "id": "cf895225975d",
+                     *           "name": "@",
+                     *           "type": "A",
+                     *           "address": "192.0.2.1",
+                     *           "ttl": 1800
+                     *         },
+                     *         {
+                     *           "id": "b71c42652efd",
+                     *           "name": "hello",
+                     *           "type": "A",
+                     *           "address": "192.0.2.10",
+                     *           "ttl": 1800
+                     *         }
+                     *       ],
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "warnings": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["WrittenZone"];
+                };
+            };
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            202: {
+                headers: {
+                    /**
+                     * @description Where the outcome can be read
+                     * @example /api/changes/7
+                     */
+                    location?: string;
+                    /**
+                     * @description respond-async
+                     * @example respond-async
+                     */
+                    "preference-applied"?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable`, `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found`, `change_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed`, `email_type_conflict`, `unsupported_records`, `record_conflict`, `revert_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    /**
+                     * @description The current entity tag
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable`, `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 30
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listChanges: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+                /** @description only of this domain */
+                domain?: string;
+                /** @description only by this user */
+                by?: string;
+                status?: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
+                /** @description only requested at or after this time */
+                since?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of changes */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "changes": [
+                     *         {
+                     *           "id": 1,
+                     *           "at": "2027-01-15T09:30:00.000Z",
+                     *           "by": "admin",
+                     *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *           "status": "confirmed",
+                     *           "changes": {
+                     *             "added": [
+                     *               {
+                     *                 "id": "b71c42652efd",
+                     *                 "name": "hello",
+                     *                 "type": "A",
+                     *                 "address": "192.0.2.10",
+                     *                 "ttl": 1800
+                     *               }
+                     *             ],
+                     *             "removed": [],
+                     *             "kept": 1
+                     *           },
+                     *           "domain": "alder-and-finch.com",
+                     *           "sent_at": "2027-01-15T09:30:00.000Z",
+                     *           "ended_at": "2027-01-15T09:30:01.000Z"
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 20,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        changes: components["schemas"]["Change"][];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description the number of a change
+                 * @example 1
+                 */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The change */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `change_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancelChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description the number of a change
+                 * @example 1
+                 */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cancelled change */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `change_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `change_not_queued` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getRegistrar: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state of the account behind this service */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "breaker": "closed",
+                     *       "budget": [
+                     *         {
+                     *           "window": "minute",
+                     *           "limit": 20,
+                     *           "left": 17,
+                     *           "next_free_at": "2027-01-15T09:31:00.000Z"
+                     *         },
+                     *         {
+                     *           "window": "hour",
+                     *           "limit": 700,
+                     *           "left": 697,
+                     *           "next_free_at": "2027-01-15T10:30:00.000Z"
+                     *         },
+                     *         {
+                     *           "window": "day",
+                     *           "limit": 8000,
+                     *           "left": 7997,
+                     *           "next_free_at": "2027-01-16T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "calls_waiting": 0,
+                     *       "domain_list": {
+                     *         "domains": 50,
+                     *         "read_at": "2027-01-15T09:28:11.000Z",
+                     *         "is_reading": false,
+                     *         "pages_read": 0,
+                     *         "pages": null
+                     *       },
+                     *       "last_success_at": "2027-01-15T09:30:02.000Z",
+                     *       "last_failure": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RegistrarState"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+}

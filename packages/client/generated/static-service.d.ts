@@ -1,0 +1,3611 @@
+// Generated from /openapi.json by `npm run client:generate`; do not edit.
+export interface paths {
+    "/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What is this service?
+         * @description A client that prefers HTML, such as a browser, is redirected to the docs.
+         */
+        get: operations["getServiceInfo"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Prometheus metrics
+         * @description Served while METRICS_TOKEN is set, to clients that send it as bearer token. Login and API tokens are rejected.
+         */
+        get: operations["getMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Does the service work?
+         * @description Cheap and local: calls no other system. Each service adds fields of its own.
+         */
+        get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Log in
+         * @description Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.
+         */
+        post: operations["logIn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who am I? */
+        get: operations["getMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List API tokens */
+        get: operations["listTokens"];
+        put?: never;
+        /**
+         * Create an API token
+         * @description For programs: long-lived, revocable, limited. Send it as `Authorization: Bearer`, as the password of `Authorization: Basic`, or as `X-Api-Key`. It never has more rights than its owner has at the time of use.
+         */
+        post: operations["createToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke an API token
+         * @description Your own; an admin may revoke any. It stops working at once.
+         */
+        delete: operations["deleteToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/upload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Store one file
+         * @description Replaces an existing file; `If-None-Match: *` forbids that, `If-Match` allows it for one state of the file only. After the response the bytes are durable; a failed upload leaves nothing behind.
+         */
+        post: operations["uploadFile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/upload/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Store several files, all or none
+         * @description A file name may contain a relative directory, as browsers send it for a folder. Replaces existing files.
+         */
+        post: operations["uploadFiles"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List files
+         * @description A page past the end is an empty list.
+         */
+        get: operations["listFiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/categories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Count files by category, largest count first */
+        get: operations["listCategories"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/tree": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a directory with everything below it
+         * @description At most 10,000 nodes, breadth first. An unopened directory has `children: null`: request it with its path as `prefix`.
+         */
+        get: operations["getTree"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/move": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move a file or a directory, all or nothing
+         * @description A directory is merged into an existing one. Records keep `created_at`; `updated_at` is the time of the move.
+         */
+        post: operations["moveFiles"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/delete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Delete several files or a directory, all or nothing
+         * @description Send either `paths` or `prefix`. After the response no GET returns the files.
+         */
+        post: operations["deleteFiles"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the versions, newest first
+         * @description Changelogs are cut to 1 KiB.
+         */
+        get: operations["listVersions"];
+        put?: never;
+        /**
+         * Record a version
+         * @description A name for the current state of the files. Each name can be recorded once.
+         */
+        post: operations["createVersion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/versions/current": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the newest version
+         * @description Public, and cacheable for a few seconds.
+         */
+        get: operations["getCurrentVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/versions/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Storage statistics */
+        get: operations["getStats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read one version with its whole changelog */
+        get: operations["getVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read the record of a file */
+        get: operations["getFile"];
+        /**
+         * Store the request body as a file
+         * @description The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload.
+         */
+        put: operations["putFile"];
+        post?: never;
+        /**
+         * Delete a file
+         * @description After the response no GET returns the file.
+         */
+        delete: operations["deleteFile"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/static/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The content of a file
+         * @description For everybody, by the rules of HTTP: conditions (also If-Match, If-Modified-Since and If-Unmodified-Since), ranges, and texts compressed as Accept-Encoding admits. Other query parameters are ignored.
+         */
+        get: operations["getContent"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        RecordLimitInput: {
+            /** @description relative to the domain; `*` for one label or more; `@` for the domain */
+            name: string;
+            types: string[];
+        };
+        /**
+         * @example {
+         *       "name": "certificates of example.com",
+         *       "domains": [
+         *         "example.com"
+         *       ],
+         *       "records": [
+         *         {
+         *           "name": "_acme-challenge",
+         *           "types": [
+         *             "TXT"
+         *           ]
+         *         }
+         *       ]
+         *     }
+         */
+        NewTokenInput: {
+            /** @description for the list, the history and the logs */
+            name: string;
+            /** @description seconds; default 90 days; 0: never, for admins only */
+            expires_in?: number;
+            /** @enum {string} */
+            role?: "viewer" | "editor" | "admin";
+            domains?: string[];
+            records?: components["schemas"]["RecordLimitInput"][];
+            networks?: string[];
+        };
+        /**
+         * @example {
+         *       "username": "admin",
+         *       "password": "the password of admin"
+         *     }
+         */
+        LoginInput: {
+            username: string;
+            password: string;
+        };
+        FileNodeInput: {
+            name: string;
+            path: string;
+            /** @constant */
+            type: "file";
+            size: number;
+            content_type: string;
+        };
+        DirectoryNodeInput: {
+            name: string;
+            path: string;
+            /** @constant */
+            type: "directory";
+            /** @description including everything below */
+            file_count: number;
+            /** @description including everything below */
+            total_size: number;
+            children: (components["schemas"]["DirectoryNodeInput"] | components["schemas"]["FileNodeInput"])[] | null;
+            /**
+             * @description the directory has more children than a response can hold
+             * @constant
+             */
+            truncated?: true;
+        };
+        /**
+         * @example {
+         *       "from": "notes/",
+         *       "to": "archive/notes/"
+         *     }
+         */
+        MoveInput: {
+            /** @description path of a file, or of a directory with a trailing slash */
+            from: string;
+            /** @description new path, of the same kind */
+            to: string;
+            /**
+             * @description replace files that exist at the new paths
+             * @default false
+             */
+            overwrite: boolean;
+        };
+        /**
+         * @example {
+         *       "paths": [
+         *         "notes/hello.txt"
+         *       ]
+         *     }
+         */
+        DeletionInput: {
+            paths?: string[];
+            /** @description a directory: every file below it; `/` is all files */
+            prefix?: string;
+        };
+        /**
+         * @example {
+         *       "version": "1.4.0",
+         *       "changelog": "Dark mode and a faster start."
+         *     }
+         */
+        NewVersionInput: {
+            version: string;
+            /** @description what changed, at most 64 KiB */
+            changelog: string;
+        };
+        /** @description RFC 9457 problem details */
+        Problem: {
+            /** @constant */
+            type: "about:blank";
+            title: string;
+            status: number;
+            /**
+             * @description stable and machine-readable
+             * @enum {string}
+             */
+            code: "bad_request" | "body_too_large" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "invalid_path" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_found" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "validation_failed" | "version_exists" | "version_not_found";
+            /** @description one sentence a person can act on */
+            detail: string;
+            /** @description also in every log line of the request */
+            request_id: string;
+            /** @description only for validation_failed: every fault */
+            errors?: {
+                /** @description a JSON Pointer into the body, or /query/<name>, /path/<name> */
+                path: string;
+                message: string;
+            }[];
+        };
+        /**
+         * @example {
+         *       "status": "ok",
+         *       "version": "0.1.0",
+         *       "uptime_seconds": 86400,
+         *       "checks": {
+         *         "database": {
+         *           "status": "ok"
+         *         }
+         *       }
+         *     }
+         */
+        Health: {
+            /**
+             * @description degraded: a dependency of the service fails
+             * @enum {string}
+             */
+            status: "ok" | "degraded" | "unavailable";
+            /** @description of the service */
+            version: string;
+            uptime_seconds: number;
+            /** @description by name */
+            checks: {
+                [key: string]: {
+                    /** @enum {string} */
+                    status: "ok" | "degraded" | "unavailable";
+                } & {
+                    [key: string]: unknown;
+                };
+            };
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * @example {
+         *       "service": "Domain service",
+         *       "version": "0.1.0",
+         *       "docs": "docs",
+         *       "openapi": "openapi.json"
+         *     }
+         */
+        ServiceInfo: {
+            service: string;
+            version: string;
+            /** @description path of the page to read and try the API */
+            docs: string;
+            /** @description path of the OpenAPI document */
+            openapi: string;
+        };
+        Pagination: {
+            page: number;
+            page_size: number;
+            total_items: number;
+            total_pages: number;
+        };
+        RecordLimit: {
+            /** @description relative to the domain; `*` for one label or more; `@` for the domain */
+            name: string;
+            types: string[];
+        };
+        /**
+         * @example {
+         *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
+         *       "name": "certificates of example.com",
+         *       "hint": "x7Qa",
+         *       "owner": "admin",
+         *       "role": null,
+         *       "domains": [
+         *         "example.com"
+         *       ],
+         *       "records": [
+         *         {
+         *           "name": "_acme-challenge",
+         *           "types": [
+         *             "TXT"
+         *           ]
+         *         }
+         *       ],
+         *       "networks": null,
+         *       "created_at": "2027-01-15T09:30:00.000Z",
+         *       "expires_at": "2027-04-15T09:30:00.000Z",
+         *       "last_used_at": null
+         *     }
+         */
+        ApiToken: {
+            id: string;
+            name: string;
+            /** @description the last four characters of the token */
+            hint: string;
+            owner: string;
+            /** @description null: only `records` */
+            role: ("viewer" | "editor" | "admin") | null;
+            /** @description null: those of its owner */
+            domains: string[] | null;
+            /** @description null: not limited */
+            records: components["schemas"]["RecordLimit"][] | null;
+            /** @description null: from everywhere */
+            networks: string[] | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description null: never */
+            expires_at: string | null;
+            /** @description to the minute; null: not used yet */
+            last_used_at: string | null;
+        };
+        /**
+         * @example {
+         *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
+         *       "name": "certificates of example.com",
+         *       "hint": "x7Qa",
+         *       "owner": "admin",
+         *       "role": null,
+         *       "domains": [
+         *         "example.com"
+         *       ],
+         *       "records": [
+         *         {
+         *           "name": "_acme-challenge",
+         *           "types": [
+         *             "TXT"
+         *           ]
+         *         }
+         *       ],
+         *       "networks": null,
+         *       "created_at": "2027-01-15T09:30:00.000Z",
+         *       "expires_at": "2027-04-15T09:30:00.000Z",
+         *       "last_used_at": null,
+         *       "token": "ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy"
+         *     }
+         */
+        CreatedToken: {
+            id: string;
+            name: string;
+            /** @description the last four characters of the token */
+            hint: string;
+            owner: string;
+            /** @description null: only `records` */
+            role: ("viewer" | "editor" | "admin") | null;
+            /** @description null: those of its owner */
+            domains: string[] | null;
+            /** @description null: not limited */
+            records: components["schemas"]["RecordLimit"][] | null;
+            /** @description null: from everywhere */
+            networks: string[] | null;
+            /** Format: date-time */
+            created_at: string;
+            /** @description null: never */
+            expires_at: string | null;
+            /** @description to the minute; null: not used yet */
+            last_used_at: string | null;
+            /** @description shown only now */
+            token: string;
+        };
+        /**
+         * @example {
+         *       "tokens": [
+         *         {
+         *           "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
+         *           "name": "certificates of example.com",
+         *           "hint": "x7Qa",
+         *           "owner": "admin",
+         *           "role": null,
+         *           "domains": [
+         *             "example.com"
+         *           ],
+         *           "records": [
+         *             {
+         *               "name": "_acme-challenge",
+         *               "types": [
+         *                 "TXT"
+         *               ]
+         *             }
+         *           ],
+         *           "networks": null,
+         *           "created_at": "2027-01-15T09:30:00.000Z",
+         *           "expires_at": "2027-04-15T09:30:00.000Z",
+         *           "last_used_at": null
+         *         }
+         *       ],
+         *       "pagination": {
+         *         "page": 1,
+         *         "page_size": 50,
+         *         "total_items": 1,
+         *         "total_pages": 1
+         *       }
+         *     }
+         */
+        TokenList: {
+            tokens: components["schemas"]["ApiToken"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        /**
+         * @example {
+         *       "username": "admin",
+         *       "role": "admin"
+         *     }
+         */
+        Account: {
+            username: string;
+            /** @enum {string} */
+            role: "viewer" | "editor" | "admin";
+            /** @description only these; absent: all */
+            domains?: string[];
+        };
+        /**
+         * @example {
+         *       "user": {
+         *         "username": "admin",
+         *         "role": "admin"
+         *       },
+         *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl",
+         *       "token_type": "Bearer",
+         *       "expires_in": 3600
+         *     }
+         */
+        LoggedIn: {
+            user: components["schemas"]["Account"];
+            /** @description for the header Authorization: Bearer … */
+            access_token: string;
+            /** @constant */
+            token_type: "Bearer";
+            /** @description seconds */
+            expires_in: number;
+        };
+        /**
+         * @example {
+         *       "user": {
+         *         "username": "admin",
+         *         "role": "admin"
+         *       },
+         *       "expires_at": "2027-01-15T10:30:00.000Z"
+         *     }
+         */
+        Me: {
+            user: components["schemas"]["Account"];
+            /** @description null: never */
+            expires_at: string | null;
+            /** @description the API token, if one was sent */
+            token?: {
+                id: string;
+                name: string;
+                records?: components["schemas"]["RecordLimit"][];
+            };
+        };
+        /**
+         * @example {
+         *       "path": "notes/hello.txt",
+         *       "name": "hello.txt",
+         *       "category": "document",
+         *       "content_type": "text/plain",
+         *       "size": 13,
+         *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+         *       "url": "/static/notes/hello.txt",
+         *       "uploaded_by": "admin",
+         *       "created_at": "2027-01-15T09:30:00.000Z",
+         *       "updated_at": "2027-01-15T09:30:00.000Z"
+         *     }
+         */
+        StoredFile: {
+            path: string;
+            /** @description last segment of the path */
+            name: string;
+            /**
+             * @description derived from the content type
+             * @enum {string}
+             */
+            category: "image" | "video" | "audio" | "font" | "document" | "archive" | "code" | "data" | "other";
+            /**
+             * @description from the extension, else from the first bytes
+             * @example image/png
+             */
+            content_type: string;
+            /** @description bytes */
+            size: number;
+            /** @description 64 hex digits */
+            sha256: string;
+            /** @description public URL of the content */
+            url: string;
+            /** @description username */
+            uploaded_by: string;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        /**
+         * @example {
+         *       "category": "document",
+         *       "file_count": 1,
+         *       "total_size": 13
+         *     }
+         */
+        Category: {
+            /** @enum {string} */
+            category: "image" | "video" | "audio" | "font" | "document" | "archive" | "code" | "data" | "other";
+            file_count: number;
+            total_size: number;
+        };
+        FileNode: {
+            name: string;
+            path: string;
+            /** @constant */
+            type: "file";
+            size: number;
+            content_type: string;
+        };
+        DirectoryNode: {
+            name: string;
+            path: string;
+            /** @constant */
+            type: "directory";
+            /** @description including everything below */
+            file_count: number;
+            /** @description including everything below */
+            total_size: number;
+            children: (components["schemas"]["DirectoryNode"] | components["schemas"]["FileNode"])[] | null;
+            /**
+             * @description the directory has more children than a response can hold
+             * @constant
+             */
+            truncated?: true;
+        };
+        /**
+         * @example {
+         *       "id": 1,
+         *       "version": "1.4.0",
+         *       "changelog": "Dark mode and a faster start.",
+         *       "created_by": "admin",
+         *       "created_at": "2027-01-15T09:30:00.000Z"
+         *     }
+         */
+        Version: {
+            id: number;
+            version: string;
+            changelog: string;
+            /** @description username */
+            created_by: string;
+            /** Format: date-time */
+            created_at: string;
+        };
+        /**
+         * @example {
+         *       "id": 1,
+         *       "version": "1.4.0",
+         *       "changelog": "Dark mode and a faster start.",
+         *       "created_by": "admin",
+         *       "created_at": "2027-01-15T09:30:00.000Z"
+         *     }
+         */
+        ListedVersion: {
+            id: number;
+            version: string;
+            changelog: string;
+            /** @description username */
+            created_by: string;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * @description the changelog is longer than 1 KiB: GET /api/versions/{version}
+             * @constant
+             */
+            changelog_truncated?: true;
+        };
+        /**
+         * @example {
+         *       "total_files": 1,
+         *       "total_size": 13,
+         *       "stored_size": 13,
+         *       "categories": [
+         *         {
+         *           "category": "document",
+         *           "file_count": 1,
+         *           "total_size": 13
+         *         }
+         *       ],
+         *       "versions": 1
+         *     }
+         */
+        Stats: {
+            total_files: number;
+            /** @description bytes of all files */
+            total_size: number;
+            /** @description bytes of the distinct contents */
+            stored_size: number;
+            categories: components["schemas"]["Category"][];
+            versions: number;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export interface operations {
+    getServiceInfo: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Name, version and documentation */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "service": "Domain service",
+                     *       "version": "0.1.0",
+                     *       "docs": "docs",
+                     *       "openapi": "openapi.json"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ServiceInfo"];
+                };
+            };
+            /** @description To the docs, for a browser */
+            302: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Metrics in the Prometheus text format */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example # TYPE process_start_time_seconds gauge */
+                    "text/plain": string;
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It works, even if its status is `degraded` */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "ok",
+                     *       "version": "0.1.0",
+                     *       "uptime_seconds": 86400,
+                     *       "checks": {
+                     *         "database": {
+                     *           "status": "ok"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Its database or its disk fails */
+            503: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "status": "ok",
+                     *       "version": "0.1.0",
+                     *       "uptime_seconds": 86400,
+                     *       "checks": {
+                     *         "database": {
+                     *           "status": "ok"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    logIn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "username": "admin",
+                 *       "password": "the password of admin"
+                 *     }
+                 */
+                "application/json": components["schemas"]["LoginInput"];
+            };
+        };
+        responses: {
+            /** @description Your account, and a token */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "user": {
+                     *         "username": "admin",
+                     *         "role": "admin"
+                     *       },
+                     *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl",
+                     *       "token_type": "Bearer",
+                     *       "expires_in": 3600
+                     *     }
+                     */
+                    "application/json": components["schemas"]["LoggedIn"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_credentials` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 900
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 1
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account of the token, and its expiry */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "user": {
+                     *         "username": "admin",
+                     *         "role": "admin"
+                     *       },
+                     *       "expires_at": "2027-01-15T10:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Me"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+                /** @description a username; default: your own. Others need the role admin */
+                owner?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tokens, oldest first */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "tokens": [
+                     *         {
+                     *           "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
+                     *           "name": "certificates of example.com",
+                     *           "hint": "x7Qa",
+                     *           "owner": "admin",
+                     *           "role": null,
+                     *           "domains": [
+                     *             "example.com"
+                     *           ],
+                     *           "records": [
+                     *             {
+                     *               "name": "_acme-challenge",
+                     *               "types": [
+                     *                 "TXT"
+                     *               ]
+                     *             }
+                     *           ],
+                     *           "networks": null,
+                     *           "created_at": "2027-01-15T09:30:00.000Z",
+                     *           "expires_at": "2027-04-15T09:30:00.000Z",
+                     *           "last_used_at": null
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    createToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "certificates of example.com",
+                 *       "domains": [
+                 *         "example.com"
+                 *       ],
+                 *       "records": [
+                 *         {
+                 *           "name": "_acme-challenge",
+                 *           "types": [
+                 *             "TXT"
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewTokenInput"];
+            };
+        };
+        responses: {
+            /** @description The token, shown only now */
+            201: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
+                     *       "name": "certificates of example.com",
+                     *       "hint": "x7Qa",
+                     *       "owner": "admin",
+                     *       "role": null,
+                     *       "domains": [
+                     *         "example.com"
+                     *       ],
+                     *       "records": [
+                     *         {
+                     *           "name": "_acme-challenge",
+                     *           "types": [
+                     *             "TXT"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "networks": null,
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "expires_at": "2027-04-15T09:30:00.000Z",
+                     *       "last_used_at": null,
+                     *       "token": "ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CreatedToken"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_tokens` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked */
+            204: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `token_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    uploadFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-match"?: string;
+                /** @description `*`: only if there is no such file. For example `*` */
+                "if-none-match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "file": "Hello, files\n",
+                 *       "path": "notes/"
+                 *     }
+                 */
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                    /**
+                     * @description whole path, or a directory with a trailing slash; default: the file name
+                     * @example notes/
+                     */
+                    path?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description Replaced: the record of the file */
+            200: {
+                headers: {
+                    /**
+                     * @description URL of the record
+                     * @example /api/files/notes/hello.txt
+                     */
+                    location?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "notes/hello.txt",
+                     *       "name": "hello.txt",
+                     *       "category": "document",
+                     *       "content_type": "text/plain",
+                     *       "size": 13,
+                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *       "url": "/static/notes/hello.txt",
+                     *       "uploaded_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "updated_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            /** @description Created: the record of the file */
+            201: {
+                headers: {
+                    /**
+                     * @description URL of the record
+                     * @example /api/files/notes/hello.txt
+                     */
+                    location?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "notes/hello.txt",
+                     *       "name": "hello.txt",
+                     *       "category": "document",
+                     *       "content_type": "text/plain",
+                     *       "size": 13,
+                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *       "url": "/static/notes/hello.txt",
+                     *       "uploaded_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "updated_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `malformed_body`, `file_missing`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `path_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_too_large`, `too_many_files` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage`, `quota_exceeded` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    uploadFiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "files": [
+                 *         "Hello, files\n"
+                 *       ],
+                 *       "path": "notes"
+                 *     }
+                 */
+                "multipart/form-data": {
+                    files: string[];
+                    /**
+                     * @description directory of all files
+                     * @example notes
+                     */
+                    path?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The records in the order sent */
+            201: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "files": [
+                     *         {
+                     *           "path": "notes/hello.txt",
+                     *           "name": "hello.txt",
+                     *           "category": "document",
+                     *           "content_type": "text/plain",
+                     *           "size": 13,
+                     *           "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *           "url": "/static/notes/hello.txt",
+                     *           "uploaded_by": "admin",
+                     *           "created_at": "2027-01-15T09:30:00.000Z",
+                     *           "updated_at": "2027-01-15T09:30:00.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        files: components["schemas"]["StoredFile"][];
+                    };
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `malformed_body`, `file_missing`, `duplicate_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `path_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_too_large`, `too_many_files` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage`, `quota_exceeded` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listFiles: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+                /** @description only files of this category */
+                category?: "image" | "video" | "audio" | "font" | "document" | "archive" | "code" | "data" | "other";
+                /** @description part of the path, case-insensitive */
+                search?: string;
+                /** @description only files below this directory */
+                prefix?: string;
+                /** @description false: only files directly in the directory */
+                recursive?: boolean;
+                /** @description with a leading -: descending */
+                sort?: "path" | "-path" | "updated_at" | "-updated_at" | "size" | "-size";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "files": [
+                     *         {
+                     *           "path": "notes/hello.txt",
+                     *           "name": "hello.txt",
+                     *           "category": "document",
+                     *           "content_type": "text/plain",
+                     *           "size": 13,
+                     *           "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *           "url": "/static/notes/hello.txt",
+                     *           "uploaded_by": "admin",
+                     *           "created_at": "2027-01-15T09:30:00.000Z",
+                     *           "updated_at": "2027-01-15T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        files: components["schemas"]["StoredFile"][];
+                        pagination: {
+                            page: number;
+                            page_size: number;
+                            total_items: number;
+                            total_pages: number;
+                            /**
+                             * @description total_items is a lower bound
+                             * @enum {boolean}
+                             */
+                            total_is_exact?: false;
+                        };
+                    };
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listCategories: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The categories with at least one file */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "categories": [
+                     *         {
+                     *           "category": "document",
+                     *           "file_count": 1,
+                     *           "total_size": 13
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        categories: components["schemas"]["Category"][];
+                    };
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getTree: {
+        parameters: {
+            query?: {
+                /** @description the directory to start at */
+                prefix?: string;
+                /** @description number of levels to open */
+                depth?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The directory and what lies below it */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "tree": {
+                     *         "name": "",
+                     *         "path": "",
+                     *         "type": "directory",
+                     *         "file_count": 1,
+                     *         "total_size": 13,
+                     *         "children": [
+                     *           {
+                     *             "name": "notes",
+                     *             "path": "notes",
+                     *             "type": "directory",
+                     *             "file_count": 1,
+                     *             "total_size": 13,
+                     *             "children": [
+                     *               {
+                     *                 "name": "hello.txt",
+                     *                 "path": "notes/hello.txt",
+                     *                 "type": "file",
+                     *                 "size": 13,
+                     *                 "content_type": "text/plain"
+                     *               }
+                     *             ]
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        tree: components["schemas"]["DirectoryNode"];
+                    };
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `directory_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    moveFiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "from": "notes/",
+                 *       "to": "archive/notes/"
+                 *     }
+                 */
+                "application/json": components["schemas"]["MoveInput"];
+            };
+        };
+        responses: {
+            /** @description Moved */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "files_moved": 12
+                     *     }
+                     */
+                    "application/json": {
+                        files_moved: number;
+                    };
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found`, `directory_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `path_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteFiles: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "paths": [
+                 *         "notes/hello.txt"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["DeletionInput"];
+            };
+        };
+        responses: {
+            /** @description Deleted */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "files_deleted": 1,
+                     *       "bytes_freed": 13
+                     *     }
+                     */
+                    "application/json": {
+                        files_deleted: number;
+                        /** @description of contents that no other file has */
+                        bytes_freed: number;
+                    };
+                };
+            };
+            /** @description `invalid_path`, `duplicate_path`, `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found`, `directory_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listVersions: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "versions": [
+                     *         {
+                     *           "id": 1,
+                     *           "version": "1.4.0",
+                     *           "changelog": "Dark mode and a faster start.",
+                     *           "created_by": "admin",
+                     *           "created_at": "2027-01-15T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        versions: components["schemas"]["ListedVersion"][];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    createVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "version": "1.4.0",
+                 *       "changelog": "Dark mode and a faster start."
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewVersionInput"];
+            };
+        };
+        responses: {
+            /** @description The recorded version, now the current one */
+            201: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "version": "1.4.0",
+                     *       "changelog": "Dark mode and a faster start.",
+                     *       "created_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Version"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `version_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getCurrentVersion: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETag of a cached copy: 304 if still current. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-none-match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The newest version */
+            200: {
+                headers: {
+                    /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "version": "1.4.0",
+                     *       "changelog": "Dark mode and a faster start.",
+                     *       "created_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Version"];
+                };
+            };
+            /** @description Not modified since the version of If-None-Match */
+            304: {
+                headers: {
+                    /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `no_version` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getStats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Files, bytes, categories and versions */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "total_files": 1,
+                     *       "total_size": 13,
+                     *       "stored_size": 13,
+                     *       "categories": [
+                     *         {
+                     *           "category": "document",
+                     *           "file_count": 1,
+                     *           "total_size": 13
+                     *         }
+                     *       ],
+                     *       "versions": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Stats"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description name of the version
+                 * @example 1.4.0
+                 */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The version */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "version": "1.4.0",
+                     *       "changelog": "Dark mode and a faster start.",
+                     *       "created_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Version"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `version_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETag of a cached copy: 304 if still current. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-none-match"?: string;
+            };
+            path: {
+                /**
+                 * @description path of a file, its slashes not percent-encoded
+                 * @example notes/hello.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record of the file */
+            200: {
+                headers: {
+                    /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "notes/hello.txt",
+                     *       "name": "hello.txt",
+                     *       "category": "document",
+                     *       "content_type": "text/plain",
+                     *       "size": 13,
+                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *       "url": "/static/notes/hello.txt",
+                     *       "uploaded_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "updated_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            /** @description Not modified since the record of If-None-Match */
+            304: {
+                headers: {
+                    /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    putFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-match"?: string;
+                /** @description `*`: only if there is no such file. For example `*` */
+                "if-none-match"?: string;
+                /** @description SHA-256 of the body (RFC 9530), checked before anything is stored. For example `sha-256=:oXJbunNw5AqnjWiMyZCJ/N89ep2F4R5DCrg6jc63Vdw=:` */
+                "content-digest"?: string;
+            };
+            path: {
+                /**
+                 * @description path of a file, its slashes not percent-encoded
+                 * @example notes/hello.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example Hello, files */
+                "application/octet-stream": string;
+            };
+        };
+        responses: {
+            /** @description Replaced: the record of the file */
+            200: {
+                headers: {
+                    /**
+                     * @description URL of the record
+                     * @example /api/files/notes/hello.txt
+                     */
+                    location?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "notes/hello.txt",
+                     *       "name": "hello.txt",
+                     *       "category": "document",
+                     *       "content_type": "text/plain",
+                     *       "size": 13,
+                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *       "url": "/static/notes/hello.txt",
+                     *       "uploaded_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "updated_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            /** @description Created: the record of the file */
+            201: {
+                headers: {
+                    /**
+                     * @description URL of the record
+                     * @example /api/files/notes/hello.txt
+                     */
+                    location?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "notes/hello.txt",
+                     *       "name": "hello.txt",
+                     *       "category": "document",
+                     *       "content_type": "text/plain",
+                     *       "size": 13,
+                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *       "url": "/static/notes/hello.txt",
+                     *       "uploaded_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "updated_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `digest_mismatch`, `malformed_request`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `path_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage`, `quota_exceeded` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-match"?: string;
+            };
+            path: {
+                /**
+                 * @description path of a file, its slashes not percent-encoded
+                 * @example notes/hello.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getContent: {
+        parameters: {
+            query?: {
+                /** @description at least 8 leading hex digits of the SHA-256: this very content, for ever */
+                v?: string | string[];
+                /** @description with any value or none: to be saved, not shown */
+                download?: string | string[];
+            };
+            header?: {
+                /** @description The ETag of what you have. For example `"a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"` */
+                "if-none-match"?: string;
+                /** @description Parts of the file, in bytes. For example `bytes=0-4` */
+                range?: string;
+                /** @description The ETag of the parts that you have: else the whole file. For example `"a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"` */
+                "if-range"?: string;
+            };
+            path: {
+                /**
+                 * @description the path of a file
+                 * @example notes/hello.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The whole file, in its own content type */
+            200: {
+                headers: {
+                    /**
+                     * @description Of these bytes in this form: strong
+                     * @example "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"
+                     */
+                    etag?: string;
+                    /**
+                     * @description When the file was stored
+                     * @example Fri, 15 Jan 2027 09:30:00 GMT
+                     */
+                    "last-modified"?: string;
+                    /**
+                     * @description As STATIC_CACHE_CONTROL says; with a `v` that is right, for ever
+                     * @example public, max-age=0, must-revalidate
+                     */
+                    "cache-control"?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+            /** @description The parts that were asked for; several as multipart/byteranges */
+            206: {
+                headers: {
+                    /**
+                     * @description Of these bytes in this form: strong
+                     * @example "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"
+                     */
+                    etag?: string;
+                    /**
+                     * @description When the file was stored
+                     * @example Fri, 15 Jan 2027 09:30:00 GMT
+                     */
+                    "last-modified"?: string;
+                    /**
+                     * @description As STATIC_CACHE_CONTROL says; with a `v` that is right, for ever
+                     * @example public, max-age=0, must-revalidate
+                     */
+                    "cache-control"?: string;
+                    /**
+                     * @description Which part, of how many
+                     * @example bytes 0-4/13
+                     */
+                    "content-range"?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+            /** @description A directory with an index: to its own name, with a slash */
+            302: {
+                headers: {
+                    /**
+                     * @description Relative to this path
+                     * @example ./site/
+                     */
+                    location?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The file is still as the condition says */
+            304: {
+                headers: {
+                    /**
+                     * @description Of these bytes in this form: strong
+                     * @example "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"
+                     */
+                    etag?: string;
+                    /**
+                     * @description When the file was stored
+                     * @example Fri, 15 Jan 2027 09:30:00 GMT
+                     */
+                    "last-modified"?: string;
+                    /**
+                     * @description As STATIC_CACHE_CONTROL says; with a `v` that is right, for ever
+                     * @example public, max-age=0, must-revalidate
+                     */
+                    "cache-control"?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `range_not_satisfiable` */
+            416: {
+                headers: {
+                    /**
+                     * @description The unit of ranges
+                     * @example bytes
+                     */
+                    "accept-ranges"?: string;
+                    /**
+                     * @description The length of the file
+                     * @example bytes *\/13
+                     */
+                    "content-range"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+}

@@ -1,0 +1,218 @@
+import { readFile } from 'node:fs/promises'
+import { parseArgs } from 'node:util'
+import { DomainClient, type RecordType, recordTypes } from '../domain-client.ts'
+import { unwrap } from '../unwrap.ts'
+import { formatTable, readCredentials, runCommand, UsageError } from './terminal.ts'
+
+const usage = `DNS records through the domain service.
+
+  domains list [search]                                   list domains
+  domains show <domain>                                   list its records
+  domains add <domain> <type> <name> <address> [--ttl n] [--mx-pref n] [--dry-run]
+  domains remove <domain> <record id> [--dry-run]         the id as shown by \`show\`
+  domains history <domain>                                who changed what
+  domains revert <domain> <change id> [--dry-run]         take back one change
+  domains export <domain>                                 print the zone file
+  domains import <domain> <file> [--dry-run]              replace the zone by a zone file
+
+DOMAINS_URL (http://127.0.0.1:3001), DOMAINS_TOKEN, or DOMAINS_USERNAME and DOMAINS_PASSWORD.
+`
+
+interface Flags {
+  ttl: number | undefined
+  mxPref: number | undefined
+  dryRun: boolean
+}
+
+const commands = {
+  list,
+  show,
+  add,
+  remove,
+  history,
+  revert,
+  export: exportZone,
+  import: importZone,
+}
+
+function readInteger(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`${option} takes a whole number.`)
+  return Number(text)
+}
+
+const need = (value: string | undefined, what: string): string => {
+  if (value) return value
+  throw new UsageError(`Name ${what}.`)
+}
+
+function readType(text: string): RecordType {
+  const type = recordTypes.find((known) => known === text.toUpperCase())
+  if (type) return type
+  throw new UsageError(`A record type is one of ${recordTypes.join(', ')}.`)
+}
+
+async function list({ api }: DomainClient, [search]: string[]) {
+  for (let page = 1; ; page += 1) {
+    const query = { page, page_size: 100, ...(search ? { search_term: search } : {}) }
+    const { domains, pagination } = await unwrap(api.GET('/api/domains', { params: { query } }))
+    const rows = domains.map(({ name, expires_on }) => [name, `expires ${expires_on ?? 'unknown'}`])
+    process.stdout.write(formatTable(rows))
+    if (page >= pagination.total_pages) return
+  }
+}
+
+/** The result of a write that was not deferred: these commands do not send `Prefer: respond-async`. */
+async function write<Data extends object>(
+  result: Promise<{ data?: Data; error?: unknown; response: Response }>,
+): Promise<Exclude<Data, { status: unknown }>> {
+  const data = await unwrap(result)
+  if ('status' in data) throw new Error('The service deferred the write.')
+  // Only a deferred change has a status.
+  return data as Exclude<Data, { status: unknown }>
+}
+
+interface RecordRow {
+  id: string
+  name: string
+  type: string
+  address: string
+  ttl: number
+  mx_pref?: number | undefined
+}
+
+const toRow = ({ id, name, type, address, ttl, mx_pref }: RecordRow) => [
+  id,
+  name,
+  type,
+  ttl,
+  mx_pref === undefined ? address : `${mx_pref} ${address}`,
+]
+
+async function show({ api }: DomainClient, [name]: string[]) {
+  const domain = need(name, 'a domain')
+  const zone = await unwrap(
+    api.GET('/api/domains/{domain}/dns/hosts', { params: { path: { domain } } }),
+  )
+  process.stdout.write(formatTable(zone.hosts.map(toRow)))
+}
+
+async function add({ api }: DomainClient, args: string[], { ttl, mxPref, dryRun }: Flags) {
+  const domain = need(args[0], 'a domain')
+  const record = readType(need(args[1], 'a record type'))
+  const added = await write(
+    api.POST('/api/domains/{domain}/dns/hosts/{record}', {
+      params: { path: { domain, record }, query: { dry_run: dryRun } },
+      body: {
+        name: need(args[2], 'a host name'),
+        address: need(args[3], 'an address'),
+        ...(ttl === undefined ? {} : { ttl }),
+        ...(mxPref === undefined ? {} : { mx_pref: mxPref }),
+      },
+    }),
+  )
+  process.stdout.write(formatTable([[dryRun ? 'would add' : 'added', ...toRow(added)]]))
+  for (const warning of added.warnings ?? []) process.stderr.write(`Warning: ${warning}\n`)
+}
+
+interface ZoneChange {
+  changes: { added: RecordRow[]; removed: RecordRow[] }
+  warnings: string[]
+}
+
+function printChange({ changes, warnings }: ZoneChange) {
+  const rows = [
+    ...changes.removed.map((record) => ['-', ...toRow(record)]),
+    ...changes.added.map((record) => ['+', ...toRow(record)]),
+  ]
+  process.stdout.write(rows.length > 0 ? formatTable(rows) : 'No change.\n')
+  for (const warning of warnings) process.stderr.write(`Warning: ${warning}\n`)
+}
+
+async function remove({ api }: DomainClient, args: string[], { dryRun }: Flags) {
+  const path = { domain: need(args[0], 'a domain'), record: need(args[1], 'a record id') }
+  const query = { dry_run: dryRun }
+  printChange(
+    await write(
+      api.DELETE('/api/domains/{domain}/dns/hosts/{record}', { params: { path, query } }),
+    ),
+  )
+}
+
+async function history({ api }: DomainClient, [name]: string[]) {
+  const path = { domain: need(name, 'a domain') }
+  const { history: entries } = await unwrap(
+    api.GET('/api/domains/{domain}/dns/history', { params: { path, query: { page_size: 50 } } }),
+  )
+  const describe = (records: RecordRow[], sign: string) =>
+    records.map((record) => `${sign}${record.name} ${record.type}`)
+  const rows = entries.map(({ id, at, by, status, changes }) => [
+    id,
+    at,
+    by,
+    status,
+    [...describe(changes.removed, '-'), ...describe(changes.added, '+')].join(', '),
+  ])
+  process.stdout.write(formatTable(rows))
+}
+
+async function revert({ api }: DomainClient, args: string[], { dryRun }: Flags) {
+  const id = readInteger('A change id', need(args[1], 'a change id')) ?? 0
+  const path = { domain: need(args[0], 'a domain'), id }
+  printChange(
+    await write(
+      api.POST('/api/domains/{domain}/dns/history/{id}/revert', {
+        params: { path, query: { dry_run: dryRun } },
+      }),
+    ),
+  )
+}
+
+async function exportZone({ api }: DomainClient, [name]: string[]) {
+  const path = { domain: need(name, 'a domain') }
+  const text = await unwrap(
+    api.GET('/api/domains/{domain}/dns/zonefile', { params: { path }, parseAs: 'text' }),
+  )
+  process.stdout.write(String(text))
+}
+
+async function importZone({ api }: DomainClient, args: string[], { dryRun }: Flags) {
+  const path = { domain: need(args[0], 'a domain') }
+  const body = await readFile(need(args[1], 'a zone file'), 'utf8')
+  printChange(
+    await write(
+      api.PUT('/api/domains/{domain}/dns/zonefile', {
+        params: { path, query: { dry_run: dryRun } },
+        body,
+        bodySerializer: (text) => text,
+        headers: { 'content-type': 'text/dns' },
+      }),
+    ),
+  )
+}
+
+await runCommand(usage, async () => {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      ttl: { type: 'string' },
+      'mx-pref': { type: 'string' },
+      'dry-run': { type: 'boolean', default: false },
+    },
+  })
+  const [name = '', ...args] = positionals
+  const command = Object.hasOwn(commands, name)
+    ? commands[name as keyof typeof commands]
+    : undefined
+  if (!command) throw new UsageError(name ? `Unknown command: ${name}` : 'Name a command.')
+  const flags = {
+    ttl: readInteger('--ttl', values.ttl),
+    mxPref: readInteger('--mx-pref', values['mx-pref']),
+    dryRun: values['dry-run'],
+  }
+  const client = new DomainClient({
+    baseUrl: process.env.DOMAINS_URL || 'http://127.0.0.1:3001',
+    credentials: await readCredentials('DOMAINS'),
+  })
+  await command(client, args, flags)
+})

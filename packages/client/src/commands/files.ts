@@ -1,0 +1,114 @@
+import { openAsBlob } from 'node:fs'
+import { basename } from 'node:path'
+import { parseArgs } from 'node:util'
+import { FileClient } from '../file-client.ts'
+import { unwrap } from '../unwrap.ts'
+import { listLocalFiles, planSync } from './sync-plan.ts'
+import { formatTable, ProgressBar, readCredentials, runCommand, UsageError } from './terminal.ts'
+
+const usage = `Files of the static service.
+
+  files list [directory/]                      list files, of one directory if named
+  files put <file> [path]                      store a file; a path ending in / is a directory
+  files remove <path>                          delete a file
+  files sync <directory> <prefix/> [--delete] [--dry-run]
+                                               upload what is new or changed; --delete removes what is not there
+
+FILES_URL (http://127.0.0.1:3002), FILES_TOKEN, or FILES_USERNAME and FILES_PASSWORD.
+`
+
+interface SyncFlags {
+  remove: boolean
+  dryRun: boolean
+}
+
+const commands = { list, put, remove, sync }
+
+async function list(client: FileClient, [directory]: string[]) {
+  for await (const files of readPages(client, directory)) {
+    process.stdout.write(
+      formatTable(files.map(({ size, updated_at, path }) => [size, updated_at, path])),
+    )
+  }
+}
+
+async function put(client: FileClient, [source, target = '']: string[]) {
+  if (!source) throw new UsageError('Name a file.')
+  const path = target === '' || target.endsWith('/') ? target + basename(source) : target
+  const content = await openAsBlob(source)
+  const bar = new ProgressBar(content.size)
+  let sent = 0
+  const record = await client.upload(path, content, {
+    onProgress: (now) => {
+      bar.add(now - sent)
+      sent = now
+    },
+  })
+  bar.end()
+  process.stdout.write(`${record.url}\n`)
+}
+
+async function remove(client: FileClient, [path]: string[]) {
+  if (!path) throw new UsageError('Name a path.')
+  await unwrap(client.api.DELETE('/api/files/{path}', { params: { path: { path } } }))
+}
+
+async function sync(client: FileClient, [directory, prefix]: string[], flags: SyncFlags) {
+  if (!directory || !prefix?.endsWith('/')) {
+    throw new UsageError('Name a directory and a prefix that ends in /.')
+  }
+  const stored = new Map<string, { size: number; sha256: string }>()
+  for await (const files of readPages(client, prefix)) {
+    for (const { path, size, sha256 } of files) stored.set(path, { size, sha256 })
+  }
+  const plan = await planSync(await listLocalFiles(directory, prefix), stored)
+  const removed = flags.remove ? plan.remove : []
+  if (flags.dryRun) {
+    for (const { path } of plan.upload) process.stdout.write(`upload ${path}\n`)
+    for (const path of removed) process.stdout.write(`delete ${path}\n`)
+    return
+  }
+  const bar = new ProgressBar(plan.upload.reduce((sum, { size }) => sum + size, 0))
+  for (const { path, source, size } of plan.upload) {
+    await client.upload(path, await openAsBlob(source))
+    bar.add(size)
+  }
+  bar.end()
+  for (let at = 0; at < removed.length; at += 1000) {
+    const paths = removed.slice(at, at + 1000)
+    await unwrap(client.api.POST('/api/files/delete', { body: { paths } }))
+  }
+  process.stdout.write(
+    `${plan.upload.length} uploaded, ${removed.length} deleted, ${plan.unchanged} unchanged\n`,
+  )
+}
+
+/** Pages of the files below a directory; of all files without one. */
+async function* readPages(client: FileClient, prefix?: string) {
+  for (let page = 1; ; page += 1) {
+    const query = { page, page_size: 200, ...(prefix ? { prefix } : {}) }
+    const { files, pagination } = await unwrap(client.api.GET('/api/files', { params: { query } }))
+    yield files
+    if (page >= pagination.total_pages) return
+  }
+}
+
+await runCommand(usage, async () => {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      delete: { type: 'boolean', default: false },
+      'dry-run': { type: 'boolean', default: false },
+    },
+  })
+  const [name = '', ...args] = positionals
+  const command = Object.hasOwn(commands, name)
+    ? commands[name as keyof typeof commands]
+    : undefined
+  if (!command) throw new UsageError(name ? `Unknown command: ${name}` : 'Name a command.')
+  const client = new FileClient({
+    baseUrl: process.env.FILES_URL || 'http://127.0.0.1:3002',
+    credentials: await readCredentials('FILES'),
+  })
+  await command(client, args, { remove: values.delete, dryRun: values['dry-run'] })
+})

@@ -1,0 +1,57 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
+
+export interface LocalFile {
+  /** Path in the store. */
+  path: string
+  /** Path on this machine. */
+  source: string
+  size: number
+}
+
+export interface SyncPlan {
+  upload: LocalFile[]
+  /** Paths in the store that are not on this machine. */
+  remove: string[]
+  unchanged: number
+}
+
+/** The regular files below a directory, in order; symbolic links are not followed. */
+export async function listLocalFiles(directory: string, prefix: string): Promise<LocalFile[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+  const sources = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort()
+  return Promise.all(
+    sources.map(async (source) => ({
+      path: prefix + relative(directory, source).split(sep).join('/').normalize('NFC'),
+      source,
+      size: (await stat(source)).size,
+    })),
+  )
+}
+
+/** Compares by size, then by SHA-256; a file is read only if the sizes are equal. */
+export async function planSync(
+  local: LocalFile[],
+  stored: Map<string, { size: number; sha256: string }>,
+): Promise<SyncPlan> {
+  const upload: LocalFile[] = []
+  for (const file of local) {
+    const known = stored.get(file.path)
+    if (known?.size === file.size && known.sha256 === (await sha256Of(file.source))) continue
+    upload.push(file)
+  }
+  const paths = new Set(local.map(({ path }) => path))
+  const remove = [...stored.keys()].filter((path) => !paths.has(path))
+  return { upload, remove, unchanged: local.length - upload.length }
+}
+
+async function sha256Of(source: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(source)) hash.update(chunk)
+  return hash.digest('hex')
+}

@@ -1,0 +1,90 @@
+import { createInterface } from 'node:readline/promises'
+import { ProblemError } from '../problem-error.ts'
+import type { Credentials } from '../session.ts'
+
+/** A usage error; the command prints it with its usage and exits with status 2. */
+export class UsageError extends Error {}
+
+/**
+ * Runs a command. Exit status: 0 done, 1 failed (the reason is on standard error), 2 usage error.
+ */
+export async function runCommand(usage: string, command: () => Promise<void>) {
+  try {
+    await command()
+  } catch (error) {
+    if (error instanceof UsageError || isParseError(error)) {
+      process.stderr.write(`${error.message}\n\n${usage}`)
+      process.exitCode = 2
+    } else if (error instanceof ProblemError) {
+      process.stderr.write(`${error.message} (${error.code})\n`)
+      process.exitCode = 1
+    } else if (error instanceof TypeError && error.cause instanceof Error) {
+      process.stderr.write(`The service cannot be reached: ${error.cause.message}\n`)
+      process.exitCode = 1
+    } else throw error
+  }
+}
+
+const isParseError = (error: unknown): error is Error =>
+  error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')
+
+/** From `<PREFIX>_TOKEN`, or `<PREFIX>_USERNAME` and `<PREFIX>_PASSWORD`; a missing password is asked for. */
+export async function readCredentials(prefix: string): Promise<Credentials> {
+  const token = process.env[`${prefix}_TOKEN`]
+  if (token) return { token }
+  const username = process.env[`${prefix}_USERNAME`]
+  if (!username) throw new UsageError(`Set ${prefix}_TOKEN, or ${prefix}_USERNAME.`)
+  const password = process.env[`${prefix}_PASSWORD`] ?? (await ask(`Password of ${username}: `))
+  return { username, password }
+}
+
+async function ask(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  try {
+    return await lines.question(question)
+  } finally {
+    lines.close()
+  }
+}
+
+/** Rows as aligned columns. */
+export function formatTable(rows: (string | number)[][]): string {
+  const widths = rows.reduce<number[]>(
+    (widest, row) => row.map((cell, at) => Math.max(widest[at] ?? 0, String(cell).length)),
+    [],
+  )
+  return rows
+    .map((row) =>
+      row
+        .map((cell, at) => String(cell).padEnd(widths[at] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .map((line) => `${line}\n`)
+    .join('')
+}
+
+/** A progress bar on standard error: only at a terminal. */
+export class ProgressBar {
+  readonly #total: number
+  #done = 0
+  #shown = -1
+
+  /** `total` in bytes. */
+  constructor(total: number) {
+    this.#total = total
+  }
+
+  add(bytes: number) {
+    this.#done += bytes
+    const percent = this.#total === 0 ? 100 : Math.floor((this.#done / this.#total) * 100)
+    if (!process.stderr.isTTY || percent === this.#shown) return
+    this.#shown = percent
+    const filled = Math.round(percent / 4)
+    process.stderr.write(`\r[${'#'.repeat(filled)}${' '.repeat(25 - filled)}] ${percent} %`)
+  }
+
+  end() {
+    if (this.#shown >= 0) process.stderr.write('\n')
+  }
+}

@@ -1,0 +1,74 @@
+import createClient, { type Client } from 'openapi-fetch'
+import type { paths } from '../generated/domain-service.d.ts'
+import { trimSlashes } from './base-url.ts'
+import { createRetryingFetch, type RetryOptions } from './retrying-fetch.ts'
+import { type Credentials, Session } from './session.ts'
+import { unwrap } from './unwrap.ts'
+
+export interface DomainClientOptions extends RetryOptions {
+  /** Address of the domain service, for example `http://127.0.0.1:3001`. */
+  baseUrl: string
+  credentials: Credentials
+}
+
+export const recordTypes = [
+  'A',
+  'AAAA',
+  'ALIAS',
+  'CAA',
+  'CNAME',
+  'FRAME',
+  'MX',
+  'MXE',
+  'NS',
+  'TXT',
+  'URL',
+  'URL301',
+] as const
+export type RecordType = (typeof recordTypes)[number]
+
+/** The state of an asynchronous change. */
+export type ChangeStatus =
+  | 'queued'
+  | 'sending'
+  | 'confirmed'
+  | 'refused'
+  | 'unconfirmed'
+  | 'cancelled'
+
+const pending = new Set<string>(['queued', 'sending'])
+
+/** A client of the domain service, typed by its OpenAPI document. */
+export class DomainClient {
+  /** Every operation, by path and method; see openapi-fetch. */
+  readonly api: Client<paths>
+  readonly #sleep: (milliseconds: number) => Promise<void>
+
+  constructor(options: DomainClientOptions) {
+    const baseUrl = trimSlashes(options.baseUrl)
+    const session = new Session(baseUrl, options.credentials, createRetryingFetch(options))
+    this.api = createClient<paths>({ baseUrl, fetch: session.send })
+    this.#sleep = options.sleep ?? ((ms) => new Promise((resolve) => setTimeout(resolve, ms)))
+  }
+
+  /**
+   * Waits until an asynchronous change (`Prefer: respond-async`) has an outcome, and returns it. Polls every
+   * `intervalMs`, which costs no registrar call.
+   * @throws {ProblemError} if the change does not exist or is not visible to the caller.
+   */
+  async waitForChange(id: number, { intervalMs = 2000, signal }: WaitOptions = {}) {
+    for (;;) {
+      signal?.throwIfAborted()
+      const change = await unwrap(
+        this.api.GET('/api/changes/{id}', { params: { path: { id } }, ...(signal && { signal }) }),
+      )
+      if (!pending.has(change.status)) return change
+      await this.#sleep(intervalMs)
+    }
+  }
+}
+
+export interface WaitOptions {
+  intervalMs?: number
+  signal?: AbortSignal
+}

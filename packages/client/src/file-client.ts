@@ -1,0 +1,82 @@
+import createClient, { type Client } from 'openapi-fetch'
+import type { components, paths } from '../generated/static-service.d.ts'
+import { trimSlashes } from './base-url.ts'
+import { ProblemError } from './problem-error.ts'
+import { createRetryingFetch, type RetryOptions } from './retrying-fetch.ts'
+import { type Credentials, Session } from './session.ts'
+
+export interface FileClientOptions extends RetryOptions {
+  /** Address of the static service, for example `http://127.0.0.1:3002`. */
+  baseUrl: string
+  credentials: Credentials
+}
+
+export interface UploadOptions {
+  /** Called with the bytes read so far and in total; the last call has both equal. */
+  onProgress?: (sent: number, total: number) => void
+  /** Fail with 412 if the path exists. */
+  onlyIfNew?: boolean
+  signal?: AbortSignal
+}
+
+export type StoredFile = components['schemas']['StoredFile']
+
+/** A client of the static service, typed by its OpenAPI document. */
+export class FileClient {
+  /** Every operation, by path and method; see openapi-fetch. */
+  readonly api: Client<paths>
+  readonly #baseUrl: string
+  readonly #session: Session
+
+  constructor(options: FileClientOptions) {
+    this.#baseUrl = trimSlashes(options.baseUrl)
+    this.#session = new Session(
+      this.#baseUrl,
+      options.credentials,
+      createRetryingFetch({ ...options, attempts: options.attempts ?? 5 }),
+    )
+    this.api = createClient<paths>({
+      baseUrl: this.#baseUrl,
+      fetch: this.#session.send,
+      pathSerializer: (pathname, parameters) =>
+        pathname.replace(/\{(\w+)\}/g, (_match, name) => encodePath(String(parameters[name]))),
+    })
+  }
+
+  /**
+   * Stores a blob at a path, replacing what is there. The body is streamed.
+   * @throws {ProblemError}
+   */
+  async upload(path: string, content: Blob, options: UploadOptions = {}): Promise<StoredFile> {
+    const { onProgress, onlyIfNew, signal } = options
+    const url = `${this.#baseUrl}/api/files/${encodePath(path)}`
+    const response = await this.#session.send(
+      new Request(url, {
+        method: 'PUT',
+        headers: {
+          'content-type': content.type || 'application/octet-stream',
+          ...(onlyIfNew ? { 'if-none-match': '*' } : {}),
+        },
+        body: onProgress ? content.stream().pipeThrough(countBytes(content, onProgress)) : content,
+        ...(onProgress ? { duplex: 'half' } : {}),
+        ...(signal ? { signal } : {}),
+      }),
+    )
+    if (!response.ok) throw await ProblemError.from(response)
+    return (await response.json()) as StoredFile // As the OpenAPI document of this route says.
+  }
+}
+
+// A slash separates segments: `%2F` would be another path, which does not exist.
+const encodePath = (path: string) => path.split('/').map(encodeURIComponent).join('/')
+
+function countBytes({ size }: Blob, onProgress: (sent: number, total: number) => void) {
+  let sent = 0
+  return new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+    transform(chunk, controller) {
+      sent += chunk.length
+      onProgress(sent, size)
+      controller.enqueue(chunk)
+    },
+  })
+}

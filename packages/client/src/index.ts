@@ -1,0 +1,17 @@
+export {
+  type ChangeStatus,
+  DomainClient,
+  type DomainClientOptions,
+  type RecordType,
+  recordTypes,
+} from './domain-client.ts'
+export {
+  FileClient,
+  type FileClientOptions,
+  type StoredFile,
+  type UploadOptions,
+} from './file-client.ts'
+export { type Problem, ProblemError } from './problem-error.ts'
+export type { RetryOptions } from './retrying-fetch.ts'
+export type { Credentials } from './session.ts'
+export { unwrap } from './unwrap.ts'

@@ -1,0 +1,40 @@
+/** The body of an `application/problem+json` response (RFC 9457), as both services send it. */
+export interface Problem {
+  status: number
+  code: string
+  detail: string
+  request_id?: string
+  errors?: { path: string; message: string }[]
+}
+
+/** An error response. `message` is the problem's `detail`, followed by each validation fault. */
+export class ProblemError extends Error {
+  readonly status: number
+  /** The stable error code; see docs/errors.md. */
+  readonly code: string
+  readonly requestId: string | undefined
+
+  constructor(problem: Problem) {
+    const faults = (problem.errors ?? []).map(({ path, message }) => `  ${path}: ${message}`)
+    super([problem.detail, ...faults].join('\n'))
+    this.name = 'ProblemError'
+    this.status = problem.status
+    this.code = problem.code
+    this.requestId = problem.request_id
+  }
+
+  /** The error of a response whose body was not read yet. A body that is no problem is described by its status. */
+  static async from(response: Response): Promise<ProblemError> {
+    const body: unknown = await response.json().catch(() => undefined)
+    return new ProblemError(isProblem(body) ? body : describeStatus(response))
+  }
+}
+
+const isProblem = (body: unknown): body is Problem =>
+  typeof body === 'object' && body !== null && 'code' in body && 'detail' in body
+
+const describeStatus = ({ status, statusText }: Response): Problem => ({
+  status,
+  code: 'unexpected_response',
+  detail: `The server responded with ${status} ${statusText}`.trim(),
+})

@@ -1,0 +1,56 @@
+import { ProblemError } from './problem-error.ts'
+import type { Fetch } from './retrying-fetch.ts'
+
+/** An API token (or a login token), or a user's password. */
+export type Credentials = { token: string } | { username: string; password: string }
+
+/** Adds the token to requests. With a password it logs in first, and again when the token has expired. */
+export class Session {
+  readonly #baseUrl: string
+  readonly #credentials: Credentials
+  readonly #fetch: Fetch
+  #login: Promise<string> | undefined
+
+  constructor(baseUrl: string, credentials: Credentials, fetch: Fetch) {
+    this.#baseUrl = baseUrl
+    this.#credentials = credentials
+    this.#fetch = fetch
+  }
+
+  /** Sends a request with the token. */
+  readonly send: Fetch = async (request) => {
+    const token = await this.#token()
+    const response = await this.#fetch(authorize(request.clone(), token))
+    if (response.status !== 401 || 'token' in this.#credentials) return response
+    await response.body?.cancel()
+    this.#login = undefined
+    return this.#fetch(authorize(request, await this.#token()))
+  }
+
+  #token(): Promise<string> {
+    if ('token' in this.#credentials) return Promise.resolve(this.#credentials.token)
+    this.#login ??= this.#logIn(this.#credentials)
+    return this.#login
+  }
+
+  async #logIn(credentials: { username: string; password: string }): Promise<string> {
+    const response = await this.#fetch(
+      new Request(`${this.#baseUrl}/api/auth/login`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(credentials),
+      }),
+    )
+    if (!response.ok) throw await ProblemError.from(response)
+    const body: unknown = await response.json()
+    if (typeof body !== 'object' || body === null || !('access_token' in body)) {
+      throw new Error(`${this.#baseUrl} is not one of the services: its login returned no token`)
+    }
+    return String(body.access_token)
+  }
+}
+
+function authorize(request: Request, token: string): Request {
+  request.headers.set('authorization', `Bearer ${token}`)
+  return request
+}

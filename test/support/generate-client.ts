@@ -1,0 +1,23 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import openapiTypes, { astToString } from 'openapi-typescript'
+import { root, startEverything } from './everything.ts'
+
+/** The TypeScript types of a service's OpenAPI document. */
+export async function generateTypes(serviceUrl: string): Promise<string> {
+  const document = await (await fetch(`${serviceUrl}/openapi.json`)).text()
+  const types = astToString(await openapiTypes(document))
+  return `// Generated from /openapi.json by \`npm run client:generate\`; do not edit.\n${types}`
+}
+
+/** The generated file of a service in packages/client. */
+export const typesFile = (service: string) =>
+  join(root, 'packages/client/generated', `${service}.d.ts`)
+
+if (import.meta.main) {
+  await using everything = await startEverything()
+  const urls = { 'domain-service': everything.domains, 'static-service': everything.files }
+  for (const [service, url] of Object.entries(urls)) {
+    writeFileSync(typesFile(service), await generateTypes(url))
+  }
+}
