@@ -1,6 +1,7 @@
 import { authConfig, authSettings } from '@domains-and-files/auth'
 import { readEnv, serverConfig, serverSettings } from '@domains-and-files/http'
 import { z } from 'zod'
+import { findPathFault } from './files/path-rules.ts'
 
 const bytes = z.coerce.number().int().min(0)
 
@@ -25,6 +26,14 @@ export const Settings = z.object({
   STATIC_CSP: headerValue.default(
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:",
   ),
+  STATIC_SITES: z
+    .string()
+    .transform((list) => list.split(',').map((each) => each.trim()))
+    .refine((list) => list.every(isDirectory), 'must be directories such as docs/,app/')
+    .optional(),
+  STATIC_SITE_CSP: headerValue.default(
+    "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'self'",
+  ),
   MEMORY_CACHE_BYTES: bytes.default(67_108_864),
   STATIC_OFFLOAD: z
     .enum(['off', 'nginx', 'caddy'], { error: 'must be off, nginx or caddy' })
@@ -39,35 +48,58 @@ export type Config = ReturnType<typeof readConfig>
  * @throws {InvalidEnvironment} listing every error.
  */
 export function readConfig(env: Record<string, string | undefined>) {
-  const settings = readEnv(Settings.superRefine(demandProxy), env)
+  // An empty variable counts as absent, but an empty policy is one: none.
+  const policies = Object.fromEntries(
+    ['STATIC_CSP', 'STATIC_SITE_CSP']
+      .filter((name) => env[name] === '')
+      .map((name) => [name, 'off']),
+  )
+  const settings = readEnv(Settings.superRefine(requireProxy), { ...env, ...policies })
   const { STATIC_OFFLOAD: to, STATIC_OFFLOAD_BYTES: minBytes } = settings
   return {
     ...serverConfig(settings),
     auth: authConfig(settings),
     maxUploadBytes: settings.MAX_UPLOAD_BYTES,
     maxBatchFiles: settings.MAX_BATCH_FILES,
-    /** Bytes of the distinct contents; absent: as many as the disk takes. */
+    /** Maximum bytes of the distinct contents; undefined: limited by the disk. */
     quotaBytes: settings.QUOTA_BYTES,
-    /** Without a slash at its end. */
+    /** Without a trailing slash. */
     publicBaseUrl: settings.PUBLIC_BASE_URL,
     static: {
       cacheControl: settings.STATIC_CACHE_CONTROL,
       index: settings.STATIC_INDEX,
-      /** The Content-Security-Policy of HTML, SVG and XML; `off` sends none. */
-      csp: settings.STATIC_CSP === 'off' ? undefined : settings.STATIC_CSP,
+      /** Content-Security-Policy of HTML, SVG and XML; undefined: none. */
+      csp: policyOf(settings.STATIC_CSP),
+      sites: sitesOf(settings),
       memoryCacheBytes: settings.MEMORY_CACHE_BYTES,
-      /** The proxy that sends large files; absent: they are sent from here. */
+      /** The proxy that sends large files; undefined: the service sends them. */
       offload: to === 'off' ? undefined : { to, minBytes },
     },
   }
 }
 
-// Only who is trusted as a proxy is left to send a body.
-function demandProxy(settings: z.output<typeof Settings>, context: z.core.$RefinementCtx) {
+// A directory with a trailing slash; `/` is the root.
+const isDirectory = (text: string) =>
+  text === '/' || (text.endsWith('/') && findPathFault(text.slice(0, -1)) === undefined)
+
+const policyOf = (setting: string) => (setting === 'off' ? undefined : setting)
+
+// The innermost site is found first.
+const sitesOf = ({ STATIC_SITES, STATIC_SITE_CSP, STATIC_INDEX }: z.output<typeof Settings>) =>
+  (STATIC_SITES ?? [])
+    .map((text) => ({
+      directory: text.slice(0, -1),
+      index: STATIC_INDEX ?? 'index.html',
+      csp: policyOf(STATIC_SITE_CSP),
+    }))
+    .sort((one, other) => other.directory.length - one.directory.length)
+
+// Bodies are left to a trusted proxy only.
+function requireProxy(settings: z.output<typeof Settings>, context: z.core.$RefinementCtx) {
   if (settings.STATIC_OFFLOAD === 'off' || settings.TRUST_PROXY) return
   context.addIssue({
     code: 'custom',
     path: ['TRUST_PROXY'],
-    message: 'must say who the proxy is that STATIC_OFFLOAD leaves the bodies to',
+    message: 'must name the proxy that STATIC_OFFLOAD leaves bodies to',
   })
 }

@@ -65,12 +65,17 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     params: { query: { prefix: 'site', recursive: false } },
   })
 
+  const moved = await api.POST('/api/files/move', {
+    body: { from: 'notes/raw.txt', to: 'notes/moved.txt' },
+  })
+
   const version = await api.POST('/api/versions', { body: { version: '1.4.0', changelog: 'New' } })
   await api.GET('/api/versions/{version}', { params: { path: { version: '1.4.0' } } })
   await api.GET('/api/versions', { params: { query: { page: 1 } } })
   const current = await api.GET('/api/versions/current')
   const stats = await api.GET('/api/versions/stats')
 
+  const bulk = await api.POST('/api/files/delete', { body: { prefix: 'site/' } })
   const etag = need(described.response.headers.get('etag'))
   const deleted = await api.DELETE('/api/files/{path}', {
     params: { ...atFile, header: { 'if-match': etag } },
@@ -86,6 +91,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   expect([content.data, part.data]).toEqual(['Hello, files\n', 'Hello'])
   expect(current.data).toEqual(version.data)
   expect(stats.data).toMatchObject({ total_files: 4, versions: 1 })
+  expect([moved.data?.files_moved, bulk.data?.files_deleted]).toEqual([1, 2])
   expect(inSite.data?.pagination).toMatchObject({ total_items: 2 })
   expect(deleted.response.status).toBe(204)
   expect(gone.error).toMatchObject({ status: 404, code: 'file_not_found' })

@@ -44,8 +44,8 @@ const Move = z
     to: z.string('must be a string').meta({ description: 'new path, of the same kind' }),
     overwrite: z
       .boolean('must be true or false')
-      .default(false)
-      .meta({ description: 'replace files that exist at the new paths' }),
+      .optional()
+      .meta({ description: 'replace files that exist at the new paths; default: false' }),
   })
   .refine(({ from, to }) => from.endsWith('/') === to.endsWith('/'), {
     path: ['to'],
@@ -77,7 +77,7 @@ const moveFilesSchema = {
 
 function moveFiles(app: App, dependencies: Dependencies) {
   app.post('/api/files/move', { config, schema: moveFilesSchema }, async ({ body }) => {
-    const { from, to, overwrite } = body
+    const { from, to, overwrite = false } = body
     if (!from.endsWith('/')) {
       const move = { from: readWrittenPath(from), to: readWrittenPath(to), overwrite }
       return { files_moved: await moveFile(move, dependencies) }

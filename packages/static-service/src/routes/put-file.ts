@@ -11,8 +11,8 @@ import {
   partialPut,
   truncatedBody,
 } from '../errors.ts'
+import { checkDigests, type DigestCheck } from '../files/content-digest.ts'
 import { encodePath, readUrlPath } from '../files/file-path.ts'
-import { checkDigests, type DigestCheck } from './content-digest.ts'
 import { describeFile, FileRecord } from './file-schema.ts'
 import { conditionsOf, FilePath, pathFaults } from './files.ts'
 import { file, locationHeader, uploadConditions, uploadErrors } from './openapi-examples.ts'

@@ -6,7 +6,7 @@ import type { z } from 'zod'
 import type { ContentCoding } from '../blobs/blob-path.ts'
 import type { Config } from '../config.ts'
 import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
-import { join, readPath } from '../files/file-path.ts'
+import { hasEncodedSlash, join, readPath } from '../files/file-path.ts'
 import { frame, type Slice } from '../rfc9110/byte-ranges.ts'
 import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
 import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
@@ -21,13 +21,20 @@ import {
   type ServedFile,
   validatorsOf,
 } from '../serving/served-file.ts'
+import {
+  cleanUrlTarget,
+  indexOf,
+  notFoundPage,
+  type StaticPolicies,
+  siteOf,
+} from '../serving/site-policy.ts'
 import { type StaticQuery, staticSchema } from './static-schema.ts'
 
 type Request = FastifyRequest & { params: { '*': string }; query: z.infer<typeof StaticQuery> }
 
 interface Dependencies {
   cache: ContentCache
-  rules: Pick<Config['static'], 'index' | 'offload'>
+  rules: StaticPolicies & Pick<Config['static'], 'offload'>
   /** Milliseconds since 1970; passed in by tests. */
   now?: () => number
 }
@@ -50,18 +57,19 @@ export function registerStaticRoutes(app: App, dependencies: Dependencies): void
 async function serveFile(
   request: Request,
   reply: FastifyReply,
-  { cache, rules: { index, offload }, now = Date.now }: Dependencies,
+  { cache, rules, now = Date.now }: Dependencies,
 ) {
   // CORS_ORIGIN is for the API: its headers are replaced, and so is their order.
   for (const name of ['vary', ...Object.keys(crossOriginHeaders)]) reply.removeHeader(name)
   // The headers of a failure; those of a file replace them.
   reply.headers({ ...crossOriginHeaders, 'cache-control': 'no-store' })
-  const target = readTarget(request, index)
+  const target = readTarget(request, rules)
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-    const file = await cache.find(target.path)
-    if (!file) return redirectToIndex(request, reply, { target, cache, index })
+    const file = await findFile(cache, target, rules)
+    if (!file) return respondMissing(request, reply, { target, cache, rules })
     const coding = attempt === 0 ? 'negotiated' : 'identity'
-    if (await respond(request, reply, { cache, file, coding, offload, now: now() })) return reply
+    const source = { cache, file, coding, offload: rules.offload, now: now() } as const
+    if (await respond(request, reply, source)) return reply
     // The file was replaced or deleted after its row was read, or a compressed form was.
     cache.invalidate(file)
   }
@@ -76,13 +84,20 @@ interface Target {
   isDirectory: boolean
 }
 
+async function findFile(cache: ContentCache, { path, isDirectory }: Target, rules: StaticPolicies) {
+  const file = await cache.find(path)
+  const cleanUrl = file || isDirectory ? undefined : cleanUrlTarget(path, rules)
+  return cleanUrl === undefined ? file : cache.find(cleanUrl)
+}
+
 // An invalid path is refused; a valid one that cannot be stored is simply absent.
-function readTarget({ params: { '*': text }, url }: Request, index: string | undefined): Target {
+function readTarget({ params: { '*': text }, url }: Request, rules: StaticPolicies): Target {
   // One file has one URL: an encoded slash is no separator.
-  if (text.startsWith('/') || /^[^?]*%2f/i.test(url)) throw fileNotFound(text)
+  if (text.startsWith('/') || hasEncodedSlash(url)) throw fileNotFound(text)
   const isDirectory = text === '' || text.endsWith('/')
   if (!isDirectory) return { path: readStoredPath(text), isDirectory }
   const directory = text && readStoredPath(text.slice(0, -1))
+  const index = indexOf(directory, rules)
   if (!index) throw fileNotFound(text)
   return { path: join(directory, index), isDirectory }
 }
@@ -100,16 +115,33 @@ function readStoredPath(text: string): string {
 interface MissingFile {
   target: Target
   cache: ContentCache
-  index: string | undefined
+  rules: StaticPolicies
+}
+
+// Redirects to the index of a directory, or responds with the site's own page for missing paths.
+async function respondMissing(
+  request: Request,
+  reply: FastifyReply,
+  { target: { path, isDirectory }, cache, rules }: MissingFile,
+) {
+  const index = isDirectory ? undefined : indexOf(path, rules)
+  if (index && (await cache.find(join(path, index)))) return redirectToDirectory(request, reply)
+  const page = notFoundPage(path, rules)
+  const file = page === undefined ? undefined : await cache.find(page)
+  if (!file) throw fileNotFound(path)
+  const { csp } = siteOf(path, rules) ?? {}
+  const headers: Record<string, string> = csp ? { 'content-security-policy': csp } : {}
+  const selected = { cache, file, coding: 'identity', headers, status: 404 } as const
+  const isSent =
+    request.method === 'HEAD'
+      ? await sendHead(reply, selected)
+      : await sendContent(reply, selected, 'whole')
+  if (!isSent) throw fileNotFound(path)
+  return reply
 }
 
 // Relative links in an index resolve against its directory, so the URL must end in a slash.
-async function redirectToIndex(
-  request: Request,
-  reply: FastifyReply,
-  { target: { path, isDirectory }, cache, index }: MissingFile,
-) {
-  if (isDirectory || !index || !(await cache.find(join(path, index)))) throw fileNotFound(path)
+function redirectToDirectory(request: Request, reply: FastifyReply) {
   const [pathname = '', ...query] = (request.raw.url ?? '').split('?')
   const name = pathname.slice(pathname.lastIndexOf('/') + 1)
   return reply
@@ -166,12 +198,16 @@ interface Selected {
   file: ServedFile
   coding: ContentCoding
   headers: Record<string, string>
+  /** Instead of 200. */
+  status?: number
 }
 
-async function sendHead(reply: FastifyReply, { cache, file, coding, headers }: Selected) {
+async function sendHead(reply: FastifyReply, selected: Selected) {
+  const { cache, file, coding, headers, status = 200 } = selected
   const size = await cache.sizeOf(file, coding)
   if (size === undefined) return false
   reply
+    .code(status)
     .headers({ ...headers, ...representationHeaders(file.contentType, coding) })
     .header('content-length', size)
     .send()
@@ -190,7 +226,7 @@ function sendOffloaded(
 
 async function sendContent(
   reply: FastifyReply,
-  { cache, file, coding, headers }: Selected,
+  { cache, file, coding, headers, status = 200 }: Selected,
   ranges: 'whole' | Slice[],
 ) {
   const { row, contentType } = file
@@ -207,7 +243,7 @@ async function sendContent(
       : frame(ranges, { contentType, size })
   const body = await bodyOf(content, parts.pieces, row.digest)
   reply
-    .code(ranges === 'whole' ? 200 : 206)
+    .code(ranges === 'whole' ? status : 206)
     .headers({ ...headers, ...parts.headers, 'content-length': parts.length })
     .send(body)
   return true

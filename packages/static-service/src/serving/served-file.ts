@@ -4,6 +4,7 @@ import type { FileRow } from '../files/file-record.ts'
 import { isCompressible } from '../files/media-type.ts'
 import type { Validators } from '../rfc9110/conditional-requests.ts'
 import { contentTag } from '../rfc9110/content-negotiation.ts'
+import { cspOf } from './site-policy.ts'
 
 /** A file as it is served: its row, and what every response about it has in common. */
 export interface ServedFile {
@@ -38,6 +39,7 @@ export const crossOriginHeaders = {
 
 export function describeFile(row: FileRow, rules: Config['static']): ServedFile {
   const isText = isCompressible(row.contentType)
+  const csp = cspOf(row.path, rules)
   // Never later than now, even if the clock was set back (RFC 9110, 8.8.2.1).
   const changed = Math.floor(Math.min(Date.parse(row.updatedAt), Date.now()) / 1000)
   return {
@@ -51,7 +53,7 @@ export function describeFile(row: FileRow, rules: Config['static']): ServedFile 
       ...(isText ? { vary: 'Accept-Encoding' } : {}),
       'accept-ranges': 'bytes',
       'last-modified': new Date(changed * 1000).toUTCString(),
-      ...(rules.csp && isActive(row.contentType) ? { 'content-security-policy': rules.csp } : {}),
+      ...(csp && isActive(row.contentType) ? { 'content-security-policy': csp } : {}),
     },
   }
 }

@@ -174,6 +174,6 @@ test('a damaged content is not offloaded', async () => {
 
 test('offload without TRUST_PROXY is refused at startup', () => {
   expect(() => readConfig({ STATIC_OFFLOAD: 'nginx' })).toThrow(
-    'TRUST_PROXY: must say who the proxy is that STATIC_OFFLOAD leaves the bodies to',
+    'TRUST_PROXY: must name the proxy that STATIC_OFFLOAD leaves bodies to',
   )
 })

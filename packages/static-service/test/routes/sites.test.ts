@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest'
+import { type Service, start } from '../support/start.ts'
+
+const files = {
+  'docs/index.html': '<link rel=stylesheet href=style.css><h1>Docs</h1>',
+  'docs/style.css': 'h1 { color: teal }',
+  'docs/guide.html': '<h1>Guide</h1>',
+  'docs/guide/images/a.txt': 'image',
+  'docs/api/index.html': '<h1>API</h1>',
+  'docs/404.html': '<h1>Not here</h1>',
+  'other/index.html': '<h1>Other</h1>',
+}
+
+async function startSite(env: Record<string, string> = {}): Promise<Service> {
+  const service = await start({ env: { STATIC_SITES: 'docs/', ...env } })
+  for (const [path, content] of Object.entries(files)) await service.put(path, content)
+  return service
+}
+
+const get = (service: Service, path: string, method = 'GET') =>
+  service.call(method, `/static/${path}`, { user: 'nobody' })
+
+test.each([
+  ['docs/', 200, files['docs/index.html']],
+  ['docs/index.html', 200, files['docs/index.html']],
+  ['docs/guide', 200, files['docs/guide.html']],
+  ['docs/guide.html', 200, files['docs/guide.html']],
+  ['docs/api/', 200, files['docs/api/index.html']],
+  ['docs/missing', 404, files['docs/404.html']],
+  ['docs/missing/', 404, files['docs/404.html']],
+  ['docs/a/b/c.html', 404, files['docs/404.html']],
+])('GET of %s in a site is %i', async (path, status, content) => {
+  await using service = await startSite()
+
+  const got = await get(service, path)
+  const again = await get(service, path)
+  const head = await get(service, path, 'HEAD')
+
+  expect([got.status, got.bytes.toString()]).toEqual([status, content])
+  expect(again.bytes).toEqual(got.bytes)
+  expect([head.status, head.headers['content-length']]).toEqual([status, String(content.length)])
+  expect(got.headers['content-type']).toBe('text/html')
+  expect(got.headers['content-security-policy']).toMatch(/^default-src 'self'/)
+  expect(got.headers['x-content-type-options']).toBe('nosniff')
+})
+
+test.each([
+  ['docs', './docs/'],
+  ['docs/api?x=1', './api/?x=1'],
+])('GET of the directory %s in a site is redirected to %s', async (path, location) => {
+  await using service = await startSite()
+
+  const got = await get(service, path)
+
+  expect([got.status, got.headers.location]).toEqual([302, location])
+})
+
+test('a page for missing paths is never cached, and is not the answer to an invalid path', async () => {
+  await using service = await startSite()
+
+  const missing = await get(service, 'docs/missing')
+  const invalid = await get(service, 'docs/../x')
+  const encoded = await get(service, 'docs%2Fguide')
+
+  expect(missing.headers['cache-control']).toBe('no-store')
+  expect([invalid.status, invalid.body.code]).toEqual([400, 'invalid_path'])
+  expect([encoded.status, encoded.body.code]).toEqual([404, 'file_not_found'])
+})
+
+test('a clean URL has the conditions and ranges of its file', async () => {
+  await using service = await startSite()
+  const { headers } = await get(service, 'docs/guide')
+  const ask = (more: Record<string, string>) =>
+    service.call('GET', '/static/docs/guide', { user: 'nobody', headers: more })
+
+  const unchanged = await ask({ 'if-none-match': String(headers.etag) })
+  const part = await ask({ range: 'bytes=0-3' })
+
+  expect([unchanged.status, part.status, part.bytes.toString()]).toEqual([304, 206, '<h1>'])
+})
+
+test('outside of sites nothing has an index, and pages are sandboxed', async () => {
+  await using service = await startSite()
+
+  const directory = await get(service, 'other/')
+  const page = await get(service, 'other/index.html')
+  const missing = await get(service, 'missing')
+
+  expect([directory.status, directory.body.code]).toEqual([404, 'file_not_found'])
+  expect(page.headers['content-security-policy']).toMatch(/^sandbox/)
+  expect(missing.body.code).toBe('file_not_found')
+})
+
+test('a site without a page for missing paths answers with a problem', async () => {
+  await using service = await start({ env: { STATIC_SITES: 'docs/' } })
+
+  const { status, body } = await get(service, 'docs/missing')
+
+  expect([status, body.code]).toEqual([404, 'file_not_found'])
+})
+
+test('an empty STATIC_CSP sends no policy', async () => {
+  await using service = await startSite({ STATIC_CSP: '', STATIC_SITE_CSP: '' })
+
+  const [inside, outside] = [await get(service, 'docs/'), await get(service, 'other/index.html')]
+
+  expect(inside.headers['content-security-policy']).toBeUndefined()
+  expect(outside.headers['content-security-policy']).toBeUndefined()
+})
