@@ -138,7 +138,7 @@ test.each([
   30_000,
 )
 
-test('in development the first start makes an admin and says the password once', async () => {
+test('in development the first start creates an admin and prints the password once', async () => {
   const program = run({ LOG_LEVEL: 'info' })
 
   const text = await program.saw('listening')
@@ -146,7 +146,7 @@ test('in development the first start makes an admin and says the password once',
   expect(text).toMatch(/admin.*password|password.*admin/is)
 })
 
-test('SIGTERM lets what runs end, then exits 0; the log is JSON without secrets', async () => {
+test('SIGTERM completes requests under way, then exits 0; the log is JSON without secrets', async () => {
   await using sandbox = await startSandbox({
     apiUser: 'a',
     apiKey,
@@ -172,7 +172,7 @@ test('SIGTERM lets what runs end, then exits 0; the log is JSON without secrets'
     expect(program.output()).not.toContain(hidden)
 })
 
-test('SIGTERM in the middle of a crowd of writers and readers answers each of them, and exits 0', async () => {
+test('SIGTERM during a burst of writes and reads answers each of them, then exits 0', async () => {
   await using sandbox = await startSandbox({
     apiUser: 'a',
     apiKey,
@@ -250,21 +250,21 @@ test('a second signal exits at once', async () => {
   expect(await cut).toBe('cut')
 })
 
-test('.env.example names every variable, and its values are taken', () => {
+test('.env.example names every variable with a valid value', () => {
   const example = readExample()
 
   expect(Object.keys(Settings.shape).filter((name) => !(name in example))).toEqual([])
   expect(() => readConfig(example)).not.toThrow()
 })
 
-test('without a registrar in the environment the sandbox is meant', () => {
+test('without a registrar in the environment the sandbox is used', () => {
   expect(readConfig({}).account).toMatchObject({
     url: 'http://127.0.0.1:3003/xml.response',
     apiUser: 'sandbox',
   })
 })
 
-test('half an account is no account', () => {
+test('an incomplete account is refused', () => {
   expect(() => readConfig({ REGISTRAR_API_USER: 'me' })).toThrow(
     /REGISTRAR_URL.*\n.*REGISTRAR_API_KEY.*\n.*REGISTRAR_CLIENT_IP/,
   )

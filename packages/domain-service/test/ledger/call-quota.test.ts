@@ -271,6 +271,29 @@ test('after the registrar reports too many calls none is made for a while, reser
   expect(states.map(({ state }) => state)).toEqual(['granted', 'granted'])
 })
 
+test('closing refuses everything that waits', async () => {
+  const { quota } = setUp('1/minute')
+  await quota.take('write')
+  const waiting = quota.take('background')
+
+  quota.close()
+
+  await expect(waiting).rejects.toMatchObject({ status: 503, code: 'registrar_unavailable' })
+  expect(quota.waiting).toBe(0)
+})
+
+test('the time for many calls, one by one, counts the windows that they fill', async () => {
+  const { quota } = setUp('20/minute,700/hour')
+  expect(quota.waitMs('read', 10)).toBe(0)
+  expect(quota.waitMs('read', 11)).toBe(60_000)
+  expect(quota.waitMs('background', 100)).toBe(14 * 60_000)
+
+  await takeAll(quota, 20)
+
+  expect(quota.waitMs('write', 1)).toBe(60_000)
+  expect(quota.waitMs('write', 21)).toBe(120_000)
+})
+
 test('calls are counted across restarts, with the share that they belong to', async () => {
   const { quota, restart } = setUp('20/minute')
   for (let call = 0; call < 10; call++) await quota.take('read')

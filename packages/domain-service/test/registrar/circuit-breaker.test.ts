@@ -32,7 +32,7 @@ test('after five failures in a row calls fail fast, then one probes', () => {
   expect(() => breaker.admit()).not.toThrow()
 })
 
-test('a probe that fails opens it again; a probe that was never made leaves the next one', () => {
+test('a failed probe opens it again; a probe that was not made leaves it to the next call', () => {
   const breaker = new CircuitBreaker({ threshold: 1 })
   breaker.failed()
   vi.advanceTimersByTime(5_000)
@@ -44,7 +44,7 @@ test('a probe that fails opens it again; a probe that was never made leaves the 
   expect(breaker.state).toBe('open')
 })
 
-test('a success between failures starts the count anew', () => {
+test('a success resets the count of failures', () => {
   const breaker = new CircuitBreaker({ threshold: 2 })
   breaker.failed()
   breaker.succeeded()

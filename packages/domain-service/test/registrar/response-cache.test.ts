@@ -10,7 +10,7 @@ afterEach(() => {
 
 const fresh = { fresh: false, mayBeStale: () => true }
 
-test('equal loads at once are one load, and the value is kept for its time', async () => {
+test('concurrent loads of a key are one load, cached for its time to live', async () => {
   const cache = new ResponseCache<number>({ ttlMs: 1_000 })
   let loads = 0
   const load = async () => ++loads
@@ -28,7 +28,7 @@ test('equal loads at once are one load, and the value is kept for its time', asy
   expect(old.value).toBe(3)
 })
 
-test('while loading fails an old value serves, for five minutes', async () => {
+test('an expired value serves for five minutes while loading fails', async () => {
   const cache = new ResponseCache<number>({ ttlMs: 1_000 })
   cache.put('a', 1)
   const fail = () => Promise.reject(new Error('down'))
@@ -55,10 +55,25 @@ test('a load that began before a write neither overwrites it nor is joined after
   expect((await cache.read('a', async () => 'newer', fresh)).value).toBe('new')
 })
 
-test('a cache has bounds', async () => {
+test('the entries are bounded', async () => {
   const cache = new ResponseCache<number>({ ttlMs: 1_000, maxEntries: 2 })
   for (const key of ['a', 'b', 'c']) cache.put(key, 0)
 
   expect((await cache.read('a', async () => 1, fresh)).value).toBe(1)
   expect((await cache.read('c', async () => 1, fresh)).value).toBe(0)
+})
+
+test('while calls are scarce, a reader who wants a fresh value gets one up to freshAgeMs old', async () => {
+  let freshAgeMs = 0
+  const cache = new ResponseCache<number>({ ttlMs: 30_000, freshAgeMs: () => freshAgeMs })
+  cache.put('a', 1)
+  const readFresh = (value: number) => cache.read('a', async () => value, { ...fresh, fresh: true })
+
+  vi.advanceTimersByTime(9_999)
+  freshAgeMs = 10_000
+  expect(await readFresh(2)).toEqual({ value: 1, age: 9_999, stale: false })
+  vi.advanceTimersByTime(1)
+  expect((await readFresh(3)).value).toBe(3)
+  freshAgeMs = 0
+  expect((await readFresh(4)).value).toBe(4)
 })
