@@ -76,7 +76,7 @@ async function send(target: Target, made: Made, token: string): Promise<Answer> 
 
 // Registrar failures; logged if the state of a zone is uncertain.
 const failures = [502, 503, 504]
-const doubts = /^(?:write not confirmed|later changes undone|the registrar refused our credentials)/
+const doubts = /^(?:write not confirmed|later changes undone|registrar refused the credentials)/
 
 interface Setting {
   name: Name
