@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { check } from '../../src/maintenance/check.ts'
+import { pathsOf } from '../support/changes.ts'
 import { type Chance, DiskImage, type Flush } from '../support/disk-image.ts'
 import { type Program, run } from '../support/program.ts'
 import { ask, start } from '../support/start.ts'
 import {
   findLosses,
   makeWriters,
-  pathsOf,
   settle,
   type Writer,
   writeUntilKilled,

@@ -1,19 +1,18 @@
-import { randomBytes } from 'node:crypto'
-import { expect } from 'vitest'
+import { pathsOf, pickChange } from './changes.ts'
 import type { Program } from './program.ts'
 import type { ask } from './start.ts'
 
-/** A content as text, or nothing where no file is. */
-type State = string | undefined
+/** What is at a path: a content, or nothing. */
+export type State = string | undefined
 
-/** Whoever can be asked: a program, or a service in this process. */
+/** A service, in this process or in another. */
 interface Askable {
   ask: (asked: Parameters<typeof ask>[1]) => ReturnType<typeof ask>
 }
 
 /**
- * What one writer knows: nobody else touches its paths. `hoped` is what becomes of them when the change that was
- * running when the process was killed did happen.
+ * One writer and what it knows of its own paths. `hoped` is what they are if the change that was running when the process
+ * was killed did happen.
  */
 export interface Writer {
   name: string
@@ -27,7 +26,7 @@ export const makeWriters = (count: number): Writer[] =>
     return { name: `writer-${at}`, known: new Map(), hoped: new Map(), versions: [] }
   })
 
-/** Changes one thing after the other until there is nobody to answer; says how many were acknowledged. */
+/** Makes one change after the other until the service is gone; returns how many were acknowledged. */
 export async function writeUntilKilled(
   program: Program,
   token: string,
@@ -35,7 +34,7 @@ export async function writeUntilKilled(
 ): Promise<number> {
   for (let count = 0; ; count += 1) {
     try {
-      await changeOne(program, token, writer)
+      await pickChange()({ program, token, writer })
     } catch (error) {
       if (isHangUp(error)) return count
       throw error
@@ -46,8 +45,8 @@ export async function writeUntilKilled(
 }
 
 /**
- * What of a writer's is neither as it was acknowledged nor, all of it, as its last change would have left it: nothing,
- * where all is well.
+ * What is neither as it was acknowledged nor, all of it, as the writer's last change would have left it; empty if nothing
+ * is lost.
  */
 export async function findLosses(
   service: Askable,
@@ -70,7 +69,7 @@ export async function findLosses(
   return isAs(before) || isAs(after) ? versions : [writer.name, ...versions]
 }
 
-/** Takes what is there for what it wrote last. */
+/** Makes what is stored now the state that the writer knows. */
 export async function settle(service: Askable, writer: Writer): Promise<void> {
   const seen = await look(service, writer)
   for (const [at, path] of pathsOf(writer.name).entries()) writer.known.set(path, seen[at])
@@ -90,69 +89,6 @@ async function look(service: Askable, writer: Writer): Promise<State[]> {
     seen.push(status === 404 ? undefined : isThere ? bytes.toString() : `answered ${status}`)
   }
   return seen
-}
-
-async function changeOne(program: Program, token: string, writer: Writer) {
-  const [one = '', other = ''] = pickTwo(writer.name)
-  const chance = Math.random()
-  if (chance < 0.15) {
-    const version = `${writer.name}-${randomBytes(6).toString('hex')}`
-    const { status } = await program.ask({
-      method: 'POST',
-      path: '/api/versions/',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ version, changelog: 'x' }),
-    })
-    expect(status).toBe(201)
-    writer.versions.push(version)
-    return
-  }
-  if (chance < 0.4) {
-    writer.hoped.set(one, undefined)
-    const { status } = await program.ask({
-      method: 'DELETE',
-      path: `/api/files/${one}`,
-      headers: { authorization: `Bearer ${token}` },
-    })
-    expect(status).toBe(writer.known.get(one) === undefined ? 404 : 204)
-    return
-  }
-  if (chance < 0.6) {
-    const contents = [makeContent(), makeContent()] as const
-    writer.hoped.set(one, contents[0]).set(other, contents[1])
-    const { status } = await program.send(token, 'upload/batch', [
-      { name: 'files', content: contents[0], filename: one },
-      { name: 'files', content: contents[1], filename: other },
-    ])
-    expect(status).toBe(201)
-    return
-  }
-  const content = makeContent()
-  writer.hoped.set(one, content)
-  const { status } = await program.send(token, 'upload', [
-    { name: 'file', content, filename: 'x' },
-    { name: 'path', content: one },
-  ])
-  expect(status).toBe(writer.known.get(one) === undefined ? 201 : 200)
-}
-
-const pathsOfEach = 4
-
-/** The paths that are a writer's own. */
-export const pathsOf = (name: string) =>
-  Array.from({ length: pathsOfEach }, (_, at) => `${name}/${at}/file.txt`)
-
-function pickTwo(name: string): string[] {
-  const paths = pathsOf(name)
-  const [first] = paths.splice(Math.floor(Math.random() * paths.length), 1)
-  return [first ?? '', paths[Math.floor(Math.random() * paths.length)] ?? '']
-}
-
-// Some contents are alike, so that they share their bytes; some are large, so that they are cut off.
-function makeContent(): string {
-  const chance = Math.random()
-  if (chance < 0.3) return `shared ${Math.floor(chance * 10)}`
-  return randomBytes(chance < 0.8 ? 500 : 200_000).toString('hex')
 }
 
 const isHangUp = (error: unknown) =>

@@ -1,0 +1,136 @@
+import { randomBytes } from 'node:crypto'
+import { expect } from 'vitest'
+import type { Program } from './program.ts'
+import type { Writer } from './writers.ts'
+
+// The changes that writers make while a service is killed or its power is cut: what is accepted, and what is refused and
+// must leave everything as it was.
+
+interface Client {
+  program: Program
+  token: string
+  writer: Writer
+}
+
+type Change = (client: Client) => Promise<void>
+
+/** One of the changes, at random. */
+export const pickChange = (): Change => {
+  let chance = Math.random()
+  for (const [share, change] of changes) {
+    chance -= share
+    if (chance < 0) return change
+  }
+  return upload
+}
+
+const pathsOfEach = 4
+
+/** The paths that are a writer's own. */
+export const pathsOf = (name: string) =>
+  Array.from({ length: pathsOfEach }, (_, at) => `${name}/${at}/file.txt`)
+
+async function upload({ program, token, writer }: Client) {
+  const [path] = pickPaths(writer)
+  const content = makeContent()
+  writer.hoped.set(path, content)
+  const { status } = await send({ program, token, writer }, path, content)
+  expect(status).toBe(writer.known.get(path) === undefined ? 201 : 200)
+}
+
+async function uploadBatch({ program, token, writer }: Client) {
+  const [one, other] = pickPaths(writer)
+  const contents = [makeContent(), makeContent()] as const
+  writer.hoped.set(one, contents[0]).set(other, contents[1])
+  const { status } = await program.send(token, 'upload/batch', [
+    { name: 'files', content: contents[0], filename: one },
+    { name: 'files', content: contents[1], filename: other },
+  ])
+  expect(status).toBe(201)
+}
+
+/** The bytes that are stored already, at the same path or at another one. */
+async function uploadAgain({ program, token, writer }: Client) {
+  const [one, other] = pickPaths(writer)
+  const content = writer.known.get(one)
+  if (content === undefined) return upload({ program, token, writer })
+  const path = Math.random() < 0.5 ? one : other
+  writer.hoped.set(path, content)
+  const { status } = await send({ program, token, writer }, path, content)
+  expect([200, 201]).toContain(status)
+}
+
+/** The stored bytes again, in a request that is refused after they have arrived. */
+async function uploadRefused({ program, token, writer }: Client) {
+  const [one, other] = pickPaths(writer)
+  const content = writer.known.get(one)
+  if (content === undefined) return upload({ program, token, writer })
+  const refused = await send({ program, token, writer }, one, content, { 'if-none-match': '*' })
+  const below = await send({ program, token, writer }, `${one}/below`, content)
+  const batch = await program.send(token, 'upload/batch', [
+    { name: 'files', content, filename: other },
+    { name: 'files', content, filename: `${one}/below` },
+  ])
+  expect([refused.status, below.status, batch.status]).toEqual([412, 409, 409])
+}
+
+async function remove({ program, token, writer }: Client) {
+  const [path] = pickPaths(writer)
+  writer.hoped.set(path, undefined)
+  const { status } = await program.ask({
+    method: 'DELETE',
+    path: `/api/files/${path}`,
+    headers: { authorization: `Bearer ${token}` },
+  })
+  expect(status).toBe(writer.known.get(path) === undefined ? 404 : 204)
+}
+
+async function recordVersion({ program, token, writer }: Client) {
+  const version = `${writer.name}-${randomBytes(6).toString('hex')}`
+  const { status } = await program.ask({
+    method: 'POST',
+    path: '/api/versions/',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ version, changelog: 'x' }),
+  })
+  expect(status).toBe(201)
+  writer.versions.push(version)
+}
+
+const changes: [number, Change][] = [
+  [0.1, recordVersion],
+  [0.2, remove],
+  [0.15, uploadBatch],
+  [0.1, uploadAgain],
+  [0.15, uploadRefused],
+  [0.3, upload],
+]
+
+const send = (
+  { program, token }: Client,
+  path: string,
+  content: string,
+  headers: Record<string, string> = {},
+) =>
+  program.send(
+    token,
+    'upload',
+    [
+      { name: 'file', content, filename: 'x' },
+      { name: 'path', content: path },
+    ],
+    headers,
+  )
+
+function pickPaths({ name }: Writer): [string, string] {
+  const paths = pathsOf(name)
+  const [first = ''] = paths.splice(Math.floor(Math.random() * paths.length), 1)
+  return [first, paths[Math.floor(Math.random() * paths.length)] ?? '']
+}
+
+// Some contents are equal, so that they share their bytes; some are large, so that they are interrupted.
+function makeContent(): string {
+  const chance = Math.random()
+  if (chance < 0.3) return `shared ${Math.floor(chance * 10)}`
+  return randomBytes(chance < 0.8 ? 500 : 200_000).toString('hex')
+}
