@@ -58,7 +58,7 @@ interface SweepDependencies {
 async function tidy(dataDir: string, { store, catalog, log }: SweepDependencies) {
   try {
     const { orphans, moved, missing } = await sweepOrphans(dataDir, store, catalog)
-    if (orphans > 0) log.warn({ orphans }, 'contents without a file swept')
+    if (orphans > 0) log.warn({ orphans }, 'unreferenced contents removed')
     if (moved > 0) log.info({ moved }, 'small contents moved to the content database')
     if (missing.length > 0) {
       const digests = missing.slice(0, 10)

@@ -37,7 +37,9 @@ export class StagedBlob implements AsyncDisposable {
   #isOnDisk = false
   #flushing: Promise<void> | undefined
   #failure: unknown
-  #unflushed = 0
+  #batchBytes = 0
+  #writing: Promise<void> | undefined
+  #flushedBytes = 0
   #size = 0
   #release: (() => void) | undefined
 
@@ -97,24 +99,39 @@ export class StagedBlob implements AsyncDisposable {
     if (this.#isOnDisk) await rm(this.#options.file, { force: true })
   }
 
-  // Flushed while bytes still arrive, so that little is left to wait for at the end.
+  // Writes behind: the next batch arrives, and is hashed, while the last one is written.
   async #writeOut(chunk: Buffer) {
+    this.#chunks.push(chunk)
     this.#handle ??= await this.#open()
-    for (const held of this.#chunks.splice(0)) await writeWhole(this.#handle, held)
-    await writeWhole(this.#handle, chunk)
-    this.#unflushed += chunk.length
+    this.#batchBytes += chunk.length
+    if (this.#batchBytes < batchBytes) return
+    await this.#writing
+    this.#startWriting(this.#handle)
+    this.#startFlushing(this.#handle)
     if (this.#failure) throw this.#failure
-    if (this.#flushing || this.#unflushed < flushBytes) return
-    this.#unflushed = 0
-    this.#flushing = this.#flush(this.#handle)
   }
 
-  // Keeps the first error: the kernel reports a failed write-back once, so the last fsync may succeed.
-  async #flush(handle: FileHandle) {
-    await handle.datasync().catch((error) => {
-      this.#failure = error
-    })
-    this.#flushing = undefined
+  #startWriting(handle: FileHandle) {
+    const batch = this.#chunks.splice(0)
+    this.#batchBytes = 0
+    this.#writing = writeAll(handle, batch).catch((error) => this.#fail(error))
+  }
+
+  // Flushed while bytes still arrive, so that little is left to wait for at the end.
+  #startFlushing(handle: FileHandle) {
+    if (this.#flushing || this.#size - this.#flushedBytes < flushBytes) return
+    this.#flushedBytes = this.#size
+    this.#flushing = handle
+      .datasync()
+      .catch((error) => this.#fail(error))
+      .finally(() => {
+        this.#flushing = undefined
+      })
+  }
+
+  // Keeps the first error: the kernel reports each failed write-back once, so the last fsync may succeed.
+  #fail(error: unknown) {
+    this.#failure ??= error
   }
 
   async #open() {
@@ -124,10 +141,17 @@ export class StagedBlob implements AsyncDisposable {
   }
 
   async #flushFile() {
-    await this.#flushing
+    await this.#writing
+    if (this.#handle) this.#startWriting(this.#handle)
+    await this.#settle()
     if (this.#failure) throw this.#failure
     if (this.#size > maxSmallBytes) await this.#handle?.sync()
     await this.#close()
+  }
+
+  async #settle() {
+    await this.#writing
+    await this.#flushing
   }
 
   // One buffer of its own: a view would be copied to the worker with all of the buffer that it is a part of.
@@ -144,7 +168,7 @@ export class StagedBlob implements AsyncDisposable {
   async #close() {
     const handle = this.#handle
     this.#handle = undefined
-    await this.#flushing
+    await this.#settle()
     await handle?.close()
   }
 }
@@ -152,7 +176,18 @@ export class StagedBlob implements AsyncDisposable {
 // Large enough that no flush waits for the one before.
 const flushBytes = 33_554_432
 
-/** Writes all of the bytes: one call may take fewer than it was given. */
+// Two batches are in memory: one that is written, and one that arrives.
+const batchBytes = 1_048_576
+
+/** Writes all bytes of these buffers: one call may take fewer than it was given. */
+async function writeAll(handle: FileHandle, buffers: Buffer[]): Promise<void> {
+  if (buffers.length === 0) return
+  const { bytesWritten } = await handle.writev(buffers)
+  const length = buffers.reduce((sum, buffer) => sum + buffer.length, 0)
+  if (bytesWritten < length) await writeWhole(handle, Buffer.concat(buffers).subarray(bytesWritten))
+}
+
+/** Writes all of the bytes. */
 export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
     const { bytesWritten } = await handle.write(bytes, at)

@@ -229,7 +229,7 @@ test('a start removes what no file refers to, and reports what is missing or cut
 
   expect(storedIn(dataDir)).toEqual([fileOf(large), `row ${digestOf('shared')} identity`])
   const told = service.lines().map(({ msg, orphans, missing }) => ({ msg, orphans, missing }))
-  expect(told).toContainEqual({ msg: 'contents without a file swept', orphans: 2 })
+  expect(told).toContainEqual({ msg: 'unreferenced contents removed', orphans: 2 })
   expect(told).toContainEqual({ msg: 'contents missing: run `pnpm files check`', missing: 2 })
 })
 

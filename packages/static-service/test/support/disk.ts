@@ -27,7 +27,7 @@ export function watchDisk(watch: Watch): void {
 }
 
 const onPaths = ['link', 'mkdir', 'open', 'readdir', 'rename', 'rm', 'stat', 'statfs'] as const
-const onHandles = ['read', 'stat', 'sync', 'write'] as const
+const onHandles = ['read', 'stat', 'sync', 'write', 'writev'] as const
 
 function watchPromises(watch: Watch) {
   for (const name of onPaths) {
@@ -49,7 +49,11 @@ function watchHandle(handle: Record<string, Call>, path: string, watch: Watch) {
     if (!original) throw new Error(`a file handle cannot ${name}`)
     handle[name] = async (first, ...more) => {
       const operation =
-        name === 'write' ? writeOf(path, first, Number(more[0] ?? 0)) : { name, path }
+        name === 'write'
+          ? writeOf(path, first, Number(more[0] ?? 0))
+          : name === 'writev'
+            ? writeOf(path, Buffer.concat(buffersIn(first)), 0)
+            : { name, path }
       const begun = watch.begin(operation)
       const result = await original(first, ...more)
       watch.end?.(operation, begun, Number(Object(result).bytesWritten ?? 0))
@@ -64,6 +68,9 @@ const operationOf = (name: string, path: unknown, to: unknown): Operation => ({
   path: String(path),
   ...(typeof to === 'string' ? { to } : {}),
 })
+
+const buffersIn = (given: unknown) =>
+  Array.isArray(given) ? given.filter((each) => each instanceof Uint8Array) : []
 
 const writeOf = (path: string, given: unknown, from: number): Operation =>
   given instanceof Uint8Array
