@@ -35,7 +35,7 @@ function tryCommit(commands: CatalogCommand[]): Outcome[] {
     return transactions.commit(commands)
   } catch (error) {
     if (others.length > 0) return commands.flatMap((each) => tryCommit([each]))
-    if (command?.kind !== 'remove' || !isDiskFull(error)) return [failureOf(error)]
+    if (!command?.kind.startsWith('remove') || !isDiskFull(error)) return [failureOf(error)]
   }
   reserve.release()
   try {
