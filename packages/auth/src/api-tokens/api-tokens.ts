@@ -4,7 +4,7 @@ import type { User } from '../users/users-file.ts'
 import { refuseEscalation } from './escalation.ts'
 import { isInNetworks } from './networks.ts'
 import type { StoredToken, TokenRequest, TokenStore } from './stored-token.ts'
-import { tokenNotFound, tooManyTokens } from './token-errors.ts'
+import { tokenNotFound, tokensNotStored, tooManyTokens } from './token-errors.ts'
 import { createToken, digestOf } from './token-format.ts'
 
 interface ApiTokensOptions {
@@ -70,7 +70,7 @@ export class ApiTokens {
       expires_at: lifetime === 0 ? null : new Date(at + lifetime * 1000).toISOString(),
       last_used_at: null,
     }
-    await store.add(token)
+    await store.add(token).catch(refuseUnstored)
     return { text, token }
   }
 
@@ -80,7 +80,8 @@ export class ApiTokens {
 
   /** Revokes a token at once; without `owner`, anybody's. @throws {HttpError} if there is none. */
   async remove(id: string, owner?: string) {
-    if (!(await this.#options.store.remove(id, owner))) throw tokenNotFound(id)
+    const isRemoved = await this.#options.store.remove(id, owner).catch(refuseUnstored)
+    if (!isRemoved) throw tokenNotFound(id)
   }
 
   close(): Promise<void> {
@@ -94,6 +95,10 @@ export class ApiTokens {
     this.#touched.set(id, now)
     this.#options.store.touch(id, new Date(now))
   }
+}
+
+function refuseUnstored(cause: unknown): never {
+  throw tokensNotStored(cause)
 }
 
 function callerOf(token: StoredToken, owner: User): Caller {

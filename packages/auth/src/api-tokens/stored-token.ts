@@ -48,6 +48,7 @@ export interface TokenStore {
   find(digest: string): Promise<StoredToken | undefined>
   /** Tokens of one owner, or all; oldest first. */
   list(owner?: string): Promise<StoredToken[]>
+  /** Also removes tokens that expired more than 30 days ago. */
   add(token: StoredToken): Promise<void>
   /** Removes a token, only of this owner if given. @returns whether there was one. */
   remove(id: string, owner?: string): Promise<boolean>

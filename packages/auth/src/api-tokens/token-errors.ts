@@ -8,5 +8,16 @@ export const tooManyTokens = (max: number) =>
 
 export const exceedsOwner = (detail: string) => new HttpError(403, 'forbidden', detail)
 
+export const tokensNotStored = (cause: unknown) =>
+  new HttpError(
+    503,
+    'unavailable',
+    'Cannot write the API tokens: nothing was changed; try again later',
+    {
+      cause,
+      headers: { 'retry-after': '10' },
+    },
+  )
+
 export const loginRequired = () =>
   new HttpError(403, 'forbidden', 'An API token cannot manage tokens: log in with a password')

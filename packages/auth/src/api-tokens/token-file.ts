@@ -43,7 +43,8 @@ export class TokenFile implements TokenStore {
   }
 
   async add(token: StoredToken) {
-    await this.#update((tokens) => [...tokens, token])
+    const now = Date.parse(token.created_at)
+    await this.#update((tokens) => [...tokens.filter((each) => !isLongExpired(each, now)), token])
   }
 
   async remove(id: string, owner?: string) {
@@ -92,6 +93,11 @@ export class TokenFile implements TokenStore {
     })
   }
 }
+
+const thirtyDays = 30 * 86_400_000
+
+const isLongExpired = ({ expires_at }: StoredToken, now: number) =>
+  expires_at !== null && Date.parse(expires_at) + thirtyDays < now
 
 const isEqual = (one: string, other: string) =>
   one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))

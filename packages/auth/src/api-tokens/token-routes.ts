@@ -5,7 +5,13 @@ import type { Caller } from '../authorization.ts'
 import { callerOf } from '../caller.ts'
 import type { ApiTokens } from './api-tokens.ts'
 import { type StoredToken, TokenName, tokenLimits } from './stored-token.ts'
-import { exceedsOwner, loginRequired, tokenNotFound, tooManyTokens } from './token-errors.ts'
+import {
+  exceedsOwner,
+  loginRequired,
+  tokenNotFound,
+  tokensNotStored,
+  tooManyTokens,
+} from './token-errors.ts'
 
 const tenYears = 10 * 366 * 86_400
 
@@ -101,7 +107,7 @@ const createToken = (tokens: ApiTokens) =>
         'For programs: long-lived, revocable, limited. Send it as `Authorization: Bearer`, as the password of `Authorization: Basic`, or as `X-Api-Key`. It never has more rights than its owner has at the time of use.',
       tags: ['auth'],
       body: NewToken,
-      errors: [loginRequired(), tooManyTokens(200)],
+      errors: [loginRequired(), tooManyTokens(200), tokensNotStored(undefined)],
       responses: { 201: { description: 'The token, shown only now' } },
       response: { 201: CreatedToken },
     },
@@ -161,7 +167,7 @@ const deleteToken = (tokens: ApiTokens) =>
       description: 'Your own; an admin may revoke any. It stops working at once.',
       tags: ['auth'],
       params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
-      errors: [loginRequired(), tokenNotFound(exampleId)],
+      errors: [loginRequired(), tokenNotFound(exampleId), tokensNotStored(undefined)],
       responses: { 204: { description: 'Revoked' } },
       response: { 204: z.undefined() },
     },

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { describeIssue } from '@domains-and-files/http'
@@ -22,7 +23,7 @@ limits the token to reading and writing these records (* stands for one or more 
 once; only its digest is stored. Changes take effect at once, also in a running service.
 
 The tokens are in DATA_DIR/tokens.json (default DATA_DIR: data/domain-service or data/static-service), the users in
-USERS_FILE (default: DATA_DIR/users.json).
+USERS_FILE (default: DATA_DIR/users.json, or data/users.json as with \`npm start\`).
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
@@ -61,7 +62,10 @@ async function runCommand(): Promise<string> {
 
 function openService(service: string) {
   const dataDir = process.env.DATA_DIR || join('data', service)
-  const usersFile = process.env.USERS_FILE || join(dataDir, 'users.json')
+  // `npm start` shares one users file between the services.
+  const shared = join('data', 'users.json')
+  const isShared = !process.env.DATA_DIR && existsSync(shared)
+  const usersFile = process.env.USERS_FILE || (isShared ? shared : join(dataDir, 'users.json'))
   const fail = (error: unknown) => {
     throw error
   }

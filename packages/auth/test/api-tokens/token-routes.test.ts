@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { App } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
@@ -342,4 +342,32 @@ test('the 201st token of an owner is refused', async () => {
   })
 
   expect(answer).toMatchObject({ status: 409, code: 'too_many_tokens' })
+})
+
+test('a disk that cannot be written refuses a new token and keeps the old ones', async () => {
+  await using service = await start()
+  const { token } = await service.createToken('edda')
+  const owner = await service.tokenOf('edda')
+  await mkdir(join(service.folder, 'blocked'))
+  await rename(join(service.folder, 'tokens.json.lock'), join(service.folder, 'blocked', 'lock'))
+  await mkdir(join(service.folder, 'tokens.json.lock'))
+
+  const refused = await service.call('/api/tokens', { ...post({ name: 'x' }), token: owner })
+  const used = await service.call('/view', { token })
+
+  expect(refused).toMatchObject({ status: 503, code: 'unavailable' })
+  expect(refused.headers.get('retry-after')).toBe('10')
+  expect(used.status).toBe(200)
+})
+
+test('tokens that expired more than 30 days ago are removed with the next creation', async () => {
+  await using service = await start()
+  await service.createToken('edda', { name: 'old', expires_in: 60 })
+  service.clock.ms += 31 * 86_400_000
+
+  await service.createToken('edda', { name: 'new' })
+
+  const owner = { token: await service.tokenOf('edda') }
+  const { body } = await service.call('/api/tokens', owner)
+  expect(body.tokens).toMatchObject([{ name: 'new' }])
 })

@@ -129,6 +129,8 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
 const appOptions = {
   about: { title: 'Test service', version: '1.2.3', description: 'a test' },
   corsOrigins: [],
+  // A busy machine must not shed the requests of a test.
+  connections: { maxQueueMs: 60_000, maxLoopDelayMs: 60_000 },
   health: () => ({ checks: {} }),
 }
 

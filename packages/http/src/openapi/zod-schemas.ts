@@ -26,7 +26,12 @@ export async function generateDocument(
       tags,
       components: {
         securitySchemes: {
-          token: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' },
+          token: {
+            type: 'http',
+            scheme: 'bearer',
+            description:
+              'The access_token of a login, or an API token. API tokens are also accepted as the password of Basic and as X-Api-Key.',
+          },
           metrics_token: { type: 'http', scheme: 'bearer', description: 'METRICS_TOKEN' },
         },
       },

@@ -94,3 +94,13 @@ test.each([
     'TRUST_PROXY: must be true, false, a number of hops, or addresses such as 10.0.0.0/8',
   )
 })
+
+test.each([
+  ['203.0.113.7:4711', '203.0.113.7'],
+  ['[2001:db8::1]:4711', '2001:db8::1'],
+  ['[2001:db8::1]', '2001:db8::1'],
+  ['2001:db8::1', '2001:db8::1'],
+  ['198.51.100.9:80, 203.0.113.7:4711', '203.0.113.7'],
+])('a port in X-Forwarded-For: %s is not part of the address', async (field, client) => {
+  expect(await clientOf('1', proxy, { 'x-forwarded-for': field })).toBe(client)
+})
