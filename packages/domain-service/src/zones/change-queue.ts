@@ -87,29 +87,48 @@ export class ChangeQueue {
     try {
       const changes = await ledger.queued(domain.name)
       const ends = await Promise.allSettled(changes.map((each) => write(domain, each)))
-      const isDelayed = ends.some((end) => end.status === 'rejected' && mayPass(end.reason))
-      if (isDelayed) this.#retryLater(domain.name)
+      const delayed = changes.filter((_, at) => isDelayed(ends[at]))
+      if (delayed.length > 0) this.#retryLater(domain.name, delayed)
       else this.#failures.delete(domain.name)
     } catch (error) {
       this.#options.log.error({ err: error, domain: domain.name }, 'queued changes not carried out')
-      this.#retryLater(domain.name)
+      this.#retryLater(domain.name, [])
     }
     this.#active.delete(domain.name)
     if (!this.#isClosed) this.wake()
   }
 
-  #retryLater(name: string) {
+  #retryLater(name: string, delayed: QueuedChange[]) {
     if (this.#isClosed) return
     const failures = (this.#failures.get(name) ?? 0) + 1
     this.#failures.set(name, failures)
     const wait = Math.min(longestRetryMs, firstRetryMs * 2 ** (failures - 1))
-    const retry = () => {
+    const retry = async () => {
       this.#waiting.delete(name)
+      await this.#requeue(delayed)
       this.wake()
     }
-    this.#waiting.set(name, this.#options.clock.setTimer(retry, wait))
+    this.#waiting.set(
+      name,
+      this.#options.clock.setTimer(() => void retry(), wait),
+    )
+  }
+
+  // A failing disk may have kept the batch from putting its changes back into the queue.
+  async #requeue(changes: QueuedChange[]): Promise<void> {
+    const { ledger, log } = this.#options
+    try {
+      for (const { id } of changes) {
+        if ((await ledger.find(id))?.status === 'sending') await ledger.requeue(id)
+      }
+    } catch (error) {
+      log.error({ err: error }, 'queued changes not read')
+    }
   }
 }
+
+const isDelayed = (end: PromiseSettledResult<unknown> | undefined) =>
+  end?.status === 'rejected' && mayPass(end.reason)
 
 // What is stored as unconfirmed is not queued any more.
 const mayPass = (error: unknown) =>

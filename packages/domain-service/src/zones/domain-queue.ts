@@ -67,7 +67,7 @@ export class DomainQueue {
     while (this.#writes.length > 0 || this.#checks.length > 0) {
       const isAwaited = this.#writes.some(({ isAsync }) => !isAsync)
       if (this.#isClosing && !isAwaited) this.#rejectAll(serviceStopping())
-      else await this.#runBatch(isAwaited)
+      else await this.#runBatch(isAwaited).catch((error) => this.#fail(error))
     }
     this.#options.onIdle()
   }
@@ -131,6 +131,12 @@ export class DomainQueue {
       for (const write of writes) if (write.isAsync) write.reject(error)
       return writes.filter(({ isAsync }) => !isAsync)
     }
+  }
+
+  // A fault of ours must not end the process, nor leave anyone waiting.
+  #fail(error: Error) {
+    this.#options.batch.log.error({ err: error, domain: this.#domain.name }, 'batch failed')
+    this.#rejectAll(error)
   }
 
   #rejectAll(error: Error) {

@@ -1,5 +1,6 @@
 import type { HttpError } from '@domains-and-files/http'
 import type { Zone } from '../../dns/record.ts'
+import { zoneKeepsChanging } from '../../errors.ts'
 import type { ChangeOutcome, SendOutcome } from '../../ledger/ledger.ts'
 import { toStoredProblem } from '../stored-problem.ts'
 import { type EvaluatedWrite, isChange } from './evaluate-write.ts'
@@ -33,22 +34,24 @@ export function sendOutcome(
       outcome,
     )
   })
-  const { repairId } = send
-  const repair =
-    repairId === undefined
-      ? []
-      : changeOutcome(
-          { id: repairId, warnings: [], isDone: outcome.kind === 'written' },
-          send,
-          outcome,
-        )
   const found = 'zone' in outcome ? outcome.zone : undefined
   return {
     state: stateOf(outcome, done.length > 0),
     found,
     givenUp: outcome.givenUp,
-    changes: [...repair, ...changes],
+    changes: [...repairOutcome(send, outcome), ...changes],
   }
+}
+
+// A repair that was not sent or not accepted is refused until another send of the batch carries it.
+function repairOutcome(send: EndedSend, outcome: WriteOutcome): ChangeOutcome[] {
+  const id = send.repairId
+  if (id === undefined) return []
+  const isDone = outcome.kind === 'written'
+  const [known] = changeOutcome({ id, warnings: [], isDone }, send, outcome)
+  if (known) return [known]
+  const problem = toStoredProblem('error' in outcome ? outcome.error : zoneKeepsChanging())
+  return [{ id, status: 'refused', verified: true, warnings: [], problem }]
 }
 
 function stateOf(outcome: WriteOutcome, hasDone: boolean): SendOutcome['state'] {

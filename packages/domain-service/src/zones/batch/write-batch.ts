@@ -90,6 +90,8 @@ export class WriteBatch {
       attempt: (group) => this.#tryAttempt(group, mayWrite),
       refuse: (write, refusal) => this.#recorder.refuse(write, refusal),
     })
+    // The repair was refused together with a write: alone it may pass.
+    if (this.#late) await this.#tryAttempt([], mayWrite)
   }
 
   async #tryAttempt(writes: QueuedWrite[], mayWrite: boolean): Promise<Refusal | undefined> {
@@ -198,8 +200,9 @@ export class WriteBatch {
       this.#parts.cache.put(this.#domain, outcome.zone)
       // A read-back serves the next part of a divided batch.
       if (!isUnverified && this.#calls.isFresh) this.#zone = outcome.zone
-      this.#late = undefined
     }
+    // Each late write is repaired once; only a refusal is no attempt.
+    if (outcome.kind !== 'refused') this.#late = undefined
     const dependent = await this.#settleIndependent(send)
     if (outcome.kind === 'refused' && dependent.length > 0 && isAboutContent(outcome.error)) {
       this.#zone = send.base

@@ -20,6 +20,9 @@ const namesOf = (service: Service) =>
 const reasonsOf = async (service: Service) =>
   (await service.call('GET', history)).body.history?.map(({ by, reason }) => reason ?? by)
 
+const statusesOf = async (service: Service) =>
+  (await service.call('GET', history)).body.history?.map(({ status }) => status)
+
 /** A write of `first` whose first send got no answer, and of `second` after it. `runLate` carries that send out. */
 async function startWithLateWrite(options: { dataDir?: string; clock?: FakeClock } = {}) {
   const clock = options.clock ?? new FakeClock()
@@ -104,6 +107,19 @@ test('a person who removes a record is not undone where no write was given up', 
 
   expect(status).toBe(201)
   expect(namesOf(service)).toEqual(['first', 'third', 'www'])
+})
+
+test('a late write is repaired although the registrar refuses the write that finds it', async () => {
+  const { service, clock } = await startWithLateWrite()
+  await using _service = service
+  await service.sandbox.runLate()
+  service.sandbox.fault({ kind: 'error', number: 2011170, command: setHosts })
+
+  const { status } = await driveClock(clock, service, add(service, 'third'))
+
+  expect(status).toBe(422)
+  await expect.poll(() => namesOf(service)).toEqual(['first', 'second', 'www'])
+  expect(await statusesOf(service)).toEqual(['refused', 'confirmed', 'confirmed', 'confirmed'])
 })
 
 test('a given-up write is still known after a restart', async () => {

@@ -1,0 +1,109 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startSandbox } from '@domains-and-files/registrar-sandbox'
+import { expect, test } from 'vitest'
+import { killPoints } from '../support/kill-at.ts'
+import { ServiceProcess } from '../support/service-process.ts'
+import { apiKey } from '../support/start.ts'
+
+const hosts = '/api/domains/example.com/dns/hosts'
+const history = '/api/domains/example.com/dns/history'
+const rows = Array.from({ length: 5 }, (_, n) => ({
+  name: `r${n}`,
+  type: 'A',
+  address: `192.0.2.${n + 1}`,
+}))
+
+interface Entry {
+  id: number
+  status: string
+  changes: { removed: { name: string }[] }
+}
+
+const entriesOf = async (service: ServiceProcess) =>
+  // The test reads what this service answers.
+  ((await service.call('GET', history)).body as { history?: Entry[] }).history ?? []
+
+test.each(killPoints)(
+  'after SIGKILL at %s nothing that was removed is lost, and every send has an outcome',
+  async (point) => {
+    await using sandbox = await startSandbox({
+      apiUser: 'tester',
+      apiKey,
+      rate: 'off',
+      domains: [{ name: 'example.com', hosts: rows }],
+    })
+    const dataDir = mkdtempSync(join(tmpdir(), 'crash-'))
+    const service = await ServiceProcess.create({
+      DATA_DIR: dataDir,
+      REGISTRAR_URL: sandbox.url,
+      REGISTRAR_RATE: '100000/minute',
+    })
+    try {
+      await service.start(`${point}:1`)
+      const put = await service.call('PUT', hosts, {
+        hosts: [{ name: 'r0', type: 'A', address: '192.0.2.1' }],
+      })
+      await service.stop('SIGKILL')
+      await service.start()
+      const isSent = sandbox.calls.some(({ command }) => command.endsWith('sethosts'))
+      const live = sandbox.zone('example.com').hosts.map(({ name }) => name)
+
+      expect([put.status, service.kills]).toEqual([0, 1])
+      await expect
+        .poll(() => entriesOf(service), { timeout: 20_000 })
+        .not.toContainEqual(expect.objectContaining({ status: 'sending' }))
+      const [entry, ...others] = await entriesOf(service)
+      expect(others).toEqual([])
+      if (live.length === 1) {
+        expect(entry).toMatchObject({ status: 'confirmed' })
+        expect(entry?.changes.removed.map(({ name }) => name)).toEqual(['r1', 'r2', 'r3', 'r4'])
+        const restored = await service.call('POST', `${history}/${entry?.id}/restore`)
+        expect(restored.status).toBe(200)
+        expect(sandbox.zone('example.com').hosts).toHaveLength(5)
+      } else {
+        expect(live).toHaveLength(5)
+        expect(entry?.status).not.toBe('confirmed')
+        if (isSent) expect(entry).toBeDefined()
+      }
+    } finally {
+      await service.stop()
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  },
+  60_000,
+)
+
+test('SIGTERM while the zone cannot be read back ends the service in time, and the next start tells the outcome', async () => {
+  await using sandbox = await startSandbox({
+    apiUser: 'tester',
+    apiKey,
+    rate: 'off',
+    domains: [{ name: 'example.com', hosts: rows }],
+  })
+  const dataDir = mkdtempSync(join(tmpdir(), 'crash-'))
+  const service = await ServiceProcess.create({
+    DATA_DIR: dataDir,
+    REGISTRAR_URL: sandbox.url,
+    REGISTRAR_RATE: '100000/minute',
+  })
+  try {
+    await service.start()
+    sandbox.fault({ kind: 'hang', command: 'namecheap.domains.dns.getHosts', after: 1, times: 0 })
+    const put = service.call('PUT', hosts, { hosts: [] })
+    const getHosts = () => sandbox.calls.filter(({ command }) => command.endsWith('gethosts'))
+    await expect.poll(getHosts, { timeout: 10_000 }).toHaveLength(2)
+    await service.stop('SIGTERM')
+    sandbox.clearFaults()
+    await service.start()
+
+    expect((await put).status).toBe(0)
+    await expect
+      .poll(() => entriesOf(service), { timeout: 20_000 })
+      .toMatchObject([{ status: 'confirmed', changes: { removed: expect.any(Array) } }])
+  } finally {
+    await service.stop()
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}, 60_000)

@@ -1,0 +1,178 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startSandbox } from '@domains-and-files/registrar-sandbox'
+import { expect, test } from 'vitest'
+import { openDatabase } from '../../src/ledger/database.ts'
+import { SqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts'
+import { decodeSnapshot } from '../../src/ledger/sqlite/zone-snapshots.ts'
+import { CampaignRegistrar } from '../support/campaign-registrar.ts'
+import { CampaignWriter } from '../support/campaign-writer.ts'
+import { killPoints } from '../support/kill-at.ts'
+import { ServiceProcess } from '../support/service-process.ts'
+import { apiKey } from '../support/start.ts'
+
+// FAULT_WRITES=5000 makes the campaign long (npm run faults). The rate keeps the proportions of the real one: a batch of
+// three calls takes a seventh of a window.
+const writes = Number(process.env.FAULT_WRITES ?? 120)
+const rate = process.env.FAULT_RATE ?? '1200/minute'
+const domains = ['plain.com', 'tool.com', 'late.com']
+
+test(`${writes} writes with crashes, lost answers, late writes and other tools lose nothing`, async () => {
+  await using sandbox = await startSandbox({
+    apiUser: 'tester',
+    apiKey,
+    rate,
+    domains: domains.map((name) => ({
+      name,
+      hosts: [{ name: 'www', type: 'A', address: '192.0.2.1' }],
+    })),
+  })
+  const dataDir = mkdtempSync(join(tmpdir(), 'campaign-'))
+  const service = await ServiceProcess.create({
+    DATA_DIR: dataDir,
+    REGISTRAR_URL: sandbox.url,
+    REGISTRAR_RATE: rate,
+    REGISTRAR_TIMEOUT_MS: '1000',
+  })
+  const registrar = new CampaignRegistrar(sandbox)
+  const writers = domains.flatMap((domain) =>
+    Array.from(
+      { length: 4 },
+      (_, n) => new CampaignWriter(service, domain, `${domain.slice(0, 2)}${n}`),
+    ),
+  )
+  try {
+    await service.start()
+    const started = performance.now()
+    let left = writes
+    const isOver = () => left <= 0
+    const running = writers.map(async (writer) => {
+      while (left > 0) if (await writer.write()) left--
+    })
+    const troubles = [registrar.trouble(isOver), crash(service, isOver), readAll(service, isOver)]
+    await Promise.all([...running, ...troubles])
+    await registrar.calm()
+    await service.stop()
+    await service.start()
+    // Each of these resolves what is open and repairs a late write before it.
+    for (const domain of domains)
+      await expect.poll(() => addLast(service, domain), { timeout: 60_000 }).toBe(201)
+    await expect.poll(() => countOpen(service), { timeout: 60_000, interval: 1_000 }).toBe(0)
+    await service.stop()
+
+    const ended = performance.now()
+    const report = await examine(dataDir, { writers, registrar, sandbox })
+    process.stdout.write(
+      `${JSON.stringify({ writes, seconds: Math.round((ended - started) / 1000), kills: service.kills, calls: registrar.callCount, ...report.figures })}\n`,
+    )
+    expect(report.violations).toEqual([])
+  } finally {
+    await registrar.calm()
+    await service.stop('SIGKILL')
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+}, 3_600_000)
+
+const addLast = async (service: ServiceProcess, domain: string) => {
+  const body = { name: `last-${Date.now()}`, address: '192.0.2.9' }
+  return (await service.call('POST', `/api/domains/${domain}/dns/hosts/A`, body)).status
+}
+
+/** Kills the service at the points of a write in turn, and starts it again. */
+async function crash(service: ServiceProcess, isOver: () => boolean) {
+  for (let n = 0; !isOver(); n++) {
+    const point = killPoints[n % killPoints.length]
+    await service.stop('SIGKILL')
+    await service.start(`${point}:${8 + ((n * 7) % 40)}`)
+    const until = performance.now() + 8_000
+    while (service.isRunning && performance.now() < until && !isOver()) await pause(50)
+  }
+  if (!service.isRunning) await service.start()
+}
+
+async function readAll(service: ServiceProcess, isOver: () => boolean) {
+  while (!isOver()) {
+    for (const domain of domains) await service.call('GET', `/api/domains/${domain}/dns/hosts`)
+    await pause(200)
+  }
+}
+
+async function countOpen(service: ServiceProcess): Promise<number> {
+  const counts = await Promise.all(
+    ['queued', 'sending'].map(async (status) => {
+      const { body } = await service.call('GET', `/api/changes?page_size=1&status=${status}`)
+      // The test reads what this service answers.
+      return (body as { pagination?: { total_items: number } }).pagination?.total_items ?? 1
+    }),
+  )
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+
+interface Evidence {
+  writers: CampaignWriter[]
+  registrar: CampaignRegistrar
+  sandbox: Parameters<typeof namesIn>[0]
+}
+
+const namesIn = (
+  sandbox: { zone: (domain: string) => { hosts: { name: string }[] } },
+  domain: string,
+) => new Set(sandbox.zone(domain).hosts.map(({ name }) => name))
+
+async function examine(dataDir: string, { writers, registrar, sandbox }: Evidence) {
+  const database = openDatabase(dataDir)
+  const ledger = new SqliteLedger(database)
+  const removed = new Set<string>()
+  for (let page = 1, total = 1; (page - 1) * 500 < total; page++) {
+    const found = await ledger.list({ sentOnly: true }, { page, page_size: 500 })
+    total = found.total
+    for (const { id, domain } of found.changes) {
+      const zones = await ledger.zonesOf(id)
+      for (const row of zones?.removed ?? []) removed.add(`${domain} ${row.name}`)
+    }
+  }
+  const sentZones = new Set(
+    database
+      .prepare<[], { domain: string; zone: string }>('select domain, zone from sends')
+      .all()
+      .map(({ domain, zone }) => `${domain} ${namesOfZone(database, zone)}`),
+  )
+  database.close()
+
+  const violations = [
+    ...writers.flatMap((writer) => writer.violations(namesIn(sandbox, writer.domain), removed)),
+    ...registrar.unknownSends(sentZones),
+    ...registrar.erased(),
+  ]
+  const figures = {
+    answers: writers.reduce((sum, writer) => addCounts(sum, writer.answers), {}),
+    other_tool_writes: registrar.toolWrites,
+    erased_within_a_second: registrar.races,
+    late_writes: registrar.lateWrites,
+  }
+  return { violations, figures }
+}
+
+const addCounts = (a: Record<string, number>, b: Record<string, number>) => {
+  const sum = { ...a }
+  for (const [key, count] of Object.entries(b)) sum[key] = (sum[key] ?? 0) + count
+  return sum
+}
+
+function namesOfZone(database: ReturnType<typeof openDatabase>, digest: string): string {
+  const packed = database
+    .prepare<[string], Buffer>('select snapshot from zones where digest = ?')
+    .pluck()
+    .get(digest)
+  if (!packed) throw new Error('zone missing')
+  return decodeNames(packed)
+}
+
+const decodeNames = (packed: Buffer) =>
+  decodeSnapshot(packed)
+    .rows.map(({ name }) => name)
+    .sort()
+    .join(' ')

@@ -1,0 +1,133 @@
+import type { FaultInput, Sandbox } from '@domains-and-files/registrar-sandbox'
+
+const getHosts = 'namecheap.domains.dns.getHosts'
+const setHosts = 'namecheap.domains.dns.setHosts'
+
+const pick = <Value>(values: readonly Value[]): Value => {
+  const value = values[Math.floor(Math.random() * values.length)]
+  if (value === undefined) throw new RangeError('nothing to pick')
+  return value
+}
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+
+interface ToolWrite {
+  name: string
+  at: number
+}
+
+/** A registrar in trouble: it fails, answers outdated zones, carries writes out late, and another tool writes to it. */
+export class CampaignRegistrar {
+  readonly #sandbox: Sandbox
+  readonly #tool: ToolWrite[] = []
+  readonly #sends: { domain: string; names: string[]; at: number }[] = []
+  readonly #seen = new WeakSet<object>()
+  #callCount = 0
+  #lateWrites = 0
+  #races = 0
+
+  constructor(sandbox: Sandbox) {
+    this.#sandbox = sandbox
+  }
+
+  get callCount() {
+    return this.#callCount
+  }
+  get toolWrites() {
+    return this.#tool.length
+  }
+  get lateWrites() {
+    return this.#lateWrites
+  }
+  /** Records of the other tool that were erased by a send within a second of their making. */
+  get races() {
+    return this.#races
+  }
+
+  async trouble(isOver: () => boolean): Promise<void> {
+    this.#sandbox.fault({
+      kind: 'refused_row',
+      address: '192.0.2.66',
+      command: setHosts,
+      times: 0,
+      domain: 'plain.com',
+    })
+    for (let n = 0; !isOver(); n++) {
+      await pause(150)
+      this.#collect()
+      const faults: FaultInput[] = [
+        { kind: 'outdated', command: getHosts, after: 1, domain: 'plain.com' },
+        { kind: 'lost', command: setHosts },
+        { kind: 'reset', command: setHosts },
+        { kind: 'html', command: getHosts },
+        { kind: 'status', status: 405 },
+        { kind: 'cut', command: getHosts },
+      ]
+      if (n % 3 === 0) this.#sandbox.fault(pick(faults))
+      if (n % 7 === 0) await this.#writeAsTool()
+      if (n % 20 === 10)
+        this.#sandbox.fault({ kind: 'late', command: setHosts, domain: 'late.com' })
+      if (n % 20 === 19) await this.#runLate()
+    }
+  }
+
+  /** Ends all trouble. Sends that are still late are carried out now. */
+  async calm(): Promise<void> {
+    this.#sandbox.clearFaults()
+    await this.#sandbox.runLate()
+    this.#collect()
+  }
+
+  /** Sends that are in no ledger. `known`: domain and sorted names of each zone that the ledger holds. */
+  unknownSends(known: Set<string>): string[] {
+    return this.#sends
+      .filter(({ domain, names }) => !known.has(`${domain} ${names.join(' ')}`))
+      .map(({ domain, at }) => `${domain}: a send at ${at} is in no ledger`)
+  }
+
+  /** Records of the other tool that are gone, though they were there a second before they were erased. */
+  erased(): string[] {
+    const live = new Set(this.#sandbox.zone('tool.com').hosts.map(({ name }) => name))
+    return this.#tool.flatMap(({ name, at }) => {
+      if (live.has(name)) return []
+      const eraser = this.#sends.find(
+        (send) => send.domain === 'tool.com' && send.at >= at && !send.names.includes(name),
+      )
+      const isRace = eraser !== undefined && eraser.at - at <= 1_000
+      if (isRace) this.#races++
+      return isRace
+        ? []
+        : [`tool.com ${name}: erased ${eraser ? eraser.at - at : '?'} ms after it was made`]
+    })
+  }
+
+  // The sandbox remembers a limited number of calls, so they are taken over now and then.
+  #collect() {
+    for (const call of this.#sandbox.calls) {
+      if (call.outcome === 'under way' || this.#seen.has(call)) continue
+      this.#seen.add(call)
+      this.#callCount++
+      if (call.command !== setHosts.toLowerCase() || call.outcome === 'rate') continue
+      const names = Object.entries(call.params)
+        .filter(([key]) => /^hostname\d+$/i.test(key))
+        .map(([, name]) => name.toLowerCase())
+        .sort()
+      this.#sends.push({ domain: call.domain ?? '', names, at: call.at })
+    }
+  }
+
+  async #writeAsTool() {
+    const { hosts } = this.#sandbox.zone('tool.com')
+    if (hosts.length > 120) return
+    const name = `tool-${this.#tool.length}`
+    await this.#sandbox.setZone('tool.com', {
+      hosts: [...hosts, { name, type: 'A', address: '192.0.2.50' }],
+    })
+    this.#tool.push({ name, at: Date.now() })
+  }
+
+  async #runLate() {
+    this.#lateWrites++
+    await this.#sandbox.runLate()
+  }
+}

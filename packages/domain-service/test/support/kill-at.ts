@@ -1,0 +1,85 @@
+// Preloaded into a service process: kills it at one point of a write, KILL_AT=<point>:<nth time>.
+import { subscribe } from 'node:diagnostics_channel'
+import Database from 'better-sqlite3'
+
+/** Points of a write in their order, each between two of its steps. */
+export const killPoints = [
+  'read:created',
+  'read:answered',
+  'intent:uncommitted',
+  'intent:committed',
+  'write:created',
+  'write:sent',
+  'write:answered',
+  'readback:created',
+  'readback:answered',
+  'outcome:uncommitted',
+  'outcome:committed',
+] as const
+
+const [point, nth] = (process.env.KILL_AT ?? '').split(/:(?=[0-9]+$)/)
+let left = Number(nth)
+
+function pass(reached: string) {
+  if (reached === point && --left === 0) process.kill(process.pid, 'SIGKILL')
+}
+
+// Requests to the registrar, as undici reports them.
+const calls = new WeakMap<object, string>()
+let hasWritten = false
+
+function callOf(request: { body?: unknown }): string | undefined {
+  const known = calls.get(request)
+  if (known) return known
+  const body =
+    request.body instanceof Uint8Array ? Buffer.from(request.body).toString() : String(request.body)
+  const isWrite = body.includes('dns.setHosts')
+  if (!isWrite && !body.includes('dns.getHosts')) return undefined
+  const call = isWrite ? 'write' : hasWritten ? 'readback' : 'read'
+  hasWritten = isWrite
+  calls.set(request, call)
+  return call
+}
+
+const events = { create: 'created', bodySent: 'sent', trailers: 'answered' }
+for (const [event, reached] of Object.entries(events)) {
+  subscribe(`undici:request:${event}`, (message) => {
+    const { request } = message as { request: { body?: unknown } } // As undici documents it.
+    const call = callOf(request)
+    if (call) pass(`${call}:${reached}`)
+  })
+}
+
+// Transactions of the ledger, by the statements that run in them.
+const stages = { 'insert into sends': 'intent', 'update sends set state': 'outcome' }
+const { prepare, transaction } = Database.prototype
+let stage: string | undefined
+
+Database.prototype.prepare = function (this: Database.Database, sql: string) {
+  const statement = prepare.call(this, sql)
+  const known = Object.entries(stages).find(([start]) => sql.trimStart().startsWith(start))
+  if (known) {
+    const run = statement.run.bind(statement) as (...values: unknown[]) => Database.RunResult
+    statement.run = (...values: unknown[]) => {
+      const result = run(...values)
+      stage = known[1]
+      pass(`${stage}:uncommitted`)
+      return result
+    }
+  }
+  return statement
+} as typeof prepare
+
+Database.prototype.transaction = function (
+  this: Database.Database,
+  run: (...values: unknown[]) => unknown,
+) {
+  const commit = transaction.call(this, run)
+  return (...values: unknown[]) => {
+    stage = undefined
+    const result = commit(...values)
+    if (stage) pass(`${stage}:committed`)
+    stage = undefined
+    return result
+  }
+} as unknown as typeof transaction

@@ -1,0 +1,119 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { request } from 'undici'
+import { z } from 'zod'
+import { apiKey, password } from './start.ts'
+
+const packageDir = join(import.meta.dirname, '../..')
+
+export interface Reply {
+  status: number
+  code: string | undefined
+  body: unknown
+}
+
+/** A service in a process of its own, which can be killed and started again on the same folder and port. */
+export class ServiceProcess {
+  readonly #env: Record<string, string>
+  readonly #url: string
+  #child: ChildProcess | undefined
+  #token = ''
+  #ready = Promise.withResolvers<void>()
+  kills = 0
+
+  private constructor(port: number, env: Record<string, string>) {
+    this.#url = `http://127.0.0.1:${port}`
+    this.#env = {
+      PATH: process.env.PATH ?? '',
+      PORT: String(port),
+      LOG_LEVEL: 'error',
+      JWT_SECRET: 'a secret of these tests that is long enough',
+      ADMIN_USERNAME: 'admin',
+      ADMIN_PASSWORD: password,
+      REGISTRAR_API_USER: 'tester',
+      REGISTRAR_API_KEY: apiKey,
+      REGISTRAR_CLIENT_IP: '127.0.0.1',
+      ...env,
+    }
+  }
+
+  static async create(env: Record<string, string>): Promise<ServiceProcess> {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const address = server.address()
+    server.close()
+    if (typeof address !== 'object' || !address) throw new Error('no port')
+    return new ServiceProcess(address.port, env)
+  }
+
+  /** Starts the process; `killAt` names a point of a write and how often it is reached, as in `write:sent:3`. */
+  async start(killAt = ''): Promise<void> {
+    const args = ['--import', join(packageDir, 'test/support/kill-at.ts'), 'src/main.ts']
+    const child = spawn(process.execPath, args, {
+      cwd: packageDir,
+      env: { ...this.#env, KILL_AT: killAt },
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+    this.#child = child
+    child.once('exit', (_code, signal) => {
+      this.#ready = Promise.withResolvers()
+      if (signal === 'SIGKILL') this.kills++
+    })
+    while ((await this.#send('GET', '/health')).status !== 200) {
+      if (!this.isRunning) return
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    if (!this.#token) await this.#logIn()
+    this.#ready.resolve()
+  }
+
+  /** Resolves while the service answers. */
+  whenReady(): Promise<void> {
+    return this.#ready.promise
+  }
+
+  get isRunning(): boolean {
+    return (
+      this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
+    )
+  }
+
+  /** Resolves when the process has ended. */
+  async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
+    if (!this.#child || !this.isRunning) return
+    const ended = once(this.#child, 'exit')
+    this.#child.kill(signal)
+    await ended
+  }
+
+  /** Status 0: no answer. */
+  call(method: string, path: string, body?: unknown): Promise<Reply> {
+    return this.#send(method, path, body)
+  }
+
+  async #send(method: string, path: string, body?: unknown): Promise<Reply> {
+    try {
+      const answer = await request(this.#url + path, {
+        method,
+        headers: {
+          authorization: `Bearer ${this.#token}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      const received = Reply.parse(await answer.body.json())
+      return { status: answer.statusCode, code: received.code, body: received }
+    } catch {
+      return { status: 0, code: undefined, body: {} }
+    }
+  }
+
+  async #logIn() {
+    const { body } = await this.#send('POST', '/api/auth/login', { username: 'admin', password })
+    this.#token = z.object({ access_token: z.string() }).parse(body).access_token
+  }
+}
+
+const Reply = z.looseObject({ code: z.string().optional() })
