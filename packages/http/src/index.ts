@@ -21,7 +21,11 @@ export {
   problemOf,
   validationFailed,
 } from './problem-details.ts'
-export type { EarlyResponder, EarlyResponse } from './requests/early-responses.ts'
+export {
+  type EarlyResponder,
+  type EarlyResponse,
+  prepareEarlyHeaders,
+} from './requests/early-responses.ts'
 export {
   includesTag,
   isCurrent,

@@ -49,12 +49,12 @@ export function shedLoad(
   const serve: RequestListener = tryEarly
     ? (request, response) => void (tryEarly(request, response) || framework(request, response))
     : framework
-  new AdmissionQueue(server, limits, { serve, refuse, isExempt: (url) => isExempt(pathOf(url)) })
+  new AdmissionQueue(server, limits, { serve, refuse, isExempt: (url) => exemptUrl.test(url) })
   app.register(underPressure, {
     maxEventLoopDelay: limits.maxLoopDelayMs,
     sampleInterval: 2 * limits.maxLoopDelayMs,
     pressureHandler: (request, reply) => {
-      if (isExempt(request.routeOptions.url)) return undefined
+      if (exemptUrl.test(request.routeOptions.url ?? '')) return undefined
       reply.hijack()
       refuse(request.raw, reply.raw)
       // The plugin would send a returned value, but the response is sent already.
@@ -63,9 +63,7 @@ export function shedLoad(
   })
 }
 
-const isExempt = (path: string | undefined) => path === '/health' || path === '/metrics'
-
-const pathOf = (url: string) => url.split('?', 1)[0]
+const exemptUrl = /^\/(?:health|metrics)(?:\?|$)/
 
 // Shedding must cost next to nothing, so this bypasses the framework.
 function sendOverloaded(

@@ -19,7 +19,10 @@ export class BatchedOutput implements LogOutput {
   readonly #fd: number
   readonly #isFile: boolean
   #droppedLines = 0
-  #queue = ''
+  /** Lines as bytes at once: strings that wait would be copied by each garbage collection. */
+  #queue: Buffer[] = []
+  #last: { bytes: Buffer; length: number } | undefined
+  #queuedBytes = 0
   /** What an incomplete write left. */
   #rest: Buffer | undefined
   #isMidLine = false
@@ -49,13 +52,29 @@ export class BatchedOutput implements LogOutput {
 
   writeBatched(line: string) {
     this.#enqueue(line)
-    if (this.#queue.length < batchChars) this.#flushIn(batchMs)
+    if (this.#queuedBytes < batchBytes) this.#flushIn(batchMs)
     else this.#flush()
   }
 
   #enqueue(line: string) {
-    if (this.#queue.length < maxQueuedChars) this.#queue += line
-    else this.#droppedLines += 1
+    if (this.#queuedBytes > maxQueuedBytes) {
+      this.#droppedLines += 1
+      return
+    }
+    // A character takes three bytes at most.
+    const maxLength = 3 * line.length
+    if (!this.#last || this.#last.bytes.length - this.#last.length < maxLength) {
+      this.#closeLast()
+      this.#last = { bytes: Buffer.allocUnsafe(Math.max(chunkBytes, maxLength)), length: 0 }
+    }
+    const written = this.#last.bytes.write(line, this.#last.length)
+    this.#last.length += written
+    this.#queuedBytes += written
+  }
+
+  #closeLast() {
+    if (this.#last) this.#queue.push(this.#last.bytes.subarray(0, this.#last.length))
+    this.#last = undefined
   }
 
   #flushIn(ms: number) {
@@ -68,28 +87,31 @@ export class BatchedOutput implements LogOutput {
   // One write at a time, which keeps the order.
   #flush() {
     if (this.#isWriting || (this.#timer && this.#rest)) return
+    if (!this.#isFile) return this.#flushStream()
     const bytes = this.#takeBatch()
     if (!bytes) return
-    if (!this.#isFile) {
-      if (this.#writeNow(bytes) === 'busy') this.#flushIn(retryMs)
-      return
-    }
     this.#isWriting = true
     write(this.#fd, bytes, (error, written) => {
       this.#isWriting = false
       this.#settle(bytes, error ?? written)
-      if (this.#rest || this.#queue.length >= batchChars) this.#flush()
-      else if (this.#queue) this.#flushIn(batchMs)
+      if (this.#rest || this.#queuedBytes >= batchBytes) this.#flush()
+      else if (this.#queuedBytes > 0) this.#flushIn(batchMs)
     })
+  }
+
+  #flushStream() {
+    for (let bytes = this.#takeBatch(); bytes; bytes = this.#takeBatch()) {
+      if (this.#writeNow(bytes) === 'busy') return this.#flushIn(retryMs)
+    }
   }
 
   #takeBatch(): Buffer | undefined {
     if (this.#rest) return this.#rest
-    if (!this.#queue) return undefined
+    if (this.#queue.length === 0) this.#closeLast()
+    const bytes = this.#queue.shift()
+    this.#queuedBytes -= bytes?.length ?? 0
     // A failed write may have left half a line, which must not swallow the next one.
-    const bytes = Buffer.from(this.#isMidLine ? `\n${this.#queue}` : this.#queue)
-    this.#queue = ''
-    return bytes
+    return bytes && this.#isMidLine ? Buffer.concat([Buffer.of(newline), bytes]) : bytes
   }
 
   #writeNow(bytes: Buffer): 'busy' | 'done' {
@@ -138,8 +160,9 @@ export function standardOutput(): LogOutput {
 
 const newline = 0x0a
 const batchMs = 100
-const batchChars = 65_536
-const maxQueuedChars = 4_194_304
+const batchBytes = 65_536
+const chunkBytes = 131_072
+const maxQueuedBytes = 4_194_304
 const retryMs = 10
 const exitMs = 1000
 const sleepCell = new Int32Array(new SharedArrayBuffer(4))

@@ -11,10 +11,10 @@ import { readRequestId } from './request-id.ts'
 /** A response that is known without the framework. */
 export interface EarlyResponse {
   status: number
-  /** Names and values in turn, as `writeHead` takes them; the headers of every response come before them. */
-  headers: readonly string[]
-  /** Absent: HEAD and 304. */
-  body: Buffer | undefined
+  /** Names and values in turn, as `writeHead` takes them, made by `prepareEarlyHeaders`. */
+  headers: string[]
+  /** Absent: HEAD and 304. A string holds one byte per character (latin1): small ones are sent in one write. */
+  body: Buffer | string | undefined
 }
 
 /**
@@ -27,6 +27,12 @@ export interface EarlyResponder {
   route: string
   respond(request: IncomingMessage): EarlyResponse | undefined
 }
+
+/** The headers of every response, then these. The array can serve any number of responses. */
+export const prepareEarlyHeaders = (headers: Record<string, string>): string[] => [
+  ...['x-request-id', '', 'x-content-type-options', 'nosniff'],
+  ...Object.entries(headers).flat(),
+]
 
 interface Dependencies {
   accessLog: AccessLog
@@ -57,9 +63,10 @@ export function answerEarly(
     if (!early) return false
     const requestId = readRequestId(request.headers['x-request-id'])
     record(request, response, requestId)
-    const first = ['x-request-id', requestId, 'x-content-type-options', 'nosniff']
-    response.writeHead(early.status, [...first, ...early.headers])
-    response.end(early.body)
+    // writeHead copies the values at once.
+    early.headers[1] = requestId
+    response.writeHead(early.status, early.headers)
+    response.end(early.body, 'latin1')
     limitStall(response, stallTimeout)
     return true
   }
@@ -85,8 +92,10 @@ function recorder(route: string, { accessLog, metrics, trustProxy }: Dependencie
   return (request: IncomingMessage, response: ServerResponse, requestId: string) => {
     const { method = '', url = '' } = request
     const began = performance.now()
+    let isRecorded = false
     const finish = (error?: Error) => {
-      response.off('finish', finish).off('error', finish)
+      if (isRecorded) return
+      isRecorded = true
       const ms = performance.now() - began
       const status = response.statusCode
       metrics?.observe({ method, route, status }, ms)

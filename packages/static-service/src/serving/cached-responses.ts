@@ -1,5 +1,9 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { EarlyResponder, EarlyResponse } from '@domains-and-files/http'
+import {
+  type EarlyResponder,
+  type EarlyResponse,
+  prepareEarlyHeaders,
+} from '@domains-and-files/http'
 import { frame } from '../rfc9110/byte-ranges.ts'
 import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
 import { preferCodings } from '../rfc9110/content-negotiation.ts'
@@ -9,7 +13,6 @@ import { selectRanges } from './select-ranges.ts'
 import {
   commonHeaders,
   crossOriginHeaders,
-  flatten,
   hasReliableDate,
   prepareHeaders,
   validatorsOf,
@@ -44,11 +47,14 @@ export class CachedResponses implements EarlyResponder {
     if (!hasReliableDate(cached.file, now)) return undefined
     const response = isPartial
       ? respondPart(headers, cached, now)
-      : respondWhole(headers, cached, { now, isHead: method === 'HEAD' })
+      : respondWhole(headers, cached, method === 'HEAD')
     if (response) this.#cache.countHit(cached)
     return response
   }
 }
+
+// Within what the cache of files estimates for an entry.
+const maxTextBytes = 2048
 
 // In these characters a path is its own percent-encoding.
 const plainPath = /^\/static\/([\w.~/-]+)$/
@@ -56,13 +62,16 @@ const plainPath = /^\/static\/([\w.~/-]+)$/
 function respondWhole(
   headers: IncomingHttpHeaders,
   { file, coding, bytes }: CachedContent,
-  { now, isHead }: { now: number; isHead: boolean },
+  isHead: boolean,
 ): EarlyResponse | undefined {
-  const verdict = evaluateConditions(headers, validatorsOf(file, coding, now))
+  const prepared = prepareHeaders(file, { coding, size: bytes.length })
+  const verdict = evaluateConditions(headers, prepared.validators)
   if (verdict === 'failed') return undefined
-  const { whole, notModified } = prepareHeaders(file, { coding, size: bytes.length })
+  const { whole, notModified } = prepared
   if (verdict === 'not modified') return { status: 304, headers: notModified, body: undefined }
-  return { status: 200, headers: whole, body: isHead ? undefined : bytes }
+  if (isHead) return { status: 200, headers: whole, body: undefined }
+  if (bytes.length <= maxTextBytes) prepared.text ??= bytes.toString('latin1')
+  return { status: 200, headers: whole, body: prepared.text ?? bytes }
 }
 
 function respondPart(
@@ -78,7 +87,7 @@ function respondPart(
   const [slice] = ranges
   return {
     status: 206,
-    headers: flatten({
+    headers: prepareEarlyHeaders({
       ...crossOriginHeaders,
       ...commonHeaders(file, validators),
       ...part.headers,

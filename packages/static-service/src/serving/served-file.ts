@@ -1,3 +1,4 @@
+import { prepareEarlyHeaders } from '@domains-and-files/http'
 import type { ContentCoding } from '../blobs/blob-path.ts'
 import type { Config } from '../config.ts'
 import type { FileRow } from '../files/file-record.ts'
@@ -20,13 +21,15 @@ export interface ServedFile {
 
 type Headers = Record<string, string>
 
-/** Headers as `writeHead` takes them: names and values in turn. */
 export interface PreparedHeaders {
   size: number
+  validators: Validators
   /** Of a 200 with the whole representation. */
-  whole: readonly string[]
+  whole: string[]
   /** Of a 304. */
-  notModified: readonly string[]
+  notModified: string[]
+  /** The body, if it is small, with one byte per character. */
+  text?: string
 }
 
 /** In every response below /static: pages of any origin may embed the file and read these headers. */
@@ -96,14 +99,13 @@ export function prepareHeaders(
   const own = representationHeaders(file.contentType, coding)
   const prepared = {
     size,
-    whole: flatten({ ...common, ...own, 'content-length': String(size) }),
-    notModified: flatten(common),
+    validators,
+    whole: prepareEarlyHeaders({ ...common, ...own, 'content-length': String(size) }),
+    notModified: prepareEarlyHeaders(common),
   }
   file.prepared.set(coding, prepared)
   return prepared
 }
-
-export const flatten = (headers: Headers): string[] => Object.entries(headers).flat()
 
 /** Whether a browser may run scripts in a file of this type: HTML, SVG and all other XML. */
 export const isActive = (contentType: string) =>
