@@ -1,15 +1,4 @@
-import {
-  directoryNotFound,
-  fileNotFound,
-  invalidPath,
-  moveIntoItself,
-  pathConflict,
-  preconditionFailed,
-  quotaExceeded,
-  reservedPath,
-  targetExists,
-  versionExists,
-} from '../errors.ts'
+import { pathConflict, preconditionFailed, quotaExceeded } from '../errors.ts'
 import type {
   CategoryCount,
   FileRow,
@@ -17,27 +6,21 @@ import type {
   NewVersion,
   VersionRow,
 } from '../files/file-record.ts'
-import { findPathFault } from '../files/path-rules.ts'
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
 import { storageFailure } from '../sqlite/storage-failure.ts'
 import { WorkerRpc } from '../sqlite/worker-rpc.ts'
-import type {
-  CatalogCommand,
-  ChangedPaths,
-  MoveFileCommand,
-  Outcome,
-  Rejection,
-} from './commands.ts'
+import type { CatalogCommand, ChangedPaths, MoveFileCommand, Outcome } from './commands.ts'
 import { type Database, databaseFile, openReader } from './database.ts'
 import type { TreeQuery } from './directory-tree.ts'
 import { type ListedVersion, Queries, type Totals } from './queries.ts'
+import { errorOf } from './rejection-errors.ts'
 import type { FileList, ListQuery } from './search/list-query.ts'
 import type { ReadWorkerMethods } from './workers/read-worker.ts'
 import type { WriteWorkerMethods } from './workers/write-worker.ts'
 
 export interface CatalogOptions {
-  /** Bytes that the distinct contents may have together; absent: no bound. */
+  /** Maximum bytes of the distinct contents; undefined: unlimited. */
   quotaBytes?: number | undefined
 }
 
@@ -48,8 +31,8 @@ interface Parts {
 }
 
 /**
- * What is stored under which path. What was answered is durable. Lookups are made here; whatever could take long is
- * done in threads, so that no question about a million files holds up the others.
+ * Which file is at which path. A change is durable when its promise resolves. Lookups run on the event loop; writes and
+ * long queries run in worker threads.
  */
 export class Catalog {
   readonly #quota: number | undefined
@@ -61,7 +44,7 @@ export class Catalog {
   readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
   readonly #freeListeners: ((digests: string[]) => void)[] = []
 
-  /** The data folder must be there. */
+  /** The data directory must exist. */
   static async open(dataDir: string, options: CatalogOptions = {}): Promise<Catalog> {
     const file = databaseFile(dataDir)
     const writer = new WorkerRpc<WriteWorkerMethods>(
@@ -123,13 +106,13 @@ export class Catalog {
   ): Promise<{ rows: FileRow[]; wasNew: boolean }> {
     const outcome = await this.#change({ kind: 'put', files, conditions, quota: this.#quota })
     if ('done' in outcome && outcome.done === 'put') return outcome
-    throw this.#refusal(outcome)
+    throw errorOf(outcome, this.#quota)
   }
 
   /** @throws {HttpError} `file_not_found`, `precondition_failed` or `insufficient_storage`. */
   async remove(path: string, conditions: Conditions = {}): Promise<void> {
     const outcome = await this.#change({ kind: 'remove', path, conditions })
-    if (!('done' in outcome)) throw this.#refusal(outcome)
+    if (!('done' in outcome)) throw errorOf(outcome, this.#quota)
   }
 
   /**
@@ -156,7 +139,7 @@ export class Catalog {
     const outcome = await this.#change({ kind: 'moveFile', ...move })
     if ('refused' in outcome && outcome.refused === 'content_changed') return undefined
     if ('done' in outcome && outcome.done === 'move') return outcome.files
-    throw this.#refusal(outcome)
+    throw errorOf(outcome, this.#quota)
   }
 
   /**
@@ -167,21 +150,21 @@ export class Catalog {
   async moveDirectory(move: { from: string; to: string; overwrite: boolean }): Promise<number> {
     const outcome = await this.#change({ kind: 'moveDirectory', ...move })
     if ('done' in outcome && outcome.done === 'move') return outcome.files
-    throw this.#refusal(outcome)
+    throw errorOf(outcome, this.#quota)
   }
 
   /** @throws {HttpError} `version_exists` or `insufficient_storage`. */
   async record(version: NewVersion): Promise<VersionRow> {
     const outcome = await this.#change({ kind: 'record', version })
     if ('done' in outcome && outcome.done === 'record') return outcome.version
-    throw this.#refusal(outcome)
+    throw errorOf(outcome, this.#quota)
   }
 
   list(query: ListQuery): Promise<FileList> {
     return this.#reader.ask('list', query)
   }
 
-  /** The text of the answer; nothing when there is no such directory. */
+  /** The tree as JSON; undefined when there is no such directory. */
   tree(query: TreeQuery): Promise<Uint8Array | undefined> {
     return this.#reader.ask('tree', query)
   }
@@ -221,14 +204,14 @@ export class Catalog {
     return this.#reader.ask('contents', prefix)
   }
 
-  /** What a health check asks: answers at once, or throws. */
+  /** For health checks: reads counters at once. @throws when a worker thread has ended. */
   check(): { totals: Totals; newest: VersionRow | undefined } {
     this.#writer.check()
     this.#reader.check()
     return { totals: this.#queries.totals(), newest: this.#queries.newestVersion() }
   }
 
-  /** How many changes wait for their commit, and how many questions for the reading thread. */
+  /** Changes that wait for their commit, and queries that wait for the read worker. */
   get waiting(): { changes: number; questions: number } {
     return { changes: this.#commits.queued, questions: this.#reader.waiting }
   }
@@ -238,7 +221,7 @@ export class Catalog {
     this.#changeListeners.push(listener)
   }
 
-  /** Called after each committed change with the digests that nothing refers to any more. */
+  /** Called after each commit with the digests that nothing refers to any more. */
   onFree(listener: (digests: string[]) => void): void {
     this.#freeListeners.push(listener)
   }
@@ -246,7 +229,7 @@ export class Catalog {
   async close(): Promise<void> {
     await this.#reader.close()
     this.#db.close()
-    // Last, since only who may write can fold the log into the database.
+    // Last: only a writer can checkpoint the WAL into the database.
     await this.#writer.close()
   }
 
@@ -268,7 +251,7 @@ export class Catalog {
   async #removeMany(command: CatalogCommand): Promise<{ files: number; bytesFreed: number }> {
     const outcome = await this.#change(command)
     if ('done' in outcome && outcome.done === 'remove') return outcome
-    throw this.#refusal(outcome)
+    throw errorOf(outcome, this.#quota)
   }
 
   #notify(outcome: Outcome) {
@@ -277,32 +260,4 @@ export class Catalog {
     if (outcome.freed.length === 0) return
     for (const listener of this.#freeListeners) listener(outcome.freed)
   }
-
-  #refusal(outcome: Outcome): Error {
-    if ('failed' in outcome) {
-      throw storageFailure(Object.assign(new Error(outcome.failed), { code: outcome.code }))
-    }
-    if (!('refused' in outcome)) return new Error('the catalog did another thing than it was asked')
-    if (outcome.refused === 'quota_exceeded') return quotaExceeded(this.#quota ?? 0)
-    return refusals[outcome.refused](outcome.path)
-  }
-}
-
-const refusals: Record<Exclude<Rejection, 'quota_exceeded'>, (path: string) => Error> = {
-  path_conflict: pathConflict,
-  target_exists: targetExists,
-  move_into_itself: moveIntoItself,
-  invalid_target: refuseTarget,
-  content_changed: preconditionFailed,
-  precondition_failed: preconditionFailed,
-  file_not_found: fileNotFound,
-  directory_not_found: directoryNotFound,
-  version_exists: versionExists,
-}
-
-function refuseTarget(path: string): Error {
-  const fault = findPathFault(path)
-  return fault?.code === 'reserved_path'
-    ? reservedPath(fault.segment)
-    : invalidPath(fault?.reason ?? 'it cannot be stored')
 }

@@ -8,7 +8,7 @@ interface Directory {
   file_count: number
 }
 
-/** The directories of the catalog, which come and go with the files in them, and what lies below each of them. */
+/** Directories with the number and size of the files below them. They exist while they contain files. */
 export class DirectoryCounts {
   readonly #byPath: Statement<[string], Directory>
   readonly #byId: Statement<[number], Directory>
@@ -33,7 +33,7 @@ export class DirectoryCounts {
     return this.#byPath.get(path) !== undefined
   }
 
-  /** The directory at this path, made with all above it; nothing when one of them is a file. */
+  /** Id of the directory, created with its parents where needed; undefined when one of them is a file. */
   ensure(path: string): number | undefined {
     const known = this.#byPath.get(path)
     if (known) return known.id
@@ -44,7 +44,7 @@ export class DirectoryCounts {
     return Number(this.#insert.run(parent, path, nameOf(path)).lastInsertRowid)
   }
 
-  /** Counts a file in, or out again, in its directory and all above; those left empty go. */
+  /** Adds a file, or subtracts it, in its directory and all above; empty ones are deleted. */
   count(id: number, change: { files: -1 | 0 | 1; bytes: number }): void {
     this.#count.run(change.files, 0, 0, id)
     for (let at: number | null = id; at !== null; ) {

@@ -14,9 +14,9 @@ interface DirectoryNode {
   type: 'directory'
   file_count: number
   total_size: number
-  /** Nothing: not opened, since the answer is full or deep enough. */
+  /** Null: not opened, because the response is full or deep enough. */
   children: (DirectoryNode | FileNode)[] | null
-  /** There are more children than an answer holds. */
+  /** There are more children than a response can hold. */
   truncated?: true
 }
 
@@ -34,13 +34,13 @@ export interface TreeQuery {
   depth: number
 }
 
-/** An answer has no more nodes than this. */
+/** Maximum nodes of a response. */
 export const maxNodes = 10_000
 
 /**
- * The directory at `prefix` with what lies below it, as the text of the answer: it is made where it is read, since
- * ten thousand nodes would hold up everybody else. Breadth first; a directory that does not fit whole stays unopened,
- * but the first is opened in any case. Nothing when there is no such directory.
+ * The directory at `prefix` with everything below it, as JSON of the response: the worker serializes it, because 10,000
+ * nodes would block the event loop. Breadth first; a directory that does not fit whole stays unopened, except the first.
+ * Undefined when there is no such directory.
  */
 export function writeTree(db: Database, query: TreeQuery): Uint8Array | undefined {
   const tree = db.transaction(() => grow(db, query))()

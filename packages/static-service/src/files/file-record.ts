@@ -1,6 +1,6 @@
 import type { Category } from './media-type.ts'
 
-/** A file as it is handed to the catalog. */
+/** A file to be stored in the catalog. */
 export interface NewFile {
   path: string
   digest: string
@@ -10,7 +10,7 @@ export interface NewFile {
   uploadedBy: string
 }
 
-/** A file as the catalog knows it. */
+/** A stored file. */
 export interface FileRow extends NewFile {
   name: string
   createdAt: string

@@ -1,4 +1,4 @@
-// Apart from `path.ts`, so that the threads of the catalog need nothing of HTTP.
+// Separate from file-path.ts: worker threads use these without loading the HTTP package.
 
 /** The last segment of a path. */
 export const nameOf = (path: string) => path.slice(path.lastIndexOf('/') + 1)

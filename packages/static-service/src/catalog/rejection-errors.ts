@@ -1,0 +1,44 @@
+import {
+  directoryNotFound,
+  fileNotFound,
+  invalidPath,
+  moveIntoItself,
+  pathConflict,
+  preconditionFailed,
+  quotaExceeded,
+  reservedPath,
+  targetExists,
+  versionExists,
+} from '../errors.ts'
+import { findPathFault } from '../files/path-rules.ts'
+import { storageFailure } from '../sqlite/storage-failure.ts'
+import type { Outcome, Rejection } from './commands.ts'
+
+/** The error that a client gets for a command that was not done. */
+export function errorOf(outcome: Outcome, quota: number | undefined): unknown {
+  if ('failed' in outcome) {
+    return storageFailure(Object.assign(new Error(outcome.failed), { code: outcome.code }))
+  }
+  if (!('refused' in outcome)) return new Error('the catalog did another command than requested')
+  if (outcome.refused === 'quota_exceeded') return quotaExceeded(quota ?? 0)
+  return errors[outcome.refused](outcome.path)
+}
+
+const errors: Record<Exclude<Rejection, 'quota_exceeded'>, (path: string) => Error> = {
+  path_conflict: pathConflict,
+  target_exists: targetExists,
+  move_into_itself: moveIntoItself,
+  invalid_target: invalidTarget,
+  content_changed: preconditionFailed,
+  precondition_failed: preconditionFailed,
+  file_not_found: fileNotFound,
+  directory_not_found: directoryNotFound,
+  version_exists: versionExists,
+}
+
+function invalidTarget(path: string): Error {
+  const fault = findPathFault(path)
+  return fault?.code === 'reserved_path'
+    ? reservedPath(fault.segment)
+    : invalidPath(fault?.reason ?? 'it cannot be stored')
+}
