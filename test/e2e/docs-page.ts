@@ -1,32 +1,20 @@
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { startEverything } from '../support/everything.ts'
+import { installChromium, launchChromium } from './support/chromium.ts'
 import { startPrefixProxy } from './support/prefix-proxy.ts'
 
 // `npm run test:browser`: drives the /docs page of each service in Chromium.
 
-const chromiumFile = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const pictures = process.env.PICTURES ?? mkdtempSync(join(tmpdir(), 'docs-pictures-'))
 mkdirSync(pictures, { recursive: true })
 
 installChromium()
 await using everything = await startEverything()
-const browser = await chromium.launch({
-  executablePath: chromiumFile,
-  args: [
-    '--no-sandbox',
-    '--disable-gpu',
-    '--disable-background-networking',
-    '--disable-component-update',
-    '--disable-sync',
-    '--disable-quic',
-    '--no-first-run',
-  ],
-})
+const browser = await launchChromium()
 try {
   await tryPage(browser, 'domain-service', everything.domains, async (page) => {
     const list = await execute(page, 'listDomains', { page_size: '3' })
@@ -141,20 +129,4 @@ async function execute(
   const text = await answer.text()
   const isJson = answer.headers()['content-type']?.includes('json')
   return { status: answer.status(), body: isJson ? JSON.parse(text) : text }
-}
-
-function installChromium() {
-  if (existsSync(chromiumFile)) return
-  const isDebian = existsSync('/usr/bin/apt-get') && process.getuid?.() === 0
-  if (!isDebian || process.env.CHROMIUM) {
-    process.stderr.write(
-      `There is no Chromium at ${chromiumFile}: install it (Debian: apt-get install chromium), or say in CHROMIUM where it is.\n`,
-    )
-    process.exit(1)
-  }
-  const options = ['-o', 'DPkg::Lock::Timeout=600']
-  execFileSync('apt-get', [...options, 'update'], { stdio: 'inherit' })
-  execFileSync('apt-get', [...options, 'install', '-y', '--no-install-recommends', 'chromium'], {
-    stdio: 'inherit',
-  })
 }

@@ -11,6 +11,7 @@ export interface Everything extends AsyncDisposable {
   domains: string
   files: string
   sandbox: string
+  console: string
   password: string
   /** A temporary directory, removed at disposal. */
   dataDir: string
@@ -42,6 +43,7 @@ export async function startEverything(options: string[] = []): Promise<Everythin
     domains: at(0),
     files: at(1),
     sandbox: at(2),
+    console: at(-1),
     password: readFileSync(join(dataDir, 'admin-password'), 'utf8').trim(),
     dataDir,
     text,

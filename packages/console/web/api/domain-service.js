@@ -1,5 +1,4 @@
 import { request } from './client.js'
-import { ApiError } from './problem.js'
 import { call } from './transport.js'
 
 /**
@@ -38,28 +37,8 @@ export async function getZone(domain, { fresh = false, signal } = {}) {
 }
 
 /** @param {string} domain @param {ZonePatch} patch @param {WriteOptions} options */
-export async function patchZone(domain, patch, options) {
-  try {
-    return await write(`${pathOf(domain)}/dns/hosts`, { method: 'PATCH', json: patch }, options)
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 405) throw error
-    return replaceZone(domain, patch, options)
-  }
-}
-
-// For services without PATCH: the same as a whole zone, protected by its entity tag.
-/** @param {string} domain @param {ZonePatch} patch @param {WriteOptions} options */
-async function replaceZone(domain, { remove = [], update = [], add = [], email_type }, options) {
-  const { zone } = await getZone(domain)
-  const edits = new Map(update.map(({ id, ...edit }) => [id, edit]))
-  const kept = zone.hosts.filter(({ id }) => !remove.includes(id))
-  const hosts = [...kept.map((record) => ({ ...record, ...edits.get(record.id) })), ...add]
-  return write(
-    `${pathOf(domain)}/dns/hosts`,
-    { method: 'PUT', json: { hosts, email_type } },
-    options,
-  )
-}
+export const patchZone = (domain, patch, options) =>
+  write(`${pathOf(domain)}/dns/hosts`, { method: 'PATCH', json: patch }, options)
 
 /** @param {string} domain @param {string} text @param {WriteOptions} options */
 export const putZoneFile = (domain, text, options) =>

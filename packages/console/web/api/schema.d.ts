@@ -73,6 +73,8 @@ export interface Changes {
   added: HostRecord[]
   removed: HostRecord[]
   kept: number
+  /** In lists: how many records of a large change are left out. */
+  omitted?: { added: number; removed: number }
 }
 
 export interface WrittenZone extends Zone {
@@ -93,8 +95,9 @@ export interface HistoryEntry {
   id: number
   at: string
   by: string
+  token?: string
   request_id: string
-  status?: string
+  status: string
   reason?: string
   changes: Changes
   email_type_before: string | null
@@ -116,12 +119,16 @@ export interface History {
   pagination: Pagination
 }
 
-export interface LedgerChange extends Partial<HistoryEntry> {
+export interface LedgerChange {
   id: number
   domain: string
   status: 'queued' | 'sending' | 'confirmed' | 'refused' | 'unconfirmed' | 'cancelled'
   at: string
   by: string
+  token?: string
+  reason?: string
+  verified?: false
+  changes: Changes | null
   problem?: { code: string; detail: string; status: number }
 }
 
@@ -135,7 +142,15 @@ export interface RegistrarState {
   budget: { window: string; limit: number; left: number; next_free_at: string | null }[]
   last_success_at: string | null
   last_failure: { at: string; code: string; detail?: string } | null
-  client_ip?: string
+  client_ip: string
+  calls_waiting: number
+  domain_list: {
+    domains: number | null
+    read_at: string | null
+    is_reading: boolean
+    pages_read: number
+    pages: number | null
+  }
 }
 
 export interface Health {

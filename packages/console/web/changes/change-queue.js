@@ -130,11 +130,10 @@ class ChangeQueue extends View {
   /** @param {LedgerChange} change */
   #row(change) {
     const [words, tone] = states[change.status] ?? [change.status, '']
-    const { added = [], removed = [] } = change.changes ?? {}
     return html`
       <tr>
         <th scope="row"><a data-row href=${hrefTo(['domains', change.domain], { tab: 'history' })}>${change.domain}</a></th>
-        <td>${change.changes ? `+${added.length} −${removed.length}` : html`<span class="muted">—</span>`}</td>
+        <td>${countRecords(change)}</td>
         <td>
           <span class="chip ${tone}">${words}</span>
           ${change.problem ? html`<p class="note">${change.problem.detail}</p>` : nothing}
@@ -162,6 +161,13 @@ class ChangeQueue extends View {
     })
     await this.#changes.reload()
   }
+}
+
+/** @param {LedgerChange} change */
+function countRecords({ changes }) {
+  if (!changes) return html`<span class="muted">—</span>`
+  const { added, removed, omitted = { added: 0, removed: 0 } } = changes
+  return `+${added.length + omitted.added} −${removed.length + omitted.removed}`
 }
 
 customElements.define('change-queue', ChangeQueue)

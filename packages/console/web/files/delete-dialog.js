@@ -3,7 +3,6 @@ import { html, nothing } from '../core/html.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { formatBytes, formatCount } from '../ui/format.js'
 import { toast } from '../ui/toast.js'
-import { announceFilesChanged } from './file-changes.js'
 
 /** @import { DirectoryNode, FileRecord } from '../api/schema.d.ts' */
 
@@ -11,7 +10,7 @@ const atOnce = 1000
 const named = 12
 
 /**
- * Deletes files and directories after naming what will go.
+ * Deletes files and directories after naming what will go. The caller announces the change.
  * @param {{ files: FileRecord[], directories: DirectoryNode[] }} what
  * @returns {Promise<boolean>} whether they were deleted
  */
@@ -43,6 +42,5 @@ export async function deleteDialog({ files, directories }) {
     },
   })
   if (isDone) toast(`${formatCount(count, 'file')} deleted`)
-  announceFilesChanged()
   return isDone
 }

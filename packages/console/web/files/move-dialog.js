@@ -5,13 +5,13 @@ import { textField } from '../ui/form.js'
 import { formatCount } from '../ui/format.js'
 import { errorNotice } from '../ui/states.js'
 import { toast } from '../ui/toast.js'
-import { announceFilesChanged } from './file-changes.js'
 import { nameOf, pathFault } from './paths.js'
 
 /** @import { DirectoryNode, FileRecord } from '../api/schema.d.ts' */
 
 /**
- * Moves or renames. One file or directory: its whole new path is asked for. Several: the folder that they go to.
+ * Moves or renames. One file or directory: its whole new path is asked for. Several: the folder that they go to. The caller announces
+ * the change.
  * @param {{ files: FileRecord[], directories: DirectoryNode[], folder: string }} what
  * @returns {Promise<string | undefined>} the new path, or the folder
  */
@@ -70,7 +70,6 @@ export async function moveDialog({ files, directories, folder }) {
     },
   })
   if (moved !== undefined) toast('Moved')
-  announceFilesChanged()
   return moved
 }
 

@@ -53,10 +53,9 @@ export function adviceFor(state, health) {
       title: 'The last call to the registrar failed',
       text: () => `Its code is ${failure.code}. The log of the service has the details.`,
     }
-    const address = state.client_ip ?? 'of the service'
     return {
       title,
-      text: text(address),
+      text: text(state.client_ip),
       tone: state.breaker === 'open' || failure.code === 'registrar_auth' ? 'bad' : 'warn',
     }
   }

@@ -64,9 +64,19 @@ class RegistrarView extends View {
           <dt>Last failure</dt>
           <dd>${state.last_failure ? html`${formatAge(state.last_failure.at)} <code>${state.last_failure.code}</code>` : 'none'}</dd>
         </div>
+        <div><dt>Address to whitelist</dt><dd><code>${state.client_ip}</code></dd></div>
+        <div><dt>Calls waiting</dt><dd>${formatNumber(state.calls_waiting)}</dd></div>
+        <div><dt>List of domains</dt><dd>${describeList(state.domain_list)}</dd></div>
         <div><dt>Service</dt><dd>version ${health.version}, ${health.status}</dd></div>
       </dl>`
   }
+}
+
+/** @param {RegistrarState['domain_list']} list */
+function describeList({ domains, read_at: at, is_reading: isReading, pages_read: done, pages }) {
+  const progress = isReading ? `, reading page ${done + 1}${pages ? ` of ${pages}` : ''}` : ''
+  if (domains === null || !at) return `not read yet${progress}`
+  return `${formatNumber(domains)} domains, read ${formatAge(at)}${progress}`
 }
 
 customElements.define('registrar-view', RegistrarView)

@@ -146,8 +146,9 @@ export class RegistrarClient {
 
   /** What is known of the registrar without calling it. */
   state() {
-    const { breaker, quota } = this.#options
+    const { account, breaker, quota } = this.#options
     return {
+      clientIp: account.clientIp,
       breaker: breaker.state,
       windows: quota.state(),
       waiting: quota.waiting,

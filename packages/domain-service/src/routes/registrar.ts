@@ -5,6 +5,9 @@ import type { RegistrarClient } from '../registrar/client.ts'
 
 const RegistrarState = z
   .object({
+    client_ip: z
+      .ipv4()
+      .meta({ description: 'REGISTRAR_CLIENT_IP: the address to whitelist at the registrar' }),
     breaker: z
       .enum(['closed', 'open', 'half_open'])
       .meta({ description: 'open: calls pause for seconds after several failures in a row' }),
@@ -36,6 +39,7 @@ const RegistrarState = z
     id: 'RegistrarState',
     examples: [
       {
+        client_ip: '192.0.2.7',
         breaker: 'closed',
         budget: [
           { window: 'minute', limit: 20, left: 17, next_free_at: '2027-01-15T09:31:00.000Z' },
@@ -75,9 +79,10 @@ export function registerRegistrarRoutes(
       },
     },
     async () => {
-      const { breaker, windows, waiting, lastSuccess, lastFailure } = registrar.state()
+      const { clientIp, breaker, windows, waiting, lastSuccess, lastFailure } = registrar.state()
       const list = domains.state()
       return {
+        client_ip: clientIp,
         breaker,
         budget: windows.map(({ window, limit, left, nextFreeAt }) => ({
           window,

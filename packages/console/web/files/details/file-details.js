@@ -8,7 +8,7 @@ import { formatBytes, formatNumber, formatTime } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { show } from '../../ui/states.js'
 import { deleteDialog } from '../delete-dialog.js'
-import { filesChanged } from '../file-changes.js'
+import { announceFilesChanged, filesChanged } from '../file-changes.js'
 import { moveDialog } from '../move-dialog.js'
 import { hrefToPath, nameOf, parentOf } from '../paths.js'
 import './file-preview.js'
@@ -77,12 +77,16 @@ class FileDetails extends View {
   /** @param {FileRecord} file */
   async #move(file) {
     const path = await moveDialog({ files: [file], directories: [], folder: parentOf(file.path) })
-    if (path) navigate(hrefToPath(path))
+    if (!path) return
+    navigate(hrefToPath(path))
+    announceFilesChanged()
   }
 
   /** @param {FileRecord} file */
   async #delete(file) {
-    if (await deleteDialog({ files: [file], directories: [] })) this.#close()
+    if (!(await deleteDialog({ files: [file], directories: [] }))) return
+    this.#close()
+    announceFilesChanged()
   }
 
   #close = () => {

@@ -8,7 +8,7 @@ import { formatBytes, formatCount } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { empty, failed, loading } from '../../ui/states.js'
 import { deleteDialog } from '../delete-dialog.js'
-import { filesChanged } from '../file-changes.js'
+import { announceFilesChanged, filesChanged } from '../file-changes.js'
 import { moveDialog } from '../move-dialog.js'
 import { hrefToPath } from '../paths.js'
 import { chooseFiles } from '../upload/choose-files.js'
@@ -221,15 +221,25 @@ class FolderContents extends View {
   }
 
   #selectionBar() {
-    const { files, directories, bytes } = this.#selection
+    const { bytes } = this.#selection
     return html`
       <div class="selection-bar" role="region" aria-label="Selection">
         <span>${formatCount(this.#selection.size, 'item')} selected, ${formatBytes(bytes)}</span>
         <span class="spacer"></span>
-        <button class="button" @click=${() => void moveDialog({ files, directories, folder: this.#folder })}>${icon('move')} Move</button>
-        <button class="button" @click=${() => void deleteDialog({ files, directories })}>${icon('trash')} Delete</button>
+        <button class="button" @click=${() => this.#change(moveDialog)}>${icon('move')} Move</button>
+        <button class="button" @click=${() => this.#change(deleteDialog)}>${icon('trash')} Delete</button>
         <button class="button" @click=${() => this.#selection.clear()}>Clear</button>
       </div>`
+  }
+
+  // Moves or deletes the selection. Details of a file that is gone are closed first.
+  /** @param {typeof moveDialog | typeof deleteDialog} dialog */
+  async #change(dialog) {
+    const { files, directories } = this.#selection
+    await dialog({ files, directories, folder: this.#folder })
+    if (files.some(({ path }) => path === this.#file)) this.#open({ file: '' })
+    this.#selection.clear()
+    announceFilesChanged()
   }
 
   #search = (/** @type {string} */ value) => {

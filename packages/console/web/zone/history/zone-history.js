@@ -3,7 +3,7 @@ import { html, nothing } from '../../core/html.js'
 import { currentRoute, hrefTo, navigate, routeChanges } from '../../core/router.js'
 import { Resource, View } from '../../core/view.js'
 import { searchBox } from '../../ui/form.js'
-import { formatAge, formatTime } from '../../ui/format.js'
+import { formatAge, formatCount, formatTime } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { empty, show } from '../../ui/states.js'
 import { toast } from '../../ui/toast.js'
@@ -81,7 +81,7 @@ class ZoneHistory extends View {
     return html`
       <li class="moment">
         <div class="moment-head">
-          <strong>${entry.by}</strong>
+          <strong>${entry.by}</strong>${entry.token ? html`<span class="chip">${entry.token}</span>` : nothing}
           <span>${summarizeDiff(diff)}</span>
           <time class="muted" datetime=${entry.at} title=${formatTime(entry.at)}>${formatAge(entry.at)}</time>
           ${entry.reason ? html`<span class="chip warn">${entry.reason.replaceAll('_', ' ')}</span>` : nothing}
@@ -90,7 +90,7 @@ class ZoneHistory extends View {
           <a class="button" href=${hrefTo(['domains', this.#domain], { tab: 'history', change: String(entry.id) })}>Look at the zone then</a>
           <button class="button" @click=${() => this.#revert(entry)}>${icon('undo')} Take back</button>
         </div>
-        ${diffList(diff)}
+        ${diffList(diff)} ${omittedNote(entry)}
       </li>`
   }
 
@@ -133,6 +133,12 @@ class ZoneHistory extends View {
     }
     this.update()
   }
+}
+
+/** @param {HistoryEntry} entry */
+function omittedNote({ changes: { omitted } }) {
+  const count = omitted ? omitted.added + omitted.removed : 0
+  return count > 0 ? html`<p class="note">and ${formatCount(count, 'more record')}</p>` : nothing
 }
 
 customElements.define('zone-history', ZoneHistory)

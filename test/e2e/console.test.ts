@@ -1,0 +1,47 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, test } from 'vitest'
+import { type Everything, startEverything } from '../support/everything.ts'
+import { historyFlows } from './console/flows/history.ts'
+import { recordFlows } from './console/flows/records.ts'
+import { sessionFlows } from './console/flows/session.ts'
+import { tokenFlows } from './console/flows/tokens.ts'
+import { Tester } from './console/tester.ts'
+import { hasChromium, launchChromium } from './support/chromium.ts'
+
+// The fast flows of `npm run test:browser`, where Chromium is installed.
+
+let everything: Everything
+let browser: Browser
+const pictures = mkdtempSync(join(tmpdir(), 'console-pictures-'))
+
+beforeAll(async () => {
+  if (!hasChromium) return
+  everything = await startEverything()
+  browser = await launchChromium()
+})
+
+afterAll(async () => {
+  rmSync(pictures, { recursive: true, force: true })
+  await browser?.close()
+  await everything?.[Symbol.asyncDispose]()
+})
+
+if (hasChromium) {
+  describe('in the console, a person', () => {
+    const flows = { ...recordFlows, ...historyFlows, ...tokenFlows, ...sessionFlows }
+    test.each(Object.entries(flows))('%s', async (_name, run) => {
+      await using tester = await Tester.open(browser, everything, pictures)
+      await tester.logIn()
+      await run(tester)
+      tester.checkComplaints()
+    })
+  })
+} else {
+  process.stderr.write('console: not tried in a browser, since no Chromium is installed\n')
+  test('the flows of the console have names', ({ expect }) => {
+    expect(Object.keys(recordFlows).length).toBeGreaterThan(0)
+  })
+}

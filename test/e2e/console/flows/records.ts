@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict'
+import type { Flows, Tester } from '../tester.ts'
+
+const domain = 'alder-and-finch.com'
+
+/** Editing a zone: draft, review, conflict, and back. */
+export const recordFlows: Flows = {
+  'adds an MX record after seeing what changes, and takes it back': async (tester) => {
+    const { page } = tester
+    await openZone(tester)
+    await tester.button('Add record').click()
+    await page.locator('#record-type').selectOption('MX')
+    await page.locator('#record-name').fill('@')
+    await page.locator('#record-address').fill('192.0.2.1')
+    await tester.text('Must be a host name, not an IP address').waitFor()
+    await page.locator('#record-address').fill('mx9.example.net')
+    await page.locator('#record-mxPref').fill('30')
+    await page.keyboard.press('Enter')
+    await tester.text('1 change not applied yet').waitFor()
+    await tester.picture('zone-draft')
+
+    await tester.button('Review').click()
+    await tester.text('1 added').waitFor()
+    await tester.checkAccessibility('review')
+    await tester.picture('review')
+    await tester.button('Apply').click()
+    await tester.text('Applied and verified').waitFor()
+    assert.equal(await hasRecord(tester, 'mx9.example.net'), true)
+
+    await page.getByRole('link', { name: 'History' }).click()
+    await tester.button('Take back').first().click()
+    await tester.text('1 removed').waitFor()
+    await tester.button('Apply').click()
+    await tester.text('1 removed').waitFor()
+    await page.locator('dialog').waitFor({ state: 'detached' })
+    assert.equal(await hasRecord(tester, 'mx9.example.net'), false)
+  },
+
+  'edits in place, deletes, and leaves a draft in place while looking elsewhere': async (
+    tester,
+  ) => {
+    const { page } = tester
+    await openZone(tester)
+    await tester.button('Edit A @').click()
+    await page.locator('#record-address').fill('203.0.113.99')
+    await tester.button('Change').click()
+    await tester.button('Delete TXT _dmarc').click()
+    await tester.text('2 changes not applied yet').waitFor()
+    await tester.goTo('/domains')
+    await openZone(tester)
+    await tester.text('2 changes not applied yet').waitFor()
+    await tester.button('Undo: TXT _dmarc').click()
+    await tester.text('1 change not applied yet').waitFor()
+    await page.keyboard.press('r')
+    await tester.text('1 changed').waitFor()
+    await tester.button('Apply').click()
+    await tester.text('Applied and verified').waitFor()
+    assert.equal(await hasRecord(tester, '203.0.113.99'), true)
+  },
+
+  'shows what somebody else changed meanwhile, and goes on': async (tester) => {
+    tester.expectFailure(/status of 412/)
+    await openZone(tester)
+    await addAddress(tester, 'mine', '192.0.2.31')
+    const api = await tester.domainsApi()
+    await api.call('POST', `/api/domains/${domain}/dns/hosts/A`, {
+      name: 'theirs',
+      address: '192.0.2.32',
+    })
+    await tester.button('Review').click()
+    await tester.text('Somebody else changed this zone meanwhile').waitFor()
+    await tester.text('192.0.2.32').waitFor()
+    await tester.checkAccessibility('conflict')
+    await tester.picture('conflict')
+    await tester.button('Go on with the new zone').click()
+    await tester.text('1 added').waitFor()
+    await tester.button('Apply').click()
+    await tester.text('Applied and verified').waitFor()
+    assert.equal(await hasRecord(tester, '192.0.2.31'), true)
+    assert.equal(await hasRecord(tester, '192.0.2.32'), true)
+  },
+
+  'imports a zone file into the draft': async (tester) => {
+    await openZone(tester)
+    await tester.button('Import').click()
+    await tester.page
+      .getByRole('textbox', { name: 'Zone file' })
+      .fill('imported 600 IN A 192.0.2.41\n')
+    await tester.checkAccessibility('import')
+    await tester.button('Add to the draft').click()
+    await tester.text('1 change not applied yet').waitFor()
+    await tester.button('Review').click()
+    await tester.text('192.0.2.41').waitFor()
+    await tester.button('Apply').click()
+    await tester.text('Applied and verified').waitFor()
+    assert.equal(await hasRecord(tester, '192.0.2.41'), true)
+  },
+
+  'filters records by name and type': async (tester) => {
+    const { page } = tester
+    await openZone(tester)
+    await page.keyboard.press('/')
+    await page.keyboard.type('_dmarc')
+    await page.locator('tr.record').nth(1).waitFor({ state: 'detached' })
+    assert.equal(await page.locator('tr.record').count(), 1)
+    await page.keyboard.press('Escape')
+    await page.getByLabel('Filter by type').selectOption('CAA')
+    await page.locator('tr.record').nth(2).waitFor({ state: 'detached' })
+    assert.equal(await page.locator('tr.record').count(), 2)
+  },
+}
+
+async function openZone(tester: Tester) {
+  await tester.goTo(`/domains/${domain}`)
+  await tester.text('Mail handling').waitFor()
+}
+
+async function addAddress(tester: Tester, name: string, address: string) {
+  await tester.button('Add record').click()
+  await tester.page.locator('#record-name').fill(name)
+  await tester.page.locator('#record-address').fill(address)
+  await tester.page.keyboard.press('Enter')
+  await tester.text('1 change not applied yet').waitFor()
+}
+
+async function hasRecord(tester: Tester, address: string): Promise<boolean> {
+  const api = await tester.domainsApi()
+  const zone = await api.call('GET', `/api/domains/${domain}/dns/hosts`)
+  return zone.hosts.some((host: { address: string }) => host.address === address)
+}

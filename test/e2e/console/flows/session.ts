@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { type Flows, manageUsers } from '../tester.ts'
+
+/** Logins: refused, ended, limited, and without a network. */
+export const sessionFlows: Flows = {
+  'asks again when a login has ended, and keeps what was typed': async (tester) => {
+    const { page, everything } = tester
+    tester.expectFailure(/status of 401/)
+    manageUsers(everything, ['add', 'petra', '--role', 'editor'], 'first-password')
+    await tester.button('admin').click()
+    await tester.button('Log out').click()
+    await tester.logIn('petra', 'first-password')
+    await tester.goTo('/domains/alder-and-finch.com')
+    await tester.button('Add record').click()
+    await page.locator('#record-name').fill('kept')
+    await page.locator('#record-address').fill('192.0.2.91')
+    await page.keyboard.press('Enter')
+    await tester.text('1 change not applied yet').waitFor()
+
+    manageUsers(everything, ['passwd', 'petra'], 'second-password')
+    await tester.button('Review').click()
+    await tester.text('Log in again').waitFor()
+    await tester.checkAccessibility('log in again')
+    await tester.picture('log-in-again')
+    const dialog = page.getByRole('dialog', { name: 'Log in again' })
+    await dialog.getByLabel('Password').fill('second-password')
+    await page.keyboard.press('Enter')
+    await tester.text('1 added').waitFor()
+    await tester.button('Apply').click()
+    await tester.text('Applied and verified').waitFor()
+  },
+
+  'says why a login is refused': async (tester) => {
+    const { page } = tester
+    tester.expectFailure(/status of 401/)
+    await tester.button('admin').click()
+    await tester.checkAccessibility('account')
+    await tester.button('Log out').click()
+    await page.getByLabel('User name').fill('admin')
+    await page.getByLabel('Password').fill('wrong-password')
+    await page.keyboard.press('Enter')
+    await page.getByRole('alert').waitFor()
+    await tester.checkAccessibility('login refused')
+    assert.equal(await page.getByRole('navigation', { name: 'Main', exact: true }).count(), 0)
+  },
+
+  'offers a viewer nothing that changes anything': async (tester) => {
+    const { page, everything } = tester
+    manageUsers(everything, ['add', 'vera', '--role', 'viewer'], 'password-of-vera')
+    await tester.button('admin').click()
+    await tester.button('Log out').click()
+    await tester.logIn('vera', 'password-of-vera')
+    await tester.goTo('/domains/alder-and-finch.com')
+    await tester.text('Mail handling').waitFor()
+    assert.equal(await tester.button('Add record').count(), 0)
+    assert.equal(await tester.button(/^Delete/).count(), 0)
+    assert.equal(await page.getByRole('link', { name: 'Registrar' }).count(), 0)
+    await tester.goTo('/files/')
+    assert.equal(await tester.button('Upload files').count(), 0)
+  },
+
+  'keeps tokens in memory only: a reload logs out and the address stays': async (tester) => {
+    const { page } = tester
+    await tester.goTo('/domains/alder-and-finch.com?tab=details')
+    const stored = await page.evaluate(
+      '[localStorage.length, sessionStorage.length, document.cookie]',
+    )
+    assert.deepEqual(stored, [0, 0, ''])
+    await page.reload()
+    await tester.logIn()
+    await tester.text('Nameservers').waitFor()
+  },
+
+  'is moved through by the keyboard': async (tester) => {
+    const { page } = tester
+    await tester.goTo('/domains')
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keyboard' }).waitFor()
+    await tester.checkAccessibility('keys')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('/')
+    await page.keyboard.type('alder')
+    await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' })
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Escape')
+    await page.locator('tbody tr').nth(1).waitFor()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'ambercabin.com' }).waitFor()
+  },
+
+  'says that the computer is offline, and recovers': async (tester) => {
+    const { page } = tester
+    tester.expectFailure(/ERR_INTERNET_DISCONNECTED/)
+    await page.context().setOffline(true)
+    await tester.text('You are offline').waitFor()
+    await page.context().setOffline(false)
+    await tester.text('You are offline').waitFor({ state: 'detached' })
+  },
+}

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { copyFileSync, mkdirSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startEverything } from '../../support/everything.ts'
+import { installChromium, launchChromium } from '../support/chromium.ts'
+import { fileFlows } from './flows/files.ts'
+import { historyFlows } from './flows/history.ts'
+import { recordFlows } from './flows/records.ts'
+import { sessionFlows } from './flows/session.ts'
+import { tokenFlows } from './flows/tokens.ts'
+import { Tester } from './tester.ts'
+import { measureFirstLoad, showViews } from './views.ts'
+
+// `npm run test:browser`: does with the console what people do, in Chromium, against running services. PICTURES names
+// the folder of the pictures; `--readme` also replaces the two that the README shows. Words select flows by name.
+
+const pictures = process.env.PICTURES ?? mkdtempSync(join(tmpdir(), 'console-pictures-'))
+mkdirSync(pictures, { recursive: true })
+const words = process.argv.slice(2).filter((word) => !word.startsWith('--'))
+const maxBytes = 150 * 1024
+
+installChromium()
+await using everything = await startEverything()
+const browser = await launchChromium()
+try {
+  const flows = { ...recordFlows, ...historyFlows, ...tokenFlows, ...fileFlows, ...sessionFlows }
+  for (const [name, run] of Object.entries(flows)) {
+    if (words.length > 0 && !words.some((word) => name.includes(word))) continue
+    await using tester = await Tester.open(browser, everything, pictures)
+    await tester.logIn()
+    try {
+      await run(tester)
+      tester.checkComplaints()
+    } catch (error) {
+      await tester.picture('failed')
+      throw new Error(`failed: ${name}`, { cause: error })
+    }
+    process.stdout.write(`✓ ${name}\n`)
+  }
+  if (words.length === 0) {
+    const bytes = await measureFirstLoad(browser, everything)
+    process.stdout.write(`✓ login page and first list: ${Math.round(bytes / 1024)} KiB\n`)
+    assert.ok(bytes <= maxBytes, `${bytes} bytes over the wire`)
+    await showViews(browser, everything, pictures)
+    process.stdout.write('✓ every view in both schemes at three widths\n')
+    if (process.argv.includes('--readme')) copyReadmePictures()
+  }
+} finally {
+  await browser.close()
+}
+process.stdout.write(`the console works; pictures are in ${pictures}\n`)
+
+function copyReadmePictures() {
+  const images = join(import.meta.dirname, '../../../docs/images')
+  mkdirSync(images, { recursive: true })
+  copyFileSync(join(pictures, 'zone-draft.png'), join(images, 'console-domains.png'))
+  copyFileSync(join(pictures, 'files-light-1280.png'), join(images, 'console-files.png'))
+}

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core'
+import { type Everything, root } from '../../support/everything.ts'
+import { Api } from './api.ts'
+
+const axeSource = readFileSync(
+  createRequire(import.meta.url).resolve('axe-core/axe.min.js'),
+  'utf8',
+)
+const rules = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
+
+export interface TesterOptions {
+  scheme?: 'light' | 'dark'
+  width?: number
+  /** Default: the admin. */
+  username?: string
+  password?: string
+}
+
+/** A person at the console: one browser window, logged in, and everything that it complains about. */
+export class Tester implements AsyncDisposable {
+  readonly page: Page
+  readonly everything: Everything
+  readonly #context: BrowserContext
+  readonly #pictures: string
+  readonly #complaints: string[] = []
+  readonly #foreign: string[] = []
+  readonly #expected: RegExp[] = []
+
+  private constructor(
+    context: BrowserContext,
+    page: Page,
+    everything: Everything,
+    pictures: string,
+  ) {
+    this.#context = context
+    this.page = page
+    this.everything = everything
+    this.#pictures = pictures
+    this.#watch()
+  }
+
+  /** Opens the console without logging in. */
+  static async open(
+    browser: Browser,
+    everything: Everything,
+    pictures: string,
+    { scheme = 'light', width = 1280 }: TesterOptions = {},
+  ): Promise<Tester> {
+    const viewport = { width, height: width < 500 ? 760 : 860 }
+    const context = await browser.newContext({ viewport, colorScheme: scheme })
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'])
+    const page = await context.newPage()
+    page.setDefaultTimeout(15_000)
+    const tester = new Tester(context, page, everything, pictures)
+    await page.goto(everything.console)
+    await page.getByLabel('User name').waitFor()
+    return tester
+  }
+
+  async logIn(username = 'admin', password = this.everything.password) {
+    await this.page.getByLabel('User name').fill(username)
+    await this.page.getByLabel('Password').fill(password)
+    await this.page.keyboard.press('Enter')
+    await this.page.getByRole('navigation', { name: 'Main', exact: true }).waitFor()
+  }
+
+  /** Opens the view at an address, as a link would. */
+  async goTo(address: string) {
+    await this.page.evaluate(`location.hash = ${JSON.stringify(address)}`)
+    await this.settle()
+  }
+
+  /** Waits until nothing is loading. */
+  async settle() {
+    await this.page.waitForLoadState('networkidle')
+    await this.page.locator('.skeleton').waitFor({ state: 'detached' })
+  }
+
+  button(name: string | RegExp): Locator {
+    return this.page.getByRole('button', { name })
+  }
+
+  text(text: string | RegExp): Locator {
+    return this.page.getByText(text).first()
+  }
+
+  /** A failed request that the flow provokes: the browser itself logs each one. */
+  expectFailure(pattern: RegExp) {
+    this.#expected.push(pattern)
+  }
+
+  readClipboard(): Promise<string> {
+    return this.page.evaluate('navigator.clipboard.readText()')
+  }
+
+  async picture(name: string, options: { fullPage?: boolean } = {}) {
+    await this.page.screenshot({ path: join(this.#pictures, `${name}.png`), ...options })
+  }
+
+  /** No violation of WCAG 2.2 A and AA. axe runs through the debugger, which the page's policy does not bind. */
+  async checkAccessibility(view: string) {
+    const session = await this.#context.newCDPSession(this.page)
+    await session.send('Runtime.evaluate', { expression: axeSource })
+    const { result } = await session.send('Runtime.evaluate', {
+      expression: `axe.run(document, { runOnly: ${JSON.stringify(rules)} }).then(({ violations }) =>
+        violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`,
+      awaitPromise: true,
+      returnByValue: true,
+    })
+    await session.detach()
+    assert.deepEqual(result.value, [], `accessibility of ${view}`)
+  }
+
+  /** Nothing was logged as an error, and nothing was requested from elsewhere. */
+  checkComplaints() {
+    assert.deepEqual(this.#complaints, [], 'errors in the browser console')
+    assert.deepEqual(this.#foreign, [], 'requests to other origins')
+  }
+
+  /** Calls of somebody else, by default the admin's. */
+  domainsApi(username = 'admin', password = this.everything.password) {
+    return Api.logIn(this.everything.domains, username, password)
+  }
+
+  filesApi(username = 'admin', password = this.everything.password) {
+    return Api.logIn(this.everything.files, username, password)
+  }
+
+  async [Symbol.asyncDispose]() {
+    await this.#context.close()
+  }
+
+  #watch() {
+    const { console: own, domains, files } = this.everything
+    this.page.on('console', (message) => {
+      if (message.type() !== 'error') return
+      const text = message.text()
+      if (!this.#expected.some((pattern) => pattern.test(text))) this.#complaints.push(text)
+    })
+    this.page.on('pageerror', (error) => this.#complaints.push(String(error.stack)))
+    this.page.on('request', (request) => {
+      const url = request.url()
+      const isOwn = [own, domains, files].some((origin) => url.startsWith(`${origin}/`))
+      if (!isOwn && !/^(?:data|blob):/.test(url)) this.#foreign.push(url)
+    })
+  }
+}
+
+/** Adds a user, or gives one a new password, with the command that operators use. */
+export function manageUsers(everything: Everything, words: string[], password: string) {
+  execFileSync(process.execPath, ['packages/auth/src/users/users-command.ts', ...words], {
+    cwd: root,
+    env: { ...process.env, USERS_FILE: join(everything.dataDir, 'users.json') },
+    input: `${password}\n`,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+}
+
+/** What a person does, by the sentence that says what must come of it. */
+export type Flows = Record<string, (tester: Tester) => Promise<void>>

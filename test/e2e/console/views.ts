@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import type { Browser } from 'playwright-core'
+import type { Everything } from '../../support/everything.ts'
+import { Tester } from './tester.ts'
+
+const views = {
+  domains: '/domains',
+  zone: '/domains/alder-and-finch.com',
+  'zone-history': '/domains/alder-and-finch.com?tab=history',
+  registration: '/domains/alder-and-finch.com?tab=details',
+  changes: '/changes',
+  registrar: '/registrar',
+  files: '/files/look/',
+  'file-details': '/files/look/circle.svg',
+  versions: '/versions',
+  statistics: '/statistics',
+  tokens: '/tokens',
+}
+
+/** Pictures of every view in both schemes at three widths; none has an accessibility fault or scrolls sideways. */
+export async function showViews(browser: Browser, everything: Everything, pictures: string) {
+  for (const scheme of ['light', 'dark'] as const) {
+    for (const width of [360, 1280, 2560]) {
+      await using tester = await Tester.open(browser, everything, pictures, { scheme, width })
+      const label = (view: string) => `${view}-${scheme}-${width}`
+      await tester.checkAccessibility(label('login'))
+      await tester.picture(label('login'))
+      await tester.logIn()
+      for (const [view, address] of Object.entries(views)) {
+        await tester.goTo(address)
+        await tester.checkAccessibility(label(view))
+        await tester.picture(label(view))
+        const overflow = await tester.page.evaluate<number>(
+          'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+        )
+        assert.ok(overflow <= 0, `${label(view)} scrolls sideways by ${overflow} px`)
+      }
+      tester.checkComplaints()
+    }
+  }
+}
+
+/** Bytes over the wire of the login page and the first list, API answers apart. */
+export async function measureFirstLoad(browser: Browser, everything: Everything): Promise<number> {
+  await using tester = await Tester.open(browser, everything, '.')
+  const session = await tester.page.context().newCDPSession(tester.page)
+  await session.send('Network.enable')
+  await session.send('Network.setCacheDisabled', { cacheDisabled: true })
+  let bytes = 0
+  session.on('Network.loadingFinished', ({ encodedDataLength }) => {
+    bytes += encodedDataLength
+  })
+  await tester.page.reload()
+  await tester.logIn()
+  await tester.page.locator('.domains-table tbody tr').first().waitFor()
+  await tester.settle()
+  return bytes
+}
