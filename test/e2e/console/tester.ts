@@ -78,7 +78,8 @@ export class Tester implements AsyncDisposable {
   /** Waits until nothing is loading. */
   async settle() {
     await this.page.waitForLoadState('networkidle')
-    await this.page.locator('.skeleton').waitFor({ state: 'detached' })
+    const loading = this.page.locator('.skeleton')
+    while ((await loading.count()) > 0) await loading.first().waitFor({ state: 'detached' })
   }
 
   button(name: string | RegExp): Locator {
@@ -139,7 +140,7 @@ export class Tester implements AsyncDisposable {
     const { console: own, domains, files } = this.everything
     this.page.on('console', (message) => {
       if (message.type() !== 'error') return
-      const text = message.text()
+      const text = `${message.text()} ${message.location().url}`
       if (!this.#expected.some((pattern) => pattern.test(text))) this.#complaints.push(text)
     })
     this.page.on('pageerror', (error) => this.#complaints.push(String(error.stack)))

@@ -32,12 +32,26 @@ class FolderTree extends View {
   }
 
   opened() {
-    filesChanged.addEventListener('change', () => this.#reload(), { signal: this.signal })
+    filesChanged.addEventListener('change', () => void this.#reload(), { signal: this.signal })
     this.#loadOpen()
   }
 
-  #reload() {
-    for (const path of this.#open) void this.#load(path)
+  // From the top down, so that directories that are gone are not asked for.
+  async #reload() {
+    const open = [...this.#open].sort((left, right) => left.length - right.length)
+    for (const path of open) {
+      if (path === '' || this.#isListed(path)) await this.#load(path)
+      else this.#open.delete(path)
+    }
+  }
+
+  /** @param {string} path */
+  #isListed(path) {
+    const level = this.#levels.get(parentOf(path))
+    return (
+      Array.isArray(level) &&
+      level.some((each) => each.path.replace(/\/$/, '') === path.slice(0, -1))
+    )
   }
 
   #loadOpen() {

@@ -236,10 +236,11 @@ class FolderContents extends View {
   /** @param {typeof moveDialog | typeof deleteDialog} dialog */
   async #change(dialog) {
     const { files, directories } = this.#selection
-    await dialog({ files, directories, folder: this.#folder })
+    const outcome = await dialog({ files, directories, folder: this.#folder })
+    if (outcome === undefined || outcome === false) return announceFilesChanged()
     if (files.some(({ path }) => path === this.#file)) this.#open({ file: '' })
     this.#selection.clear()
-    announceFilesChanged()
+    return announceFilesChanged()
   }
 
   #search = (/** @type {string} */ value) => {
