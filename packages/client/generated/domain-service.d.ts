@@ -1357,6 +1357,7 @@ export interface components {
         };
         /**
          * @example {
+         *       "client_ip": "192.0.2.7",
          *       "breaker": "closed",
          *       "budget": [
          *         {
@@ -1391,6 +1392,11 @@ export interface components {
          *     }
          */
         RegistrarState: {
+            /**
+             * Format: ipv4
+             * @description REGISTRAR_CLIENT_IP: the address to whitelist at the registrar
+             */
+            client_ip: string;
             /**
              * @description open: calls pause for seconds after several failures in a row
              * @enum {string}
@@ -2116,6 +2122,20 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 10
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Any other error, such as `internal_error` */
             default: {
                 headers: {
@@ -2195,6 +2215,20 @@ export interface operations {
             /** @description `url_too_long` */
             414: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 10
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7467,6 +7501,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "client_ip": "192.0.2.7",
                      *       "breaker": "closed",
                      *       "budget": [
                      *         {

@@ -479,11 +479,8 @@ export interface components {
             from: string;
             /** @description new path, of the same kind */
             to: string;
-            /**
-             * @description replace files that exist at the new paths
-             * @default false
-             */
-            overwrite: boolean;
+            /** @description replace files that exist at the new paths; default: false */
+            overwrite?: boolean;
         };
         /**
          * @example {
@@ -1550,6 +1547,20 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 10
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Any other error, such as `internal_error` */
             default: {
                 headers: {
@@ -1629,6 +1640,20 @@ export interface operations {
             /** @description `url_too_long` */
             414: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 10
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
