@@ -11,6 +11,11 @@ const readme = read('README.md')
 
 // Where each documented command is tested; the others are run by the tests below.
 const testedBy: Record<string, string> = {
+  'npm run tokens -- add domain certificates --owner alice --record _acme-challenge:TXT':
+    'packages/auth/test/api-tokens/tokens-command.test.ts',
+  'npm run tokens -- list domain': 'packages/auth/test/api-tokens/tokens-command.test.ts',
+  'npm run tokens -- remove domain 3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50':
+    'packages/auth/test/api-tokens/tokens-command.test.ts',
   'npm start': 'test/e2e/start.test.ts',
   'npm run dev': 'test/e2e/start.test.ts',
   'npm test': 'this run',
