@@ -1,4 +1,5 @@
 export type { ApiTokens } from './api-tokens/api-tokens.ts'
+export { Network } from './api-tokens/networks.ts'
 export {
   mayReadRrset,
   mayWriteRrset,

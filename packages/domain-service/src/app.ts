@@ -1,9 +1,12 @@
 import { type Auth, auth } from '@domains-and-files/auth'
 import { type App, createApp, type Logger, type Registry } from '@domains-and-files/http'
 import packageJson from '../package.json' with { type: 'json' }
+import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { DomainList } from './domain-list/domain-list.ts'
+import { registerIntegrations } from './integrations/integrations.ts'
 import type { Ledger } from './ledger/ledger.ts'
+import type { ChallengeStore } from './ledger/sqlite/challenge-store.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import type { RegistrarClient } from './registrar/client.ts'
 import { registerChangeRoutes } from './routes/changes.ts'
@@ -22,6 +25,8 @@ export interface Dependencies {
   registrar: RegistrarClient
   domains: DomainList
   ledger: Ledger
+  challenges: ChallengeStore
+  clock: Clock
   zones: ZoneWriter
   metrics: Registry
   log: Logger
@@ -67,6 +72,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       registerHistoryRoutes(app, { ledger, zones })
       registerChangeRoutes(app, { ledger, zones })
       registerRegistrarRoutes(app, { registrar, domains })
+      await registerIntegrations(app, { ...parts, tokens: parts.auth.apiTokens })
     },
   )
 }

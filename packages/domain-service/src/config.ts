@@ -30,6 +30,16 @@ export const Settings = z.object({
   CACHE_TTL_MS: z.coerce.number().int().min(0).max(3_600_000).default(30_000),
   DOMAINS_TTL_MS: z.coerce.number().int().min(1_000).max(86_400_000).default(300_000),
   VERIFY_WRITES: z.stringbool({ error: 'must be true or false' }).default(true),
+  ACME_MAX_AGE: z.coerce.number().int().min(300).max(31_536_000).default(86_400),
+  EXTERNAL_DNS_DOMAINS: z
+    .string()
+    .transform((text) =>
+      text
+        .split(',')
+        .map((name) => name.trim().toLowerCase())
+        .filter((name) => name !== ''),
+    )
+    .optional(),
   HISTORY_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
 })
 
@@ -75,6 +85,10 @@ export function readConfig(env: Record<string, string | undefined>) {
     domainsTtlMs: settings.DOMAINS_TTL_MS,
     verify: settings.VERIFY_WRITES,
     historyDays: settings.HISTORY_DAYS,
+    acmeMaxAgeSeconds: settings.ACME_MAX_AGE,
+    externalDnsDomains: settings.EXTERNAL_DNS_DOMAINS?.length
+      ? settings.EXTERNAL_DNS_DOMAINS
+      : undefined,
   }
 }
 

@@ -10,6 +10,7 @@ import { CallQuota } from './ledger/call-quota.ts'
 import { CallStore } from './ledger/call-store.ts'
 import { openCounter, openDatabase } from './ledger/database.ts'
 import { HistoryPruning } from './ledger/history-pruning.ts'
+import { ChallengeStore } from './ledger/sqlite/challenge-store.ts'
 import { SqliteLedger } from './ledger/sqlite/sqlite-ledger.ts'
 import { createCallHistogram } from './metrics.ts'
 import { CircuitBreaker } from './registrar/circuit-breaker.ts'
@@ -55,7 +56,20 @@ export async function createService(
     const { cacheTtl: cacheTtlMs, timeout: timeoutMs, verify, historyDays } = config
     const zones = new ZoneWriter({ registrar, ledger, clock, cacheTtlMs, timeoutMs, verify, log })
     const pruning = new HistoryPruning({ ledger, clock, log, days: historyDays })
-    const app = await buildApp({ config, auth, registrar, domains, ledger, zones, metrics, log })
+    const challenges = new ChallengeStore(database)
+    const parts = {
+      config,
+      auth,
+      registrar,
+      domains,
+      ledger,
+      challenges,
+      zones,
+      clock,
+      metrics,
+      log,
+    }
+    const app = await buildApp(parts)
     app.addHook('onReady', async () => {
       await zones.start()
       await pruning.start()

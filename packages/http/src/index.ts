@@ -33,6 +33,7 @@ export {
   readIfNoneMatch,
   type TagList,
 } from './requests/entity-tags.ts'
+export { toFaults } from './requests/validation.ts'
 export { describeIssue } from './requests/validation-messages.ts'
 export { InvalidEnvironment, readEnv } from './settings/read-env.ts'
 export { integerSetting, serverConfig, serverSettings } from './settings/server-settings.ts'

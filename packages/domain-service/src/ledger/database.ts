@@ -97,6 +97,15 @@ const migrations = [
        change_summary(added, removed, kept)
      from (select *, cast(round(unixepoch(at, 'subsec') * 1000) as integer) as at_ms from first_changes);
    drop table first_changes;`,
+
+  `create table acme_challenges (
+     domain text not null,
+     name text not null,
+     value text not null,
+     created_at integer not null,
+     primary key (domain, name, value)
+   ) strict;
+   create index acme_challenges_by_age on acme_challenges (created_at);`,
 ]
 
 export const databaseName = 'domain-service.sqlite'

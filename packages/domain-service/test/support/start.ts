@@ -62,6 +62,8 @@ export interface Service extends AsyncDisposable {
   dataDir: string
   lines: () => Record<string, unknown>[]
   call: (method: string, path: string, options?: Call) => Promise<Answer>
+  /** A session token of a user. */
+  sessionOf: (user: string) => Promise<string>
   /** The commands that reached the registrar since they were last cleared, without their common prefix. */
   commands: () => string[]
   /** What the registrar now holds, as texts to compare. */
@@ -166,6 +168,7 @@ export async function start(options: Options = {}): Promise<Service> {
         text: received,
       }
     },
+    sessionOf: tokenOf,
     commands: () =>
       sandbox.calls.map((call) => call.command.replace(/^namecheap\.domains\./i, '').toLowerCase()),
     live: (domain = 'example.com') =>

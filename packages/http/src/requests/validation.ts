@@ -35,8 +35,8 @@ export function validateRequests(app: FastifyInstance) {
   })
 }
 
-// JSON pointers and messages, as the contract words them.
-function toFaults(error: z.ZodError, place = ''): Fault[] {
+/** The faults of a zod error: JSON pointers and messages, as the contract words them. */
+export function toFaults(error: z.ZodError, place = ''): Fault[] {
   return error.issues.flatMap((issue) => {
     const path = pointerTo(place, issue.path)
     if (isMissing(issue)) return [{ path, message: 'is missing' }]

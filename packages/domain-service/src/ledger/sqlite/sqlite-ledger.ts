@@ -1,7 +1,6 @@
 import { inflateRawSync } from 'node:zlib'
 import type { Database } from 'better-sqlite3'
 import { type Row, subtract, toRecord } from '../../dns/record.ts'
-import { insufficientStorage, ledgerUnavailable } from '../../errors.ts'
 import type {
   ChangeEffect,
   ChangeFilter,
@@ -16,6 +15,7 @@ import type {
 import { whereOf } from './change-query.ts'
 import { summarize } from './change-summary.ts'
 import { SendStore } from './send-store.ts'
+import { toStorageError } from './storage-errors.ts'
 import { type ChangeRow, listedColumns, requestColumns, toStoredChange } from './stored-change.ts'
 import { ZoneSnapshots } from './zone-snapshots.ts'
 
@@ -218,10 +218,7 @@ export class SqliteLedger implements Ledger {
       return result
     } catch (error) {
       this.#probe = { at: this.#now(), isWritable: false }
-      const { code } = error as { code?: string } // Read as what it may have; it may be missing.
-      if (code === 'SQLITE_FULL') throw insufficientStorage(error)
-      if (code?.startsWith('SQLITE_')) throw ledgerUnavailable(error)
-      throw error
+      throw toStorageError(error)
     }
   }
 }

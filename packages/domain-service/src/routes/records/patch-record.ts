@@ -47,7 +47,7 @@ const schema = {
 export function patchRecord(app: App, zones: ZoneWriter) {
   app.patch(
     '/api/domains/:domain/dns/hosts/:record',
-    { config: { access: 'editor' }, schema },
+    { config: { access: 'editor', enforcesRecordLimits: true }, schema },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const { email_type: emailType, id: _, ...patch } = request.body

@@ -1,3 +1,4 @@
+import { callerOf } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
 import { etagOf } from '../../dns/record.ts'
@@ -67,7 +68,7 @@ const schema = {
 export function patchZone(app: App, zones: ZoneWriter) {
   app.patch(
     '/api/domains/:domain/dns/hosts',
-    { config: { access: 'editor' }, schema },
+    { config: { access: 'editor', enforcesRecordLimits: true }, schema },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const { remove, update, add, email_type: emailType } = request.body
@@ -76,7 +77,9 @@ export function patchZone(app: App, zones: ZoneWriter) {
       const queued = await queueIfPreferred(request, reply, { zones, domain, write })
       if (queued) return reply.code(202).send(queued)
       const result = await zones.write(domain, write)
-      return reply.header('etag', etagOf(result.zone)).send(describeWrite(result, write.dryRun))
+      return reply
+        .header('etag', etagOf(result.zone))
+        .send(describeWrite(result, write.dryRun, callerOf(request)))
     },
   )
 }

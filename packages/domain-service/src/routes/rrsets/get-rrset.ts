@@ -1,6 +1,7 @@
+import { callerOf, requireRrsetRead } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import { etagOf } from '../../dns/record.ts'
-import { findRrset } from '../../dns/rrset.ts'
+import { findRrset, ownerOf } from '../../dns/rrset.ts'
 import { rrsetNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import { cacheHeaders, domainFailures, takesFresh, zoneTag } from '../openapi-examples.ts'
@@ -23,11 +24,12 @@ const schema = {
 export function getRrset(app: App, zones: ZoneWriter) {
   app.get(
     '/api/domains/:domain/dns/rrsets/:name/:type',
-    { config: { access: 'viewer' }, schema },
+    { config: { access: 'viewer', enforcesRecordLimits: true }, schema },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const { name } = request.params
       const type = typeOf(request.params.type)
+      requireRrsetRead(callerOf(request), { name: ownerOf(name), type })
       const cached = await zones.read(domain, wantsFresh(request))
       const rrset = findRrset(cached.value, name, type)
       if (!rrset) throw rrsetNotFound(name, type)

@@ -1,3 +1,4 @@
+import { callerOf, mayReadRrset } from '@domains-and-files/auth'
 import { type App, isCurrent } from '@domains-and-files/http'
 import { z } from 'zod'
 import { etagOf } from '../../dns/record.ts'
@@ -42,7 +43,7 @@ const schema = {
 export function listRrsets(app: App, zones: ZoneWriter) {
   app.get(
     '/api/domains/:domain/dns/rrsets',
-    { config: { access: 'viewer' }, schema },
+    { config: { access: 'viewer', enforcesRecordLimits: true }, schema },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const cached = await zones.read(domain, wantsFresh(request))
@@ -53,6 +54,7 @@ export function listRrsets(app: App, zones: ZoneWriter) {
       const { name, type } = request.query
       const rrsets = toRrsets(cached.value).filter(
         (each) =>
+          mayReadRrset(callerOf(request), each.name, each.type) &&
           (name === undefined || each.name === ownerOf(name)) &&
           (type === undefined || each.type === type.toUpperCase()),
       )

@@ -29,7 +29,7 @@ const schema = {
 export function removeRrset(app: App, zones: ZoneWriter) {
   app.delete(
     '/api/domains/:domain/dns/rrsets/:name/:type',
-    { config: { access: 'editor' }, schema },
+    { config: { access: 'editor', enforcesRecordLimits: true }, schema },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const { name } = request.params

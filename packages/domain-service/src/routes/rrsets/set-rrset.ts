@@ -62,7 +62,7 @@ const schema = {
 export function setRrset(app: App, zones: ZoneWriter) {
   app.put(
     '/api/domains/:domain/dns/rrsets/:name/:type',
-    { config: { access: 'editor' }, schema },
+    { config: { access: 'editor', enforcesRecordLimits: true }, schema },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const key = { name: request.params.name, type: typeOf(request.params.type) }

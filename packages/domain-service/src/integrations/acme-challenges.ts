@@ -1,0 +1,127 @@
+import { requireRrsetWrites } from '@domains-and-files/auth'
+import type { Logger } from '@domains-and-files/http'
+import type { Clock, Timer } from '../clock.ts'
+import { type Domain, readDomain } from '../dns/domain-name.ts'
+import type { RecordKey } from '../dns/record-validation.ts'
+import type { ChallengeStore, StoredChallenge } from '../ledger/sqlite/challenge-store.ts'
+import type { ZoneWriter } from '../zones/zone-writer.ts'
+import type { HostName } from './host-name.ts'
+import type { PatientWriter } from './patient-writer.ts'
+import { type WriteContext, writeOf } from './write-context.ts'
+
+interface Options {
+  zones: ZoneWriter
+  writer: PatientWriter
+  store: ChallengeStore
+  clock: Clock
+  /** Seconds after which a challenge that no client removed is removed. */
+  maxAgeSeconds: number
+  log: Logger
+}
+
+const challengeTtl = 60
+const sweepIntervalMs = 3_600_000
+
+/** TXT records of ACME challenges: set, removed, and swept when their client forgets them. */
+export class AcmeChallenges {
+  readonly #options: Options
+  #timer: Timer | undefined
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  /** Sweeps every hour; most forgotten challenges are removed before, together with another write. */
+  start() {
+    this.#timer = this.#options.clock.setTimer(() => {
+      this.sweep()
+      this.start()
+    }, sweepIntervalMs)
+  }
+
+  close() {
+    this.#timer?.cancel()
+  }
+
+  /** Adds a value. With `keep`, of the values set here only the newest so many stay. Idempotent. */
+  async present(host: HostName, value: string, context: WriteContext, keep = Infinity) {
+    requireRrsetWrites(context.caller, [{ name: host.name, type: 'TXT' }])
+    const { store, writer, clock } = this.#options
+    const challenge = { domain: host.domain.name, name: host.name, value }
+    const others = store.list(challenge).filter((each) => each.value !== value)
+    const outdated = others.slice(0, Math.max(0, others.length - (keep - 1)))
+    store.add({ ...challenge, createdAt: clock.now() })
+    this.#sweepDomain(host.domain, value)
+    await writer.write(
+      host.domain,
+      writeOf(context, {
+        kind: 'ensure',
+        present: [{ ...toKey(challenge), ttl: challengeTtl }],
+        absent: outdated.map(toKey),
+      }),
+    )
+    this.#forget(outdated)
+  }
+
+  /** Removes that value only; done where there is none. */
+  async cleanUp(host: HostName, value: string, context: WriteContext) {
+    requireRrsetWrites(context.caller, [{ name: host.name, type: 'TXT' }])
+    const { writer } = this.#options
+    const challenge = { domain: host.domain.name, name: host.name, value }
+    this.#sweepDomain(host.domain, value)
+    const absent = [toKey(challenge)]
+    await writer.write(host.domain, writeOf(context, { kind: 'ensure', present: [], absent }))
+    this.#forget([challenge])
+  }
+
+  /** Removes the challenges of all domains that are too old. */
+  sweep() {
+    const domains = new Set(this.#expired().map(({ domain }) => domain))
+    for (const name of domains) {
+      const domain = readDomain(name)
+      if (typeof domain === 'object') this.#sweepDomain(domain)
+    }
+  }
+
+  // Queued with the client's write, it joins the same batch.
+  #sweepDomain(domain: Domain, except?: string) {
+    const { zones, log } = this.#options
+    const expired = this.#expired().filter(
+      (each) => each.domain === domain.name && each.value !== except,
+    )
+    if (expired.length === 0) return
+    zones
+      .write(domain, {
+        edit: { kind: 'ensure', present: [], absent: expired.map(toKey) },
+        ifMatch: undefined,
+        dryRun: false,
+        force: false,
+        by: 'domain-service',
+        requestId: 'acme-sweep',
+      })
+      .then(() => this.#forget(expired))
+      .catch((error: unknown) =>
+        log.warn({ err: error, domain: domain.name }, 'old ACME challenges not removed'),
+      )
+  }
+
+  // The records are gone: a row that stays costs one more sweep.
+  #forget(challenges: StoredChallenge[]) {
+    try {
+      this.#options.store.remove(challenges)
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'removed ACME challenges not forgotten')
+    }
+  }
+
+  #expired(): StoredChallenge[] {
+    const { store, clock, maxAgeSeconds } = this.#options
+    return store.before(clock.now() - maxAgeSeconds * 1000)
+  }
+}
+
+const toKey = ({ name, value }: { name: string; value: string }): RecordKey => ({
+  name,
+  type: 'TXT',
+  address: value,
+})

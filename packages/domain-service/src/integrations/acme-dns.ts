@@ -1,0 +1,127 @@
+import { hash } from 'node:crypto'
+import { type ApiTokens, type Caller, callerOf, Network } from '@domains-and-files/auth'
+import { type App, HttpError, validationFailed } from '@domains-and-files/http'
+import { readDomain } from '../dns/domain-name.ts'
+import type { AcmeChallenges } from './acme-challenges.ts'
+import { type DomainFinder, type HostName, locateHostName } from './host-name.ts'
+import { type LenientBody, readLenientBody, takeAnyJson, textAt } from './lenient-body.ts'
+import { answerJsonError } from './protocol-errors.ts'
+import { contextOf } from './write-context.ts'
+
+interface Dependencies {
+  challenges: AcmeChallenges
+  domains: DomainFinder
+  tokens: ApiTokens
+}
+
+/** The acme-dns protocol, which cert-manager, Caddy, lego and acme.sh speak. */
+export async function registerAcmeDnsRoutes(app: App, dependencies: Dependencies) {
+  await app.register(async (scope: App) => {
+    takeAnyJson(scope)
+    serveUpdate(scope, dependencies)
+    serveRegister(scope, dependencies)
+  })
+}
+
+/** POST /integrations/acme-dns/update: of the values set this way, the two newest stay. */
+function serveUpdate(scope: App, { challenges }: Dependencies) {
+  scope.post(
+    '/integrations/acme-dns/update',
+    {
+      config: { access: 'editor', enforcesRecordLimits: true },
+      schema: { hide: true },
+      errorHandler: answerJsonError(wordOf),
+    },
+    async (request, reply) => {
+      const caller = callerOf(request)
+      const body = readLenientBody(request.body)
+      const txt = textAt(body, 'txt') ?? ''
+      if (!/^[A-Za-z0-9_-]{43}$/.test(txt))
+        throw badRequest('bad_txt', 'txt must be 43 base64url characters')
+      const host = registeredHost(caller)
+      if (!host || textAt(body, 'subdomain') !== subdomainOf(host))
+        throw badRequest('bad_subdomain', 'subdomain is not the one of this registration')
+      await challenges.present(host, txt, contextOf(request), 2)
+      return reply.type('application/json').send(JSON.stringify({ txt }))
+    },
+  )
+}
+
+/** POST /integrations/acme-dns/register, by a person's login. */
+function serveRegister(scope: App, { domains, tokens }: Dependencies) {
+  scope.post(
+    '/integrations/acme-dns/register',
+    {
+      config: { access: 'editor' },
+      schema: { hide: true },
+      errorHandler: answerJsonError(wordOf),
+    },
+    async (request, reply) => {
+      const caller = callerOf(request)
+      if (caller.token)
+        throw new HttpError(403, 'forbidden', 'An API token cannot register: log in')
+      const body = readLenientBody(request.body)
+      const name = textAt(body, 'name')
+      if (!name) throw validationFailed([{ path: '/name', message: 'is missing' }])
+      const networks = readNetworks(body)
+      const host = await locateHostName(name, { domains, caller })
+      if (!host)
+        throw new HttpError(404, 'domain_not_found', `No domain of this account has ${name}`)
+      const fulldomain = fqdnOf(host)
+      const { text, token } = await tokens.create(caller, {
+        name: `acme-dns ${fulldomain}`.slice(0, 100),
+        domains: [host.domain.name],
+        records: [{ name: host.name, types: ['TXT'] }],
+        expires_in: caller.role === 'admin' ? 0 : tenYears,
+        ...(networks.length > 0 ? { networks } : {}),
+      })
+      return reply
+        .code(201)
+        .header('cache-control', 'no-store')
+        .type('application/json')
+        .send(
+          JSON.stringify({
+            username: token.id,
+            password: text,
+            fulldomain,
+            subdomain: subdomainOf(host),
+            allowfrom: networks,
+          }),
+        )
+    },
+  )
+}
+
+// Renewals would stop when the token expires; it may write one TXT name only, and dies with its owner.
+const tenYears = 10 * 365 * 86_400
+
+// The token of a registration says where it may write, so nothing else has to be stored.
+function registeredHost({ token, domains }: Caller): HostName | undefined {
+  const [limit, ...others] = token?.records ?? []
+  const domain = readDomain(domains?.length === 1 ? (domains[0] ?? '') : '')
+  if (!limit || others.length > 0 || limit.name.includes('*') || typeof domain === 'string')
+    return undefined
+  return { domain, name: limit.name }
+}
+
+const fqdnOf = ({ domain, name }: HostName) =>
+  name === '@' ? domain.name : `${name}.${domain.name}`
+
+// In the form of a UUID, as acme-dns has it.
+const subdomainOf = (host: HostName) =>
+  hash('sha256', fqdnOf(host), 'hex').replace(
+    /^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/,
+    '$1-$2-$3-$4-$5',
+  )
+
+function readNetworks(body: LenientBody): string[] {
+  const networks = Network.array().max(100).optional().safeParse(body.values.get('allowfrom'))
+  if (networks.success) return networks.data ?? []
+  throw validationFailed([
+    { path: '/allowfrom', message: 'must be a list of networks such as 192.0.2.0/24' },
+  ])
+}
+
+const badRequest = (code: string, detail: string) => new HttpError(400, code, detail)
+
+const wordOf = ({ status, code }: HttpError) => (status === 401 ? 'forbidden' : code)

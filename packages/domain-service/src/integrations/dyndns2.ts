@@ -1,0 +1,141 @@
+import { isIP, isIPv4 } from 'node:net'
+import { mayWriteRrset } from '@domains-and-files/auth'
+import { type App, HttpError } from '@domains-and-files/http'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import ipaddr from 'ipaddr.js'
+import type { Clock } from '../clock.ts'
+import { findRrset } from '../dns/rrset.ts'
+import type { ZoneWriter } from '../zones/zone-writer.ts'
+import { canonicalHostName, type DomainFinder, type HostName, locateHostName } from './host-name.ts'
+import type { PatientWriter } from './patient-writer.ts'
+import { toHttpError } from './protocol-errors.ts'
+import { UpdateLimit } from './update-limit.ts'
+import { contextOf, type WriteContext, writeOf } from './write-context.ts'
+
+interface Dependencies {
+  zones: ZoneWriter
+  writer: PatientWriter
+  domains: DomainFinder
+  clock: Clock
+}
+
+interface Update {
+  hosts: string[]
+  /** IPv4 or IPv6, at most one of each. */
+  addresses: string[]
+}
+
+/** The dyndns2 protocol of ddclient, inadyn and home routers: one line of text per host, also for most errors. */
+export function registerDyndns2Routes(app: App, dependencies: Dependencies) {
+  const limit = new UpdateLimit(dependencies.clock)
+  const handler = async (request: FastifyRequest, reply: FastifyReply) => {
+    const update = readUpdate(request)
+    const text =
+      typeof update === 'string'
+        ? update
+        : await answerUpdate(update, contextOf(request), { ...dependencies, limit })
+    return reply.type('text/plain').send(Buffer.from(text))
+  }
+  const options = {
+    config: { access: 'editor', enforcesRecordLimits: true },
+    schema: { hide: true },
+    errorHandler: answerText,
+  } as const
+  app.get('/integrations/nic/update', options, handler)
+  // Clients fix this path.
+  app.get('/nic/update', options, handler)
+}
+
+const maxHosts = 20
+
+// The update, or the response to a request that is none. Other parameters, such as wildcard and mx, are ignored.
+function readUpdate({ query, ip }: FastifyRequest): Update | string {
+  const { hostname, myip } = query as Record<string, unknown> // Parsed by the framework, never an array of arrays.
+  const hosts = listOf(hostname)
+  if (hosts.length === 0) return 'notfqdn'
+  if (hosts.length > maxHosts) return 'numhost'
+  const given = listOf(myip)
+  const addresses = given.length > 0 ? given : [ip.replace(/^::ffff:(?=[0-9.]+$)/i, '')]
+  const isPair = new Set(addresses.map((each) => isIP(each))).size === addresses.length
+  const isValid = addresses.every((each) => isIP(each) !== 0 && !each.includes('%'))
+  return isValid && isPair ? { hosts, addresses } : 'dnserr'
+}
+
+const listOf = (value: unknown) =>
+  [value ?? '']
+    .flat()
+    .join(',')
+    .split(',')
+    .map((each) => each.trim())
+    .filter((each) => each !== '')
+
+async function answerUpdate(
+  { hosts, addresses }: Update,
+  context: WriteContext,
+  dependencies: Dependencies & { limit: UpdateLimit },
+): Promise<string> {
+  const { domains, limit } = dependencies
+  const { caller } = context
+  if (hosts.some((host) => !limit.admit(`${caller.username} ${host.toLowerCase()}`))) return 'abuse'
+  const located = await Promise.all(
+    hosts.map(async (host) =>
+      canonicalHostName(host) === undefined
+        ? 'notfqdn'
+        : ((await locateHostName(host, { domains, caller })) ?? 'nohost'),
+    ),
+  )
+  const updates = await Promise.all(
+    located.map((host) =>
+      typeof host === 'string' ? host : updateHost({ host, addresses }, context, dependencies),
+    ),
+  )
+  return updates.join('\n')
+}
+
+async function updateHost(
+  { host, addresses }: { host: HostName; addresses: string[] },
+  context: WriteContext,
+  { zones, writer }: Dependencies,
+): Promise<string> {
+  const mayWrite = (address: string) => mayWriteRrset(context.caller, host.name, typeOf(address))
+  if (!addresses.every(mayWrite)) return '!yours'
+  try {
+    // A cached zone is enough to tell that nothing changed, so a router that repeats itself costs no call.
+    const { value: zone } = await zones.read(host.domain, false)
+    const edits = addresses.flatMap((address) => {
+      const type = typeOf(address)
+      const rrset = findRrset(zone, host.name, type)
+      const isSame = rrset?.values.length === 1 && isSameAddress(rrset.values[0], address)
+      const ttl = rrset?.ttl ?? defaultTtl
+      return isSame
+        ? []
+        : { kind: 'setRrset' as const, name: host.name, type, ttl, values: [address] }
+    })
+    await Promise.all(edits.map((edit) => writer.write(host.domain, writeOf(context, edit))))
+    return `${edits.length > 0 ? 'good' : 'nochg'} ${addresses.join(',')}`
+  } catch (error) {
+    if (!(error instanceof HttpError)) throw error
+    return error.status >= 500 ? '911' : 'dnserr'
+  }
+}
+
+/** Short, since home addresses change. */
+const defaultTtl = 300
+
+const isSameAddress = (one: string | undefined, other: string) =>
+  one !== undefined &&
+  isIP(one) !== 0 &&
+  ipaddr.parse(one).toString() === ipaddr.parse(other).toString()
+
+const typeOf = (address: string) => (isIPv4(address) ? 'A' : 'AAAA')
+
+function answerText(error: FastifyError | HttpError, request: FastifyRequest, reply: FastifyReply) {
+  const failure = toHttpError(error, request)
+  reply.problemCode = failure.code
+  const text = failure.status === 401 ? 'badauth' : failure.status === 403 ? '!yours' : '911'
+  return reply
+    .code(failure.status === 401 ? 401 : 200)
+    .headers(failure.headers)
+    .type('text/plain')
+    .send(Buffer.from(text))
+}

@@ -1,0 +1,90 @@
+import { z } from 'zod'
+import type { RecordInput } from '../dns/record-validation.ts'
+import type { Rrset } from '../dns/rrset.ts'
+
+/** An endpoint of external-dns with all its fields, known here or not. */
+export type Endpoint = z.infer<typeof Endpoint>
+
+const Endpoint = z.looseObject({
+  dnsName: z.string('must be a text'),
+  targets: z.array(z.string(), 'must be a list of texts').nullish(),
+  recordType: z.string('must be a text'),
+  recordTTL: z.number().nullish(),
+})
+
+export const Endpoints = z.array(
+  anyCase(Endpoint, ['dnsName', 'targets', 'recordType', 'recordTTL']),
+)
+
+const Optional = Endpoints.nullish().transform((endpoints) => endpoints ?? [])
+
+/** The changes of a plan; absent and null lists are empty. */
+export const Changes = anyCase(
+  z.object({ create: Optional, updateOld: Optional, updateNew: Optional, delete: Optional }),
+  ['create', 'updateOld', 'updateNew', 'delete'],
+)
+
+export type Changes = z.infer<typeof Changes>
+
+export const endpointTypes = ['A', 'AAAA', 'CNAME', 'TXT', 'MX', 'NS', 'CAA']
+
+/** The endpoint of an RRset. */
+export const toEndpoint = (rrset: Rrset, domain: string): Endpoint => ({
+  dnsName: rrset.name === '@' ? domain : `${rrset.name}.${domain}`,
+  targets: rrset.values,
+  recordType: rrset.type,
+  recordTTL: rrset.ttl,
+})
+
+/** An endpoint as the registrar would store it; fields that mean nothing here stay as they are. */
+export function adjustEndpoint(endpoint: Endpoint): Endpoint {
+  const { dnsName, recordType, targets, recordTTL } = endpoint
+  return {
+    ...endpoint,
+    dnsName: withoutDot(dnsName.toLowerCase()),
+    ...(targets ? { targets: targets.map((target) => adjustTarget(recordType, target)) } : {}),
+    ...(recordTTL ? { recordTTL: boundTtl(recordTTL) } : {}),
+  }
+}
+
+/** The records of an endpoint, their names relative to its domain. */
+export function toRecords(endpoint: Endpoint, name: string): RecordInput[] {
+  const { recordType: type, targets, recordTTL } = adjustEndpoint(endpoint)
+  const ttl = recordTTL ? { ttl: recordTTL } : {}
+  return (targets ?? []).map((target) => {
+    const [, preference, address] =
+      type.toUpperCase() === 'MX' ? (/^([0-9]{1,5})\s+(\S+)$/.exec(target) ?? []) : []
+    return preference && address
+      ? { name, type, address, mx_pref: Number(preference), ...ttl }
+      : { name, type, address: target, ...ttl }
+  })
+}
+
+function adjustTarget(type: string, target: string): string {
+  switch (type.toUpperCase()) {
+    case 'CNAME':
+    case 'NS':
+    case 'MX':
+      return withoutDot(target.toLowerCase())
+    case 'TXT':
+      // Its registry writes TXT with the quotes of a zone file.
+      return /^"[^"]*"$/.test(target) ? target.slice(1, -1) : target
+    default:
+      return target
+  }
+}
+
+const boundTtl = (ttl: number) => Math.min(Math.max(Math.round(ttl), 60), 60_000)
+
+const withoutDot = (name: string) => name.replace(/\.$/, '')
+
+// Go clients differ in the case of keys: those that are known get their spelling here.
+function anyCase<Schema extends z.ZodType>(schema: Schema, keys: string[]) {
+  const spelling = new Map(keys.map((key) => [key.toLowerCase(), key]))
+  return z.preprocess((value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+    return Object.fromEntries(
+      Object.entries(value).map(([key, each]) => [spelling.get(key.toLowerCase()) ?? key, each]),
+    )
+  }, schema)
+}

@@ -1,0 +1,174 @@
+import { allowsDomain, type Caller, callerOf, requireRrsetWrites } from '@domains-and-files/auth'
+import { type App, HttpError, toFaults, validationFailed } from '@domains-and-files/http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { z } from 'zod'
+import type { Domain } from '../dns/domain-name.ts'
+import type { EnsureEdit } from '../dns/edits/zone-edit.ts'
+import { toRrsets } from '../dns/rrset.ts'
+import type { DomainList } from '../domain-list/domain-list.ts'
+import type { ZoneWriter } from '../zones/zone-writer.ts'
+import {
+  adjustEndpoint,
+  Changes,
+  type Endpoint,
+  Endpoints,
+  endpointTypes,
+  toEndpoint,
+  toRecords,
+} from './external-dns-endpoints.ts'
+import { locateHostName } from './host-name.ts'
+import { parseJson, takeAnyJson } from './lenient-body.ts'
+import type { PatientWriter } from './patient-writer.ts'
+import { answerJsonError } from './protocol-errors.ts'
+import { contextOf, type WriteContext, writeOf } from './write-context.ts'
+
+interface Dependencies {
+  zones: ZoneWriter
+  writer: PatientWriter
+  domains: DomainList
+  /** EXTERNAL_DNS_DOMAINS: the only domains to manage; undefined: all that the caller may see. */
+  only: string[] | undefined
+}
+
+/** The webhook provider of external-dns. */
+export async function registerExternalDnsRoutes(app: App, dependencies: Dependencies) {
+  const webhook = new ExternalDnsWebhook(dependencies)
+  const base = '/integrations/external-dns'
+  const options = (access: 'viewer' | 'editor') =>
+    ({ config: { access }, schema: { hide: true }, errorHandler: answerJsonError() }) as const
+
+  await app.register(async (scope: App) => {
+    takeAnyJson(scope)
+    const negotiate = async (request: FastifyRequest, reply: FastifyReply) => {
+      const domains = await webhook.domainsOf(callerOf(request))
+      return send(reply, { include: domains.map(({ name }) => name), exclude: [] })
+    }
+    scope.get(base, options('viewer'), negotiate)
+    scope.get(`${base}/`, options('viewer'), negotiate)
+    scope.get(`${base}/records`, options('viewer'), async (request, reply) =>
+      send(reply, await webhook.records(callerOf(request))),
+    )
+    scope.post(`${base}/records`, options('editor'), async (request, reply) => {
+      await webhook.apply(parse(Changes, request.body), contextOf(request))
+      return reply.code(204).send()
+    })
+    scope.post(`${base}/adjustendpoints`, options('viewer'), async (request, reply) =>
+      send(reply, parse(Endpoints, request.body).map(adjustEndpoint)),
+    )
+  })
+}
+
+const send = (reply: FastifyReply, body: unknown) =>
+  reply
+    .type('application/external.dns.webhook+json;version=1')
+    .send(Buffer.from(JSON.stringify(body)))
+
+function parse<Schema extends z.ZodType>(schema: Schema, body: unknown): z.infer<Schema> {
+  const parsed = schema.safeParse(parseJson(body))
+  if (parsed.success) return parsed.data
+  throw validationFailed(toFaults(parsed.error))
+}
+
+class ExternalDnsWebhook {
+  readonly #dependencies: Dependencies
+  /** When each zone was read last, by domain: under a scarce quota, the oldest is read first. */
+  readonly #readAt = new Map<string, number>()
+
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
+  }
+
+  /** The domains to manage: of EXTERNAL_DNS_DOMAINS, or of the account, those that the caller may see. */
+  async domainsOf(caller: Caller): Promise<Domain[]> {
+    const { domains, only } = this.#dependencies
+    const exact = only ?? caller.domains
+    const names = exact?.every((name) => !name.startsWith('*')) ? exact : await this.#listed(caller)
+    const visible = names.filter((name) => allowsDomain(caller, name))
+    const found = await Promise.all(
+      visible.map((name) => domains.findZoneOf(name, (each) => each === name)),
+    )
+    return found.filter((domain) => domain !== undefined)
+  }
+
+  async records(caller: Caller): Promise<Endpoint[]> {
+    const all = await this.domainsOf(caller)
+    const byAge = all.sort((a, b) => this.#ageOf(a) - this.#ageOf(b))
+    const endpoints = await Promise.all(byAge.map((domain) => this.#recordsOf(domain)))
+    return endpoints.flat()
+  }
+
+  /**
+   * Carries a plan out, one write per domain.
+   * @throws {HttpError} 5xx unless every domain is done; 4xx only for what can never succeed, since external-dns stops then.
+   */
+  async apply(changes: Changes, context: WriteContext) {
+    const edits = await this.#editsOf(changes, context.caller)
+    const { writer } = this.#dependencies
+    const ends = await Promise.allSettled(
+      [...edits.values()].map(({ domain, edit }) => writer.write(domain, writeOf(context, edit))),
+    )
+    const errors = ends.flatMap((end) =>
+      end.status === 'rejected' ? [toRetryable(end.reason)] : [],
+    )
+    const worst = errors.find((error) => !isPermanent(error)) ?? errors[0]
+    if (worst) throw worst
+  }
+
+  async #editsOf(changes: Changes, caller: Caller) {
+    const edits = new Map<string, { domain: Domain; edit: EnsureEdit }>()
+    const collect = async (endpoints: Endpoint[], list: 'present' | 'absent') => {
+      for (const endpoint of endpoints) {
+        const { domain, name } = await this.#locate(endpoint, caller)
+        const known = edits.get(domain.name)
+        const edit: EnsureEdit = known?.edit ?? { kind: 'ensure', present: [], absent: [] }
+        edit[list].push(...toRecords(endpoint, name))
+        edits.set(domain.name, { domain, edit })
+      }
+    }
+    await collect([...changes.delete, ...changes.updateOld], 'absent')
+    await collect([...changes.create, ...changes.updateNew], 'present')
+    return edits
+  }
+
+  async #locate(endpoint: Endpoint, caller: Caller) {
+    const { domains, only } = this.#dependencies
+    const host = await locateHostName(endpoint.dnsName, { domains, caller })
+    if (!host || (only && !only.includes(host.domain.name))) {
+      throw validationFailed([
+        { path: '/dnsName', message: `${endpoint.dnsName} is in none of the domains to manage` },
+      ])
+    }
+    requireRrsetWrites(caller, [{ name: host.name, type: endpoint.recordType }])
+    return host
+  }
+
+  async #recordsOf(domain: Domain): Promise<Endpoint[]> {
+    const { value: zone, age } = await this.#dependencies.zones.read(domain, false)
+    this.#readAt.set(domain.name, performance.now() - age)
+    return toRrsets(zone)
+      .filter(({ type }) => endpointTypes.includes(type))
+      .map((rrset) => toEndpoint(rrset, domain.name))
+  }
+
+  async #listed(caller: Caller): Promise<string[]> {
+    const { domains } = await this.#dependencies.domains.select(
+      { listType: 'ALL', searchTerm: undefined, sortBy: 'NAME', page: 1, pageSize: maxDomains },
+      { isVisible: (name) => allowsDomain(caller, name), wantsFresh: false },
+    )
+    return domains.map(({ name }) => name)
+  }
+
+  #ageOf({ name }: Domain): number {
+    return this.#readAt.get(name) ?? 0
+  }
+}
+
+const maxDomains = 10_000
+
+const isPermanent = (error: unknown) => error instanceof HttpError && error.status < 500
+
+// A conflict with live records passes when somebody removes them: external-dns must try again.
+function toRetryable(error: unknown): unknown {
+  if (!(error instanceof HttpError) || ![409, 412, 429].includes(error.status)) return error
+  return new HttpError(503, error.code, error.message, { cause: error })
+}

@@ -1,0 +1,70 @@
+import { hash } from 'node:crypto'
+import { callerOf, outsideRecords } from '@domains-and-files/auth'
+import { type App, HttpError, validationFailed } from '@domains-and-files/http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { AcmeChallenges } from './acme-challenges.ts'
+import { type DomainFinder, type HostName, locateHostName } from './host-name.ts'
+import { type LenientBody, readLenientBody, takeAnyJson, textAt } from './lenient-body.ts'
+import { answerJsonError } from './protocol-errors.ts'
+import { contextOf } from './write-context.ts'
+
+interface Dependencies {
+  challenges: AcmeChallenges
+  domains: DomainFinder
+}
+
+/**
+ * The httpreq protocol of lego, which Traefik, acme.sh (`dns_acmeproxy`) and Caddy (`acmeproxy`) speak too: sets and
+ * removes the TXT records of ACME DNS-01 challenges (RFC 8555, 8.4).
+ */
+export async function registerHttpreqRoutes(app: App, { challenges, domains }: Dependencies) {
+  const serve =
+    (action: 'present' | 'cleanUp') => async (request: FastifyRequest, reply: FastifyReply) => {
+      const body = readLenientBody(request.body)
+      const { fqdn, value } = readChallenge(body)
+      const host = await locateChallenge(fqdn, request)
+      await challenges[action](host, value, contextOf(request))
+      return reply.type('application/json').send(JSON.stringify(echo(body, { fqdn, value })))
+    }
+
+  async function locateChallenge(fqdn: string, request: FastifyRequest): Promise<HostName> {
+    const caller = callerOf(request)
+    const host = await locateHostName(fqdn, { domains, caller })
+    if (!host) throw new HttpError(404, 'domain_not_found', `No domain of this account has ${fqdn}`)
+    // Only a token that names the record may use another name: clients follow CNAMEs, which may lead anywhere.
+    const isChallenge = host.name === '_acme-challenge' || host.name.startsWith('_acme-challenge.')
+    if (!isChallenge && !caller.token?.records) throw outsideRecords(caller, `${fqdn} TXT`)
+    return host
+  }
+
+  await app.register(async (scope: App) => {
+    takeAnyJson(scope)
+    const options = {
+      config: { access: 'editor', enforcesRecordLimits: true },
+      schema: { hide: true },
+      errorHandler: answerJsonError(),
+    } as const
+    scope.post('/integrations/acme/present', options, serve('present'))
+    scope.post('/integrations/acme/cleanup', options, serve('cleanUp'))
+  })
+}
+
+// lego's RAW mode sends what the value is made of (RFC 8555, 8.4).
+function readChallenge(body: LenientBody): { fqdn: string; value: string } {
+  const domain = textAt(body, 'domain')
+  const keyAuth = textAt(body, 'keyauth')
+  const fqdn = textAt(body, 'fqdn') ?? (domain && `_acme-challenge.${domain}.`)
+  const value = textAt(body, 'value') ?? (keyAuth && hash('sha256', keyAuth, 'base64url'))
+  const faults = [
+    ...(fqdn ? [] : [{ path: '/fqdn', message: 'is missing' }]),
+    ...(value ? [] : [{ path: '/value', message: 'is missing' }]),
+  ]
+  if (!fqdn || !value) throw validationFailed(faults)
+  return { fqdn, value }
+}
+
+// acme.sh looks for the quoted value in the response.
+const echo = ({ spelling }: LenientBody, challenge: { fqdn: string; value: string }) => ({
+  [spelling.get('fqdn') ?? 'fqdn']: challenge.fqdn,
+  [spelling.get('value') ?? 'value']: challenge.value,
+})

@@ -1,0 +1,48 @@
+import type { ApiTokens } from '@domains-and-files/auth'
+import type { App, Logger } from '@domains-and-files/http'
+import type { Clock } from '../clock.ts'
+import type { DomainList } from '../domain-list/domain-list.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import type { ChallengeStore } from '../ledger/sqlite/challenge-store.ts'
+import type { ZoneWriter } from '../zones/zone-writer.ts'
+import { AcmeChallenges } from './acme-challenges.ts'
+import { registerAcmeDnsRoutes } from './acme-dns.ts'
+import { registerDyndns2Routes } from './dyndns2.ts'
+import { registerExternalDnsRoutes } from './external-dns.ts'
+import { registerHttpreqRoutes } from './httpreq.ts'
+import { PatientWriter } from './patient-writer.ts'
+
+interface Dependencies {
+  zones: ZoneWriter
+  ledger: Ledger
+  domains: DomainList
+  challenges: ChallengeStore
+  tokens: ApiTokens
+  clock: Clock
+  log: Logger
+  config: {
+    acmeMaxAgeSeconds: number
+    externalDnsDomains: string[] | undefined
+  }
+}
+
+/** The routes of other people's protocols: ACME DNS-01, acme-dns, dyndns2, external-dns. */
+export async function registerIntegrations(app: App, dependencies: Dependencies) {
+  const { zones, ledger, domains, clock, log, tokens, config } = dependencies
+  const writer = new PatientWriter({ zones, ledger, clock })
+  const challenges = new AcmeChallenges({
+    zones,
+    writer,
+    store: dependencies.challenges,
+    clock,
+    maxAgeSeconds: config.acmeMaxAgeSeconds,
+    log,
+  })
+  challenges.start()
+  app.addHook('onClose', async () => challenges.close())
+  await registerHttpreqRoutes(app, { challenges, domains })
+  await registerAcmeDnsRoutes(app, { challenges, domains, tokens })
+  registerDyndns2Routes(app, { zones, writer, domains, clock })
+  const only = config.externalDnsDomains
+  await registerExternalDnsRoutes(app, { zones, writer, domains, only })
+}

@@ -1,0 +1,164 @@
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { createToken, send } from '../support/protocol-client.ts'
+import { type Service, start } from '../support/start.ts'
+
+const update = '/integrations/acme-dns/update'
+const register = '/integrations/acme-dns/register'
+const txt = (digit: number) => String(digit).repeat(43)
+const www = 'www A 192.0.2.1 1800 10'
+
+const Registration = z.object({
+  username: z.string(),
+  password: z.string().regex(/^ds_/),
+  fulldomain: z.string(),
+  subdomain: z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
+  allowfrom: z.array(z.string()),
+})
+type Registration = z.infer<typeof Registration>
+
+async function registered(service: Service, body: object = {}): Promise<Registration> {
+  const answer = await service.call('POST', register, {
+    body: { name: '_acme-challenge.www.example.com', ...body },
+    user: 'editor',
+  })
+  expect(answer.status).toBe(201)
+  return Registration.parse(answer.body)
+}
+
+const post = (
+  service: Service,
+  { username, password }: Registration,
+  body: unknown,
+  type?: string,
+) =>
+  send(service, 'POST', update, {
+    headers: {
+      'x-api-user': username,
+      'x-api-key': password,
+      ...(type ? { 'content-type': type } : {}),
+    },
+    body: JSON.stringify(body),
+  })
+
+test('a registration is good for its TXT name, and for nothing else', async () => {
+  await using service = await start()
+
+  const account = await registered(service)
+
+  const { subdomain, password } = account
+  const set = await post(service, account, { subdomain, txt: txt(1) })
+  const other = await send(service, 'POST', '/integrations/acme/present', {
+    headers: { 'x-api-key': password },
+    body: JSON.stringify({ fqdn: '_acme-challenge.example.com', value: 'v' }),
+  })
+  const zone = await send(service, 'GET', '/api/domains/example.com/dns/hosts', {
+    headers: { 'x-api-key': password },
+  })
+  expect(account).toMatchObject({ fulldomain: '_acme-challenge.www.example.com', allowfrom: [] })
+  expect([set.status, JSON.parse(set.text)]).toEqual([200, { txt: txt(1) }])
+  expect([other.status, zone.status]).toEqual([403, 403])
+  expect(service.live().sort()).toEqual([`_acme-challenge.www TXT ${txt(1)} 60 10`, www])
+})
+
+test.each([
+  ['application/json', { subdomain: 'S', txt: 'T' }],
+  ['application/x-www-form-urlencoded', { SubDomain: 'S', TXT: 'T' }],
+  [undefined, { subdomain: 'S', txt: 'T' }],
+])('an update as %s %j is accepted', async (type, form) => {
+  await using service = await start()
+  const account = await registered(service)
+  const body = JSON.parse(
+    JSON.stringify(form)
+      .replace('"S"', `"${account.subdomain}"`)
+      .replace('"T"', `"${txt(1)}"`),
+  )
+
+  const answer = await post(service, account, body, type)
+
+  expect([answer.status, JSON.parse(answer.text)]).toEqual([200, { txt: txt(1) }])
+})
+
+test('the two newest values stay, and records of others too', async () => {
+  await using service = await start({
+    domains: [
+      {
+        name: 'example.com',
+        hosts: [{ name: '_acme-challenge.www', type: 'TXT', address: 'of another client' }],
+      },
+    ],
+  })
+  const account = await registered(service)
+
+  for (const digit of [1, 2, 3, 4])
+    await post(service, account, { subdomain: account.subdomain, txt: txt(digit) })
+
+  expect(
+    service
+      .live()
+      .map((line) => line.split(' ')[2])
+      .sort(),
+  ).toEqual([txt(3), txt(4), 'of'])
+})
+
+test.each([
+  [{ txt: 'short' }, 'bad_txt'],
+  [{ txt: `${'x'.repeat(42)}=` }, 'bad_txt'],
+  [{}, 'bad_txt'],
+  [{ txt: txt(1), subdomain: 'other' }, 'bad_subdomain'],
+  [{ txt: txt(1) }, 'bad_subdomain'],
+])('the update %j is %s', async (body, error) => {
+  await using service = await start()
+  const account = await registered(service)
+
+  const answer = await post(service, account, body)
+
+  expect(answer.status).toBe(400)
+  expect(JSON.parse(answer.text)).toMatchObject({ error, status: 400 })
+  expect(service.live()).toEqual([www])
+})
+
+test('a wrong key is forbidden', async () => {
+  await using service = await start()
+  const account = await registered(service)
+
+  const answer = await post(service, { ...account, password: 'ds_wrong' }, { txt: txt(1) })
+
+  expect(answer.status).toBe(401)
+  expect(JSON.parse(answer.text)).toMatchObject({ error: 'forbidden' })
+})
+
+test('a registration with allowfrom works from these networks only', async () => {
+  await using service = await start()
+  const near = await registered(service, { allowfrom: ['127.0.0.0/8', '::1/128'] })
+  const far = await registered(service, { allowfrom: ['192.0.2.0/24'] })
+
+  const accepted = await post(service, near, { subdomain: near.subdomain, txt: txt(1) })
+  const rejected = await post(service, far, { subdomain: far.subdomain, txt: txt(1) })
+
+  expect([accepted.status, rejected.status]).toEqual([200, 401])
+})
+
+test.each([
+  [{}, 400, 'validation_failed'],
+  [{ name: '_acme-challenge.example.net' }, 404, 'domain_not_found'],
+  [{ name: '_acme-challenge.example.com', allowfrom: ['everywhere'] }, 400, 'validation_failed'],
+])('the registration %j is refused', async (body, status, error) => {
+  await using service = await start()
+
+  const answer = await service.call('POST', register, { body })
+
+  expect([answer.status, answer.body.error]).toEqual([status, error])
+})
+
+test('a token cannot register', async () => {
+  await using service = await start()
+  const token = await createToken(service, { role: 'editor' })
+
+  const answer = await send(service, 'POST', register, {
+    headers: { authorization: `Bearer ${token}` },
+    body: JSON.stringify({ name: '_acme-challenge.example.com' }),
+  })
+
+  expect(answer.status).toBe(403)
+})

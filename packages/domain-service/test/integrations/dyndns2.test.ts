@@ -1,0 +1,146 @@
+import { expect, test } from 'vitest'
+import { basic, createToken, send } from '../support/protocol-client.ts'
+import { type Service, start } from '../support/start.ts'
+
+const domains = [
+  { name: 'example.com', hosts: [{ name: 'home', type: 'A', address: '192.0.2.1', ttl: 120 }] },
+  { name: 'example.net', hosts: [] },
+]
+const limits = { records: [{ name: 'home', types: ['A', 'AAAA'] }] }
+
+async function update(service: Service, query: string, token?: string) {
+  const headers = basic(token ?? (await createToken(service, limits)))
+  return send(service, 'GET', `/nic/update?${query}`, { headers })
+}
+
+test.each([['/nic/update'], ['/integrations/nic/update']])(
+  '%s sets the address of a host and keeps its TTL',
+  async (path) => {
+    await using service = await start({ domains })
+    const headers = basic(await createToken(service, limits))
+
+    const answer = await send(service, 'GET', `${path}?hostname=home.example.com&myip=192.0.2.9`, {
+      headers,
+    })
+
+    expect([answer.status, answer.type, answer.text]).toEqual([200, 'text/plain', 'good 192.0.2.9'])
+    expect(answer.headers.get('content-length')).toBe('14')
+    expect(service.live()).toEqual(['home A 192.0.2.9 120 10'])
+  },
+)
+
+test('the same address again is nochg, without a call to the registrar', async () => {
+  await using service = await start({ domains })
+  const token = await createToken(service, limits)
+  await update(service, 'hostname=home.example.com&myip=192.0.2.9', token)
+  const calls = service.commands().length
+
+  const again = await update(service, 'hostname=home.example.com&myip=192.0.2.9', token)
+
+  expect(again.text).toBe('nochg 192.0.2.9')
+  expect(service.commands()).toHaveLength(calls)
+})
+
+test('two addresses set A and AAAA, and a family that is not sent stays', async () => {
+  await using service = await start({ domains })
+  const token = await createToken(service, limits)
+
+  const both = await update(service, 'hostname=home.example.com&myip=192.0.2.9,2001:db8::1', token)
+  const one = await update(service, 'hostname=home.example.com&myip=2001:DB8::2', token)
+
+  expect([both.text, one.text]).toEqual(['good 192.0.2.9,2001:db8::1', 'good 2001:DB8::2'])
+  expect(service.live().sort()).toEqual(['home A 192.0.2.9 120 10', 'home AAAA 2001:DB8::2 300 10'])
+})
+
+test('without myip the address of the client is set', async () => {
+  await using service = await start({ domains })
+
+  const answer = await update(service, 'hostname=home.example.com&system=dyndns&wildcard=ON')
+
+  expect(answer.text).toBe('good 127.0.0.1')
+})
+
+test('hosts of one request are one line each, and one write per domain', async () => {
+  await using service = await start({ domains })
+  const token = await createToken(service, { records: [{ name: '*', types: ['A'] }] })
+  const hosts = [
+    'home.example.com',
+    'a.example.com',
+    'b.example.com',
+    'x.example.org',
+    'home',
+    'c.example.com',
+  ]
+
+  const answer = await update(service, `hostname=${hosts.join(',')}&myip=192.0.2.9`, token)
+
+  expect(answer.text.split('\n')).toEqual([
+    'good 192.0.2.9',
+    'good 192.0.2.9',
+    'good 192.0.2.9',
+    'nohost',
+    'notfqdn',
+    'good 192.0.2.9',
+  ])
+  expect(service.commands().filter((each) => each === 'dns.sethosts')).toHaveLength(1)
+})
+
+test.each([
+  ['', 'notfqdn'],
+  ['hostname=&myip=192.0.2.9', 'notfqdn'],
+  ['hostname=home&myip=192.0.2.9', 'notfqdn'],
+  ['hostname=ho%20me.example.com&myip=192.0.2.9', 'notfqdn'],
+  ['hostname=home.example.org&myip=192.0.2.9', 'nohost'],
+  ['hostname=other.example.com&myip=192.0.2.9', '!yours'],
+  ['hostname=home.example.com&myip=bad', 'dnserr'],
+  ['hostname=home.example.com&myip=192.0.2.9,192.0.2.8', 'dnserr'],
+  [`hostname=${Array.from({ length: 21 }, (_, n) => `h${n}.example.com`).join(',')}`, 'numhost'],
+])('the query %j is answered %s', async (query, text) => {
+  await using service = await start({ domains })
+
+  const answer = await update(service, query)
+
+  expect([answer.status, answer.text]).toEqual([200, text])
+  expect(service.live()).toEqual(['home A 192.0.2.1 120 10'])
+})
+
+test.each([[{}], [basic('wrong')], [basic('ds_wrong')]])(
+  'without a valid token it is badauth: %j',
+  async (headers) => {
+    await using service = await start({ domains })
+
+    const answer = await send(service, 'GET', '/nic/update?hostname=home.example.com', { headers })
+
+    expect([answer.status, answer.type, answer.text]).toEqual([401, 'text/plain', 'badauth'])
+  },
+)
+
+test('a CNAME at the name is dnserr', async () => {
+  await using service = await start({
+    domains: [
+      { name: 'example.com', hosts: [{ name: 'home', type: 'CNAME', address: 'a.example.net' }] },
+    ],
+  })
+
+  expect((await update(service, 'hostname=home.example.com&myip=192.0.2.9')).text).toBe('dnserr')
+})
+
+test('a registrar that fails is 911', async () => {
+  await using service = await start({ domains })
+  const token = await createToken(service, limits)
+  await update(service, 'hostname=home.example.com&myip=192.0.2.1', token)
+  service.sandbox.fault({ kind: 'html', times: 0 })
+
+  const answer = await update(service, 'hostname=home.example.com&myip=192.0.2.9', token)
+
+  expect([answer.status, answer.text]).toEqual([200, '911'])
+})
+
+test('the same host more than 30 times in 5 minutes is abuse', async () => {
+  await using service = await start({ domains })
+  const token = await createToken(service, limits)
+  const query = 'hostname=home.example.com&myip=192.0.2.1'
+  for (let n = 0; n < 30; n++) expect((await update(service, query, token)).text).toMatch(/^nochg/)
+
+  expect((await update(service, query, token)).text).toBe('abuse')
+})

@@ -1,0 +1,193 @@
+import { expect, test } from 'vitest'
+import { basic, createToken, send } from '../support/protocol-client.ts'
+import { type Service, start, www } from '../support/start.ts'
+
+const present = '/integrations/acme/present'
+const cleanup = '/integrations/acme/cleanup'
+const json = { 'content-type': 'application/json' }
+const fqdn = '_acme-challenge.example.com.'
+const www1 = 'www A 192.0.2.1 1800 10'
+
+const limits = { records: [{ name: '_acme-challenge', types: ['TXT'] }] }
+
+async function post(service: Service, path: string, body: unknown, token?: string) {
+  const headers = { ...json, ...basic(token ?? (await createToken(service, limits))) }
+  return send(service, 'POST', path, { headers, body: JSON.stringify(body) })
+}
+
+test.each([
+  ['lego', json, { fqdn, value: 'v1' }, { fqdn, value: 'v1' }],
+  [
+    'acme.sh',
+    { 'content-type': 'application/x-www-form-urlencoded' },
+    { fqdn, value: 'v1' },
+    { fqdn, value: 'v1' },
+  ],
+  [
+    'Caddy',
+    json,
+    { FQDN: '_ACME-challenge.Example.com', Value: 'v1' },
+    { FQDN: '_ACME-challenge.Example.com', Value: 'v1' },
+  ],
+  [
+    'lego in RAW mode',
+    json,
+    { domain: 'example.com', token: 't', keyAuth: 'v1' },
+    { fqdn, value: 'O_wmlZTvZJIo6adLqwDwQu_JHVrMb77jGjgugNQjiP4' },
+  ],
+])('the form of %s sets and removes a record', async (_client, headers, body, echo) => {
+  await using service = await start()
+  const token = await createToken(service, limits)
+  const request = { headers: { ...headers, ...basic(token) }, body: JSON.stringify(body) }
+  const value = 'value' in echo ? echo.value : echo.Value
+
+  const set = await send(service, 'POST', present, request)
+  const live = service.live()
+  const removed = await send(service, 'POST', cleanup, request)
+
+  for (const answer of [set, removed]) {
+    expect([answer.status, JSON.parse(answer.text)]).toEqual([200, echo])
+    expect(answer.type).toMatch(/^application\/json/)
+  }
+  expect(live.sort()).toEqual([`_acme-challenge TXT ${value} 60 10`, www1])
+  expect(service.live()).toEqual([www1])
+})
+
+test('a body without content type is JSON, too', async () => {
+  await using service = await start()
+  const token = await createToken(service, limits)
+
+  const answer = await fetch(service.url + present, {
+    method: 'POST',
+    headers: basic(token),
+    body: new Blob([JSON.stringify({ fqdn, value: 'v1' })]),
+  })
+
+  expect(answer.status).toBe(200)
+})
+
+test('two values at one name coexist, and each is removed alone', async () => {
+  await using service = await start()
+  await post(service, present, { fqdn, value: 'apex' })
+  await post(service, present, { fqdn, value: 'wildcard' })
+
+  await post(service, cleanup, { fqdn, value: 'apex' })
+
+  expect(service.live().sort()).toEqual(['_acme-challenge TXT wildcard 60 10', www1])
+})
+
+test('a repeated present or cleanup is 200 and no write', async () => {
+  await using service = await start()
+  await post(service, present, { fqdn, value: 'v1' })
+  const writes = () => service.commands().filter((each) => each === 'dns.sethosts').length
+  const before = writes()
+
+  const again = await post(service, present, { fqdn, value: 'v1' })
+  const absent = await post(service, cleanup, { fqdn, value: 'v2' })
+
+  expect([again.status, absent.status]).toEqual([200, 200])
+  expect(writes()).toBe(before)
+})
+
+test('twenty challenges at once are one batch', async () => {
+  await using service = await start()
+  const token = await createToken(service, limits)
+
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => post(service, present, { fqdn, value: `v${n}` }, token)),
+  )
+
+  expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200))
+  expect(service.live()).toHaveLength(21)
+  expect(service.commands().filter((each) => each === 'dns.sethosts').length).toBeLessThan(4)
+})
+
+test('the history names owner and token', async () => {
+  await using service = await start()
+
+  await post(service, present, { fqdn, value: 'v1' })
+
+  const { body } = await service.call('GET', '/api/domains/example.com/dns/history')
+  expect(body.history?.[0]).toMatchObject({ by: 'admin', token: 'test' })
+})
+
+test.each([
+  ['a name that is no challenge', {}, { fqdn: 'www.example.com.', value: 'v' }, 403, 'forbidden'],
+  [
+    'a name outside of the records',
+    limits,
+    { fqdn: '_acme-challenge.www.example.com.', value: 'v' },
+    403,
+    'forbidden',
+  ],
+  [
+    'a domain outside of the account',
+    {},
+    { fqdn: '_acme-challenge.example.net.', value: 'v' },
+    404,
+    'domain_not_found',
+  ],
+  ['no value', limits, { fqdn }, 400, 'validation_failed'],
+  ['a list', limits, [], 400, 'malformed_body'],
+  ['an empty value', limits, { fqdn, value: '' }, 400, 'validation_failed'],
+])('%s is refused with error beside the problem', async (_name, token, body, status, code) => {
+  await using service = await start()
+
+  const answer = await post(
+    service,
+    present,
+    body,
+    await createToken(service, { role: 'editor', ...token }),
+  )
+
+  expect(answer.status).toBe(status)
+  expect(JSON.parse(answer.text)).toMatchObject({ error: code, code, status })
+  expect(service.live()).toEqual([www1])
+})
+
+test('a name that is no challenge is accepted from a token whose records name it', async () => {
+  await using service = await start()
+  const token = await createToken(service, { records: [{ name: 'delegated', types: ['TXT'] }] })
+
+  const answer = await post(service, present, { fqdn: 'delegated.example.com', value: 'v' }, token)
+
+  expect(answer.status).toBe(200)
+})
+
+test.each([[{}], [basic('ds_wrong')], [{ 'x-api-key': 'ds_wrong' }]])(
+  'without a valid token nothing is done: %j',
+  async (headers) => {
+    await using service = await start()
+
+    const answer = await send(service, 'POST', present, {
+      headers: { ...json, ...headers },
+      body: JSON.stringify({ fqdn, value: 'v' }),
+    })
+
+    expect(answer.status).toBe(401)
+    expect(JSON.parse(answer.text)).toHaveProperty('error')
+    expect(service.commands()).toEqual([])
+  },
+)
+
+test('the longest domain of the account that the name ends in is written', async () => {
+  await using service = await start({
+    domains: [
+      { name: 'example.co.uk', hosts: [www] },
+      { name: 'other.example', hosts: [www] },
+    ],
+  })
+  const token = await createToken(service, {
+    records: [{ name: '_acme-challenge.*', types: ['TXT'] }],
+  })
+
+  const answer = await post(
+    service,
+    present,
+    { fqdn: '_acme-challenge.a.b.example.co.uk.', value: 'v' },
+    token,
+  )
+
+  expect(answer.status).toBe(200)
+  expect(service.live('example.co.uk')).toContain('_acme-challenge.a.b TXT v 60 10')
+})

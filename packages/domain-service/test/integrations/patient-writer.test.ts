@@ -1,0 +1,82 @@
+import { HttpError } from '@domains-and-files/http'
+import { expect, test } from 'vitest'
+import type { Domain } from '../../src/dns/domain-name.ts'
+import { registrarBusy, writeNotConfirmed } from '../../src/errors.ts'
+import { PatientWriter } from '../../src/integrations/patient-writer.ts'
+import type { ZoneWrite } from '../../src/zones/zone-write.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+const domain: Domain = { name: 'example.com', sld: 'example', tld: 'com' }
+const write = (address: string): ZoneWrite => ({
+  edit: { kind: 'ensure', present: [{ name: 'a', type: 'TXT', address }], absent: [] },
+  ifMatch: undefined,
+  dryRun: false,
+  force: false,
+  by: 'admin',
+  requestId: 'r',
+})
+
+function setUp(outcome: () => Promise<unknown>) {
+  const clock = new FakeClock()
+  const queued: ZoneWrite[] = []
+  const statuses = new Map<number, string>()
+  const zones = {
+    write: outcome,
+    changes: {
+      add: async (_domain: Domain, each: ZoneWrite) => {
+        queued.push(each)
+        statuses.set(queued.length, 'queued')
+        return { id: queued.length }
+      },
+    },
+  }
+  const ledger = { find: async (id: number) => ({ status: statuses.get(id) }) }
+  // Only what the writer uses.
+  const options = { zones, ledger, clock } as never
+  return { writer: new PatientWriter(options), clock, queued, statuses }
+}
+
+const codeOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'done',
+    (error: unknown) => (error instanceof HttpError ? error.code : error),
+  )
+
+test('after 25 s the client gets 503 with Retry-After, and the write goes on', async () => {
+  const end = Promise.withResolvers<unknown>()
+  const { writer, clock } = setUp(() => end.promise)
+  const written = writer.write(domain, write('v')).catch((error: unknown) => error)
+
+  await clock.advance(25_000)
+
+  const error = await written
+  end.reject(new Error('later')) // Unhandled, it would fail this test.
+  expect(error).toMatchObject({
+    status: 503,
+    code: 'registrar_busy',
+    headers: { 'retry-after': '15' },
+  })
+})
+
+test('a write that found no free calls is queued once, however often it is repeated', async () => {
+  const { writer, queued, statuses } = setUp(() => Promise.reject(registrarBusy(30)))
+
+  const codes = [
+    await codeOf(writer.write(domain, write('v'))),
+    await codeOf(writer.write(domain, write('v'))),
+    await codeOf(writer.write(domain, write('w'))),
+  ]
+  statuses.set(1, 'confirmed')
+  await codeOf(writer.write(domain, write('v')))
+
+  expect(codes).toEqual(['registrar_busy', 'registrar_busy', 'registrar_busy'])
+  expect(queued).toEqual([write('v'), write('w'), write('v')])
+})
+
+test('a write that may have been sent is not queued', async () => {
+  const { writer, queued } = setUp(() => Promise.reject(writeNotConfirmed('differs')))
+
+  const code = await codeOf(writer.write(domain, write('v')))
+
+  expect([code, queued]).toEqual(['write_not_confirmed', []])
+})
