@@ -387,7 +387,7 @@ export interface paths {
         };
         /**
          * The content of a file
-         * @description For everybody, by the rules of HTTP: conditions (also If-Match, If-Modified-Since and If-Unmodified-Since), ranges, and texts compressed as Accept-Encoding admits. Other query parameters are ignored.
+         * @description Public. Supports conditions (also If-Match, If-Modified-Since and If-Unmodified-Since), ranges, and compressed text by Accept-Encoding. Other query parameters are ignored.
          */
         get: operations["getContent"];
         put?: never;
@@ -3436,17 +3436,17 @@ export interface operations {
     getContent: {
         parameters: {
             query?: {
-                /** @description at least 8 leading hex digits of the SHA-256: this very content, for ever */
+                /** @description at least 8 leading hex digits of the SHA-256: this content may be cached for ever */
                 v?: string | string[];
-                /** @description with any value or none: to be saved, not shown */
+                /** @description with any value or none: the browser saves the file */
                 download?: string | string[];
             };
             header?: {
-                /** @description The ETag of what you have. For example `"a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"` */
+                /** @description The ETag of the cached response. For example `"a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"` */
                 "if-none-match"?: string;
                 /** @description Parts of the file, in bytes. For example `bytes=0-4` */
                 range?: string;
-                /** @description The ETag of the parts that you have: else the whole file. For example `"a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"` */
+                /** @description The ETag of the cached parts; if it differs, the whole file is sent. For example `"a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"` */
                 "if-range"?: string;
             };
             path: {
@@ -3460,21 +3460,21 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The whole file, in its own content type */
+            /** @description The whole file, with its content type */
             200: {
                 headers: {
                     /**
-                     * @description Of these bytes in this form: strong
+                     * @description Strong tag of this representation
                      * @example "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"
                      */
                     etag?: string;
                     /**
-                     * @description When the file was stored
+                     * @description When the file was stored; absent in the second of the change
                      * @example Fri, 15 Jan 2027 09:30:00 GMT
                      */
                     "last-modified"?: string;
                     /**
-                     * @description As STATIC_CACHE_CONTROL says; with a `v` that is right, for ever
+                     * @description STATIC_CACHE_CONTROL; immutable with a matching `v`
                      * @example public, max-age=0, must-revalidate
                      */
                     "cache-control"?: string;
@@ -3489,26 +3489,26 @@ export interface operations {
                     "*/*": string;
                 };
             };
-            /** @description The parts that were asked for; several as multipart/byteranges */
+            /** @description The requested ranges; several as multipart/byteranges */
             206: {
                 headers: {
                     /**
-                     * @description Of these bytes in this form: strong
+                     * @description Strong tag of this representation
                      * @example "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"
                      */
                     etag?: string;
                     /**
-                     * @description When the file was stored
+                     * @description When the file was stored; absent in the second of the change
                      * @example Fri, 15 Jan 2027 09:30:00 GMT
                      */
                     "last-modified"?: string;
                     /**
-                     * @description As STATIC_CACHE_CONTROL says; with a `v` that is right, for ever
+                     * @description STATIC_CACHE_CONTROL; immutable with a matching `v`
                      * @example public, max-age=0, must-revalidate
                      */
                     "cache-control"?: string;
                     /**
-                     * @description Which part, of how many
+                     * @description Which bytes, of how many
                      * @example bytes 0-4/13
                      */
                     "content-range"?: string;
@@ -3540,21 +3540,21 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The file is still as the condition says */
+            /** @description The file is unchanged by the condition */
             304: {
                 headers: {
                     /**
-                     * @description Of these bytes in this form: strong
+                     * @description Strong tag of this representation
                      * @example "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc"
                      */
                     etag?: string;
                     /**
-                     * @description When the file was stored
+                     * @description When the file was stored; absent in the second of the change
                      * @example Fri, 15 Jan 2027 09:30:00 GMT
                      */
                     "last-modified"?: string;
                     /**
-                     * @description As STATIC_CACHE_CONTROL says; with a `v` that is right, for ever
+                     * @description STATIC_CACHE_CONTROL; immutable with a matching `v`
                      * @example public, max-age=0, must-revalidate
                      */
                     "cache-control"?: string;

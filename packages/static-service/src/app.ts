@@ -31,7 +31,7 @@ export interface Dependencies {
   log: Logger
 }
 
-/** The static service's app, all its routes in place, not yet listening. */
+/** The app of the static service with all routes, not yet listening. */
 export function buildApp(parts: Dependencies): Promise<App> {
   const { config, catalog, store, compressor } = parts
   registerMetrics({ ...parts, hashes: parts.auth.hashes })
@@ -104,19 +104,19 @@ function report({ catalog, store }: Dependencies) {
     }
   }
 }
-const description = `Files under paths, served to everybody, and the versions of what they make up.
+const description = `Stores files under paths, serves them publicly, and keeps version records.
 
-**Try it here**: log in with \`POST /api/auth/login\`; from then on this page sends the token that was answered. Then upload a file, and read it at \`/static/{path}\`.
+**Try it here**: log in with \`POST /api/auth/login\`; this page then sends the token. Upload a file, and read it at \`/static/{path}\`.
 
-- Every failure is \`application/problem+json\` (RFC 9457) with a stable \`code\`; the examples of each status are told as they are answered.
-- What is answered with 2xx is on the disk, flushed; what fails leaves nothing behind.
+- Every error is \`application/problem+json\` (RFC 9457) with a stable \`code\`.
+- A 2xx response means durable on disk; a failed request leaves nothing behind.
 - A path is UTF-8 without a leading slash, at most 1024 bytes and 32 segments. \`categories\`, \`tree\` and \`upload\` cannot be its first segment. It is either a file or a directory.
-- Every answer has an \`x-request-id\`, which the log has too; send one of your own to find your requests in it.`
+- Every response has an \`x-request-id\`, also in the log; send your own to find your requests.`
 
 const tags = [
-  { name: 'auth', description: 'Log in; who am I?' },
+  { name: 'auth', description: 'Login and current user' },
   { name: 'files', description: 'Store, list, search, describe and delete' },
-  { name: 'static', description: 'The files themselves, for everybody' },
+  { name: 'static', description: 'Public contents of files' },
   { name: 'versions', description: 'Version records' },
-  { name: 'operations', description: 'For machines and operators' },
+  { name: 'operations', description: 'For probes and operators' },
 ]

@@ -9,13 +9,13 @@ const AtStaticPath = z.object({
 const exampleTag = `"${file.sha256}"`
 
 const contentHeaders = {
-  etag: { description: 'Of these bytes in this form: strong', example: exampleTag },
+  etag: { description: 'Strong tag of this representation', example: exampleTag },
   'last-modified': {
-    description: 'When the file was stored',
+    description: 'When the file was stored; absent in the second of the change',
     example: 'Fri, 15 Jan 2027 09:30:00 GMT',
   },
   'cache-control': {
-    description: 'As STATIC_CACHE_CONTROL says; with a `v` that is right, for ever',
+    description: 'STATIC_CACHE_CONTROL; immutable with a matching `v`',
     example: 'public, max-age=0, must-revalidate',
   },
 }
@@ -25,26 +25,27 @@ export const StaticQuery = z.looseObject({
     .union([z.string(), z.array(z.string())])
     .optional()
     .meta({
-      description: 'at least 8 leading hex digits of the SHA-256: this very content, for ever',
+      description:
+        'at least 8 leading hex digits of the SHA-256: this content may be cached for ever',
     }),
   download: z
     .union([z.string(), z.array(z.string())])
     .optional()
-    .meta({ description: 'with any value or none: to be saved, not shown' }),
+    .meta({ description: 'with any value or none: the browser saves the file' }),
 })
 
-/** What GET /static/{path} takes and answers. */
+/** GET /static/{path}. */
 export const staticSchema = {
   operationId: 'getContent',
   summary: 'The content of a file',
   description:
-    'For everybody, by the rules of HTTP: conditions (also If-Match, If-Modified-Since and If-Unmodified-Since), ranges, and texts compressed as Accept-Encoding admits. Other query parameters are ignored.',
+    'Public. Supports conditions (also If-Match, If-Modified-Since and If-Unmodified-Since), ranges, and compressed text by Accept-Encoding. Other query parameters are ignored.',
   tags: ['static'],
   requestHeaders: {
-    'if-none-match': { description: 'The ETag of what you have', example: exampleTag },
+    'if-none-match': { description: 'The ETag of the cached response', example: exampleTag },
     range: { description: 'Parts of the file, in bytes', example: 'bytes=0-4' },
     'if-range': {
-      description: 'The ETag of the parts that you have: else the whole file',
+      description: 'The ETag of the cached parts; if it differs, the whole file is sent',
       example: exampleTag,
     },
   },
@@ -56,15 +57,15 @@ export const staticSchema = {
   ],
   responses: {
     200: {
-      description: 'The whole file, in its own content type',
+      description: 'The whole file, with its content type',
       headers: contentHeaders,
       content: '*/*',
     },
     206: {
-      description: 'The parts that were asked for; several as multipart/byteranges',
+      description: 'The requested ranges; several as multipart/byteranges',
       headers: {
         ...contentHeaders,
-        'content-range': { description: 'Which part, of how many', example: 'bytes 0-4/13' },
+        'content-range': { description: 'Which bytes, of how many', example: 'bytes 0-4/13' },
       },
       content: '*/*',
     },
@@ -72,7 +73,7 @@ export const staticSchema = {
       description: 'A directory with an index: to its own name, with a slash',
       headers: { location: { description: 'Relative to this path', example: './site/' } },
     },
-    304: { description: 'The file is still as the condition says', headers: contentHeaders },
+    304: { description: 'The file is unchanged by the condition', headers: contentHeaders },
   },
   params: AtStaticPath,
   querystring: StaticQuery,
