@@ -41,7 +41,7 @@ function promiseOf({ status, body }: Answer): 'done' | 'not done' | 'open' {
   return body.code === 'write_not_confirmed' ? 'open' : 'not done'
 }
 
-test('whatever the registrar does, each answered write is there, no failed one is, and nothing else changed', async () => {
+test('whatever the registrar does, confirmed writes are live, failed ones are not, and nothing else changes', async () => {
   await fc.assert(
     fc.asyncProperty(rounds, async (plan) => {
       await using service = await start({

@@ -4,7 +4,7 @@ import { start, www } from '../support/start.ts'
 const hosts = '/api/domains/example.com/dns/hosts'
 const history = '/api/domains/example.com/dns/history'
 
-test('who changed what is kept, newest first, with the whole zone before and after', async () => {
+test('the history lists changes newest first, each with the whole zone before and after', async () => {
   await using service = await start()
   await service.call('POST', `${hosts}/MX`, {
     user: 'editor',
@@ -70,7 +70,7 @@ test('a change is undone by restoring the zone as it was before it', async () =>
   expect((await service.call('GET', history)).body.history).toHaveLength(2)
 })
 
-test('the zone as a change left it can be restored too, tried first, and only if nothing changed', async () => {
+test('the zone after a change can be restored, with dry_run and If-Match', async () => {
   await using service = await start()
   await service.call('POST', `${hosts}/A`, { body: { name: 'a', address: '192.0.2.2' } })
   await service.call('PUT', hosts, { body: { hosts: [] } })

@@ -6,7 +6,7 @@ import { start, www } from '../support/start.ts'
 const hosts = '/api/domains/example.com/dns/hosts'
 const mx = { name: '@', type: 'MX', address: 'mx.example.net.', mxPref: 5 }
 
-test('a zone is told in order, with an ETag', async () => {
+test('a zone is answered in order, with an ETag', async () => {
   await using service = await start({
     domains: [
       {
@@ -53,7 +53,7 @@ test('a zone is told in order, with an ETag', async () => {
   })
 })
 
-test('a zone that has not changed is a 304, a cached one costs no call, a fresh one is asked for', async () => {
+test('an unchanged zone is a 304, a cached one costs no call, no-cache reads the registrar', async () => {
   await using service = await start()
   const first = await service.call('GET', hosts)
   const etag = first.headers.get('etag') ?? ''
@@ -104,7 +104,7 @@ test('a record is added, and all that was there stays as it was', async () => {
   expect(service.commands()).toEqual(['dns.gethosts', 'dns.sethosts', 'dns.gethosts'])
 })
 
-test('an MX preference of 0 and texts with every kind of sign survive the way there and back', async () => {
+test('an MX preference of 0 and texts with any character survive a round trip', async () => {
   await using service = await start()
   const text = ` +a b%20&c=d;"e"'f'<g>\\\u00e9\u{1f600}\t# `
 
@@ -194,7 +194,7 @@ test('a zone is replaced: what is not in the list is deleted, what is unchanged 
   expect(service.live()).toEqual(['www A 192.0.2.1 1800 10', 'new TXT x 60 10'])
 })
 
-test('what GET returned is taken back without a write, odd rows included', async () => {
+test('PUT of what GET returned writes nothing, odd rows included', async () => {
   const oddRows = [
     { name: 'UPPER', type: 'A', address: '192.0.2.1', ttl: 1 },
     { name: '@', type: 'CNAME', address: 'apex.example.net.' },
@@ -239,7 +239,7 @@ const emailType = fc.constantFrom(
   'GMAIL' as const,
 )
 
-test('whatever zone is live, what GET returned of it is taken back without a write', async () => {
+test('whatever zone is live, PUT of what GET returned writes nothing', async () => {
   await using service = await start()
 
   await fc.assert(
@@ -355,7 +355,7 @@ test('a zone that changed since it was read is not overwritten', async () => {
   expect([taken.status, any.status]).toEqual([200, 200])
 })
 
-test('a dry run tells what would be, and writes nothing', async () => {
+test('a dry run answers the result, and writes nothing', async () => {
   await using service = await start()
 
   const put = await service.call('PUT', `${hosts}?dry_run=true`, { body: { hosts: [] } })
@@ -381,7 +381,7 @@ test('a dry run tells what would be, and writes nothing', async () => {
   )
 })
 
-test('rows that the registrar cannot be sent are not lost unless that is meant', async () => {
+test('records of unsupported types are lost only with force=true', async () => {
   const srv = { name: '_sip._tcp', type: 'SRV', address: '0 5 5060 sip.example.net.' }
   await using service = await start({ domains: [{ name: 'example.com', hosts: [www, srv] }] })
 
@@ -403,7 +403,7 @@ test('rows that the registrar cannot be sent are not lost unless that is meant',
   expect(service.live()).toEqual(['a A 192.0.2.1 1800 10', 'www A 192.0.2.1 1800 10'])
 })
 
-test('a row that loses its dynamic-DNS flag is warned of', async () => {
+test('a record that loses its dynamic-DNS flag causes a warning', async () => {
   await using service = await start({
     domains: [{ name: 'example.com', hosts: [{ ...www, isDdns: true }] }],
   })
@@ -437,7 +437,7 @@ test.each(['error', 'stale'] as const)(
   },
 )
 
-test('a first MX in a zone that forwards e-mail must be meant', async () => {
+test('a first MX in a zone that forwards e-mail needs email_type', async () => {
   await using service = await start({
     domains: [{ name: 'example.com', emailType: 'FWD', hosts: [www] }],
   })
@@ -474,7 +474,7 @@ test.each(['FWD', 'NONE'] as const)(
   },
 )
 
-test('the email type goes to NONE with the last MX, and is kept where nobody spoke of it', async () => {
+test('the email type becomes NONE with the last MX, and stays otherwise', async () => {
   await using service = await start({
     domains: [
       { name: 'example.com', emailType: 'MX', hosts: [mx] },

@@ -89,17 +89,21 @@ const confirmed = ({ id, warnings }: StoredChange): ChangeOutcome => ({
 })
 
 function notConfirmed(change: StoredChange, send: OpenSend, zone: Zone): ChangeOutcome {
-  const wanted = { ...zone, ...send.zone }
-  const detail = isSame(zone, send.base)
-    ? 'The service ended before the registrar answered: the zone is as it was before the change'
-    : describeDifference(zone, wanted)
   return {
     id: change.id,
     status: 'unconfirmed',
     verified: false,
     warnings: change.warnings,
-    problem: toStoredProblem(writeNotConfirmed(detail)),
+    // What the client was answered, or what is known now.
+    problem: change.problem ?? toStoredProblem(writeNotConfirmed(detailOf(send, zone))),
     // Nobody got an answer, so that a repeated request is carried out.
     releaseKey: send.state === 'open',
   }
+}
+
+function detailOf(send: OpenSend, zone: Zone): string {
+  if (send.state === 'unverified') return describeDifference(zone, { ...zone, ...send.zone })
+  return isSame(zone, send.base)
+    ? 'The service ended before the registrar answered: the zone is as it was before the change'
+    : 'The service ended before the registrar answered, and the zone does not have the change'
 }

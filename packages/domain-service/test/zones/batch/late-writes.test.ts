@@ -47,7 +47,9 @@ test('a late write over a newer one is repaired without any request, as a change
     .toEqual(['first', 'second', 'www'])
   await driveClock(clock, service, isRepaired)
 
-  await expect.poll(() => reasonsOf(service)).toEqual(['late_write', 'admin', 'admin'])
+  await expect
+    .poll(() => reasonsOf(service), { timeout: 10_000 })
+    .toEqual(['late_write', 'admin', 'admin'])
   const [repair] = (await service.call('GET', history)).body.history ?? []
   expect(repair).toMatchObject({
     by: 'domain-service',
@@ -118,7 +120,7 @@ test('a late write is repaired although the registrar refuses the write that fin
   const { status } = await driveClock(clock, service, add(service, 'third'))
 
   expect(status).toBe(422)
-  await expect.poll(() => namesOf(service)).toEqual(['first', 'second', 'www'])
+  await expect.poll(() => namesOf(service), { timeout: 10_000 }).toEqual(['first', 'second', 'www'])
   expect(await statusesOf(service)).toEqual(['refused', 'confirmed', 'confirmed', 'confirmed'])
 })
 
@@ -133,7 +135,9 @@ test('a given-up write is still known after a restart', async () => {
   const isRepaired = expect.poll(() => namesOf(restarted), { timeout: 10_000 }).toContain('second')
   await driveClock(clock, restarted, isRepaired)
 
-  await expect.poll(() => reasonsOf(restarted)).toEqual(['late_write', 'admin', 'admin'])
+  await expect
+    .poll(() => reasonsOf(restarted), { timeout: 10_000 })
+    .toEqual(['late_write', 'admin', 'admin'])
 })
 
 test('a write whose retry was refused is not there in the end', async () => {

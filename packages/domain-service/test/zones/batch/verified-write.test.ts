@@ -64,7 +64,7 @@ const final: [string, FaultInput, number, string][] = [
 ]
 
 describe('a read whose answer is', () => {
-  test.each(passing)('%s is tried again', async (_name, fault) => {
+  test.each(passing)('%s is repeated', async (_name, fault) => {
     await using service = await startZone({ REGISTRAR_TIMEOUT_MS: '400' })
     service.sandbox.fault({ ...fault, command: getHosts })
 
@@ -75,7 +75,7 @@ describe('a read whose answer is', () => {
   })
 
   test.each(passing)(
-    '%s for ever is told so, and no write follows it',
+    '%s every time fails with its own code, and no write follows',
     async (_name, fault, status, code) => {
       await using service = await startZone({ REGISTRAR_TIMEOUT_MS: '300' })
       const before = service.live()
@@ -92,20 +92,17 @@ describe('a read whose answer is', () => {
     },
   )
 
-  test.each(final)(
-    '%s is told at once, and no write follows it',
-    async (_name, fault, status, code) => {
-      await using service = await startZone()
-      service.sandbox.fault({ ...fault, command: getHosts, times: 0 })
+  test.each(final)('%s fails at once, and no write follows', async (_name, fault, status, code) => {
+    await using service = await startZone()
+    service.sandbox.fault({ ...fault, command: getHosts, times: 0 })
 
-      const written = await add(service)
+    const written = await add(service)
 
-      expect([written.status, written.body.code]).toEqual([status, code])
-      expect(service.commands()).toEqual(['dns.gethosts'])
-    },
-  )
+    expect([written.status, written.body.code]).toEqual([status, code])
+    expect(service.commands()).toEqual(['dns.gethosts'])
+  })
 
-  test('cut at some byte never makes a write', async () => {
+  test('truncated at any byte causes no write', async () => {
     await using service = await startZone()
     const before = service.live()
     for (const at of [0, 40, 400, 800, 1200]) {
@@ -132,7 +129,7 @@ describe('a write whose answer is', () => {
       : ({ ...fault, execute: true } as FaultInput)
 
   test.each(passing.filter(([, { kind }]) => kind !== 'reset' && kind !== 'slow'))(
-    '%s, but that was done, is found by reading and succeeds',
+    '%s, though the write was executed, succeeds after reading the zone',
     async (_name, fault) => {
       await using service = await startZone({ REGISTRAR_TIMEOUT_MS: '400' })
       const before = service.live()
@@ -146,7 +143,7 @@ describe('a write whose answer is', () => {
     },
   )
 
-  test('an error that nobody listed, but that was done, is found by reading and succeeds', async () => {
+  test('an unlisted error, though the write was executed, succeeds after reading the zone', async () => {
     await using service = await startZone()
     service.sandbox.fault({ kind: 'error', number: 9999999, execute: true, command: setHosts })
 
@@ -154,7 +151,7 @@ describe('a write whose answer is', () => {
     expect(service.live()).toContain(newRow)
   })
 
-  test('lost before it was done is sent once more', async () => {
+  test('lost before execution is resent once', async () => {
     await using service = await startZone()
     service.sandbox.fault({ kind: 'reset', command: setHosts })
 
@@ -171,7 +168,7 @@ describe('a write whose answer is', () => {
     expect(service.live()).toContain(newRow)
   })
 
-  test('lost twice before it was done is not confirmed, and the zone is as it was', async () => {
+  test('lost twice before execution is not confirmed, and the zone is unchanged', async () => {
     await using service = await startZone()
     const before = service.live()
     service.sandbox.fault({ kind: 'reset', command: setHosts, times: 0 })
@@ -204,7 +201,7 @@ describe('a write whose answer is', () => {
     )
   })
 
-  test('that all went well, and nothing changed, is not believed', async () => {
+  test('success without any change is not confirmed', async () => {
     await using service = await startZone()
     service.sandbox.fault({ kind: 'ignored', command: setHosts })
 
@@ -214,7 +211,7 @@ describe('a write whose answer is', () => {
     expect(body.detail).toContain('missing: new A 192.0.2.77')
   })
 
-  test('OK, but not done, is sent once more', async () => {
+  test('OK with IsSuccess=false is resent once', async () => {
     await using service = await startZone()
     service.sandbox.fault({ kind: 'is_success_false', command: setHosts })
 
@@ -223,7 +220,7 @@ describe('a write whose answer is', () => {
   })
 
   test.each(final)(
-    '%s fails, is not tried again, and leaves the zone',
+    '%s fails, is not repeated, and leaves the zone unchanged',
     async (_name, fault, status, code) => {
       await using service = await startZone()
       const before = service.live()
@@ -243,7 +240,7 @@ describe('a write whose answer is', () => {
   )
 })
 
-test('untouched rows go back byte for byte, and the email type with them', async () => {
+test('untouched rows and the email type are sent byte for byte as read', async () => {
   await using service = await startZone()
 
   await add(service)
@@ -287,7 +284,7 @@ test('with VERIFY_WRITES=false a confirmed write is not read back, a lost one is
 test.each([
   ['HTTP 405', { kind: 'status', status: 405 }],
   ['error 500000', { kind: 'error', number: 500000 }],
-] as [string, FaultInput][])('%s is waited out, by reads and by writes', async (_name, fault) => {
+] as [string, FaultInput][])('%s makes reads and writes wait', async (_name, fault) => {
   await using service = await startZone()
   service.sandbox.fault({ ...fault, command: getHosts }, { ...fault, command: setHosts })
 
@@ -305,7 +302,7 @@ test.each([
   ])
 })
 
-test('too many calls for long is a 503 that says when to come back', async () => {
+test('an exhausted quota is a 503 with Retry-After', async () => {
   await using service = await startZone({ REGISTRAR_RATE: '1/minute' })
   await service.call('GET', hosts)
 
@@ -316,7 +313,7 @@ test('too many calls for long is a 503 that says when to come back', async () =>
   expect(service.commands()).toHaveLength(1)
 })
 
-test('a registrar that is not there is unreachable', async () => {
+test('a registrar that refuses connections is unreachable', async () => {
   await using service = await startZone()
   await service.sandbox.close()
 
@@ -325,7 +322,7 @@ test('a registrar that is not there is unreachable', async () => {
   expect([status, body.code]).toEqual([502, 'registrar_unreachable'])
 })
 
-test('after five failures in a row calls fail fast, old answers serve, and health says so', async () => {
+test('after five consecutive failures calls fail fast, stale answers are served, and health is degraded', async () => {
   await using service = await startZone({ CACHE_TTL_MS: '0' })
   await service.call('GET', hosts)
   service.sandbox.fault({ kind: 'html', times: 0 })
@@ -351,7 +348,7 @@ test('after five failures in a row calls fail fast, old answers serve, and healt
   expect(service.commands()).toHaveLength(made)
 })
 
-test('refused credentials are the operator’s matter: a 502, degraded health, and a log line that names the remedy', async () => {
+test('refused credentials are a 502, degraded health, and a log line that names the remedy', async () => {
   await using service = await startZone()
   service.sandbox.fault({
     kind: 'error',
@@ -376,7 +373,7 @@ test('refused credentials are the operator’s matter: a 502, degraded health, a
   )
 })
 
-test('the registrar’s key is nowhere: not in answers, logs, errors or the registrar’s address', async () => {
+test('the API key is in no answer, log line, error or URL', async () => {
   await using service = await startZone({ REGISTRAR_TIMEOUT_MS: '300' })
   const seen: unknown[] = []
   for (const [, fault] of [...passing.slice(0, 5), ...final.slice(0, 2)]) {
