@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { Settings as ConsoleSettings } from '../../packages/console/src/config.ts'
 import { Settings as DomainSettings } from '../../packages/domain-service/src/config.ts'
 import { Settings as StaticSettings } from '../../packages/static-service/src/config.ts'
 import { root } from '../support/everything.ts'
@@ -14,7 +15,7 @@ const documented = tableRows(read('docs/configuration.md')).map(([name = '', val
   name.replaceAll('`', ''),
   value.replaceAll('`', ''),
 ])
-const shapes = { ...StaticSettings.shape, ...DomainSettings.shape }
+const shapes = { ...ConsoleSettings.shape, ...StaticSettings.shape, ...DomainSettings.shape }
 
 test('docs/configuration.md and .env.example list the same settings with the same defaults', () => {
   expect(documented).toEqual(examples)

@@ -18,7 +18,11 @@ if (!compose) {
   process.exit(2)
 }
 
-const [domainPort, staticPort] = await Promise.all([freePort(), freePort()])
+const [domainPort, staticPort, consolePort] = await Promise.all([
+  freePort(),
+  freePort(),
+  freePort(),
+])
 const domains = new Client(domainPort)
 const files = new Client(staticPort)
 const secrets = {
@@ -30,6 +34,7 @@ const env = {
   ADMIN_USERNAME: 'boss',
   DOMAIN_SERVICE_PORT: `127.0.0.1:${domainPort}`,
   STATIC_SERVICE_PORT: `127.0.0.1:${staticPort}`,
+  CONSOLE_PORT: `127.0.0.1:${consolePort}`,
 }
 
 await tryOnSandbox(compose)

@@ -55,5 +55,5 @@ function copyReadmePictures() {
   const images = join(import.meta.dirname, '../../../docs/images')
   mkdirSync(images, { recursive: true })
   copyFileSync(join(pictures, 'zone-draft.png'), join(images, 'console-domains.png'))
-  copyFileSync(join(pictures, 'files-light-1280.png'), join(images, 'console-files.png'))
+  copyFileSync(join(pictures, 'file-details-light-1280.png'), join(images, 'console-files.png'))
 }
