@@ -35,7 +35,9 @@ async function addRows({ catalog, to, from, have, signal, onContent }: Adding): 
   const target = openContentDatabase(to)
   let added = 0
   try {
-    target.pragma('synchronous = OFF') // Flushed once, at the end.
+    // Flushed once, at the end; a failure removes the whole file.
+    target.pragma('synchronous = OFF')
+    target.pragma('journal_mode = off')
     using copy = new RowCopy({ catalog, target, to, have })
     copy.countPresent(onContent)
     for (const name of from.databases) {

@@ -19,7 +19,7 @@ interface Call {
 
 const uploads = 20
 
-// A small content is flushed with the database, where it lies as long as its file is not.
+// A small content is flushed with the content database, a large one with its file and directory.
 const isLarge = (count: number) => count % 2 === 1
 
 const calls = 'fsync,fdatasync,rename,renameat,renameat2,mkdir,write,pwrite64,sendto,writev'
@@ -90,6 +90,8 @@ function judge(found: Call[]): string[] {
       ([, path]) => path,
     )
     const renamed = { begun: rename?.begun ?? 0, ended: rename?.ended ?? Infinity }
+    const isWalFlushed = (wal: string) =>
+      isFlushed(before, wal, lastWrite(before, wal), answer.begun)
     const missing = [
       isLarge(count) && !isFlushed(before, draft, lastWrite(before, draft), renamed.begun)
         ? 'the content'
@@ -97,7 +99,8 @@ function judge(found: Call[]): string[] {
       isLarge(count) && !isFlushed(before, dirname(content), renamed.ended, answer.begun)
         ? 'its folder'
         : '',
-      isFlushed(before, '-wal', lastWrite(before, '-wal'), answer.begun) ? '' : 'the database',
+      isLarge(count) || isWalFlushed('/contents.sqlite-wal') ? '' : 'the content database',
+      isWalFlushed('/static-service.sqlite-wal') ? '' : 'the catalog',
     ].filter(Boolean)
     const said = missing.length === 0 ? 'flushed' : `NOT FLUSHED: ${missing.join(', ')}`
     return [`201 for ${basename(content).slice(0, 12)}…: ${said}`]

@@ -157,7 +157,7 @@ test('backups under load hold all that was acknowledged before, every file whole
     .toMatchObject({ damages: [], orphans: [] })
 }, 180_000)
 
-test('a backup that is killed looks like none, and holds up nobody', async () => {
+test('a killed backup is not taken for a backup, and blocks no other', async () => {
   await using service = await start()
   for (let at = 0; at < 40; at += 1) await service.put(`file-${at}`)
   const outside = makeFolder()
@@ -190,7 +190,7 @@ test('a backup that is killed looks like none, and holds up nobody', async () =>
   expect(next.status).toBe(0)
 }, 60_000)
 
-test('who ends a backup by a signal is left with nothing of it', async () => {
+test('a backup that is ended by a signal leaves nothing behind', async () => {
   await using service = await start()
   for (let at = 0; at < 40; at += 1) await service.put(`file-${at}`)
   const outside = makeFolder()
@@ -230,11 +230,11 @@ test('a restore overwrites no running service, and no service starts on half a r
   expect(status).toBe(200)
   expect([started.status, started.stderr]).toEqual([
     1,
-    `A restore into ${half} was broken off: remove all that is in there, and restore again.\n`,
+    `A restore into ${half} was aborted: delete everything in it, and restore again.\n`,
   ])
 }, 60_000)
 
-test('on a disk that is full a backup says so and leaves nothing', async () => {
+test('a backup on a full disk says so and leaves nothing behind', async () => {
   using disk = mountSmallDisk(4)
   expect(disk === undefined || disk.folder !== '').toBe(true)
   if (!disk) return
@@ -245,7 +245,7 @@ test('on a disk that is full a backup says so and leaves nothing', async () => {
 
   expect([status, errors]).toEqual([
     1,
-    expect.stringMatching(/^The disk is full: nothing was left/),
+    expect.stringMatching(/^The disk is full\. The partial copy was removed/),
   ])
   expect(readdirSync(disk.folder)).toEqual([])
 }, 60_000)
@@ -431,7 +431,7 @@ test.each([
   20_000,
 )
 
-test('where there is no store, that is said', async () => {
+test('a folder without a store is reported', async () => {
   const { status, errors } = await runCli('/nowhere', 'backup', '/nowhere-else')
 
   expect([status, errors]).toEqual([1, 'There is nothing of the static-service in /nowhere.\n'])

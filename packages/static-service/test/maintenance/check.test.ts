@@ -210,7 +210,7 @@ test.each([[[]], [['repair']], [['check', '--force']], [['check', 'more']]])(
   },
 )
 
-test('where there is no store, that is said', () => {
+test('a folder without a store is reported', () => {
   const { status, stderr } = runCli('/nowhere', 'check', '--repair')
 
   expect([status, stderr]).toEqual([1, 'There is no store in /nowhere.\n'])
