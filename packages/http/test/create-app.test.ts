@@ -92,6 +92,17 @@ test.each([
   expect(await answer.json()).toMatchObject({ status, code })
 })
 
+test('an empty body announced as JSON is accepted by a route that has no body', async () => {
+  await using service = await start()
+
+  const response = await fetch(`${service.url}/reset`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+  })
+
+  expect(response.status).toBe(200)
+})
+
 test.each([
   ['wide', `{"items":[${'{},'.repeat(6000)}{}]}`],
   ['full of keys', `{${Array.from({ length: 6000 }, (_, at) => `"k${at}":1`)}}`],
@@ -347,6 +358,7 @@ test('the description is OpenAPI 3.1 from the schemas that validate', async () =
     '/broken',
     '/health',
     '/range',
+    '/reset',
     '/slow',
     '/things',
     '/things/{id}',
@@ -361,6 +373,7 @@ test('the description is OpenAPI 3.1 from the schemas that validate', async () =
     'getHealth',
     'listThings',
     'addThings',
+    'reset',
     'fail',
     'readRange',
     'wait',

@@ -4,11 +4,15 @@ import { HttpError, malformedBody } from '../problem-details.ts'
 
 const mediaTypes = ['application/json', 'application/merge-patch+json']
 
-/** Parses JSON bodies strictly: UTF-8, no prototype keys, at most 5,000 values. */
+/**
+ * Parses JSON bodies strictly: UTF-8, no prototype keys, at most 5,000 values. An empty body is an error only where the
+ * route has a body: many clients send `content-type: application/json` with every request.
+ */
 export function parseJsonBodies(app: FastifyInstance) {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(mediaTypes, { parseAs: 'buffer' }, (request, body, done) => {
+    if (body.length === 0 && !request.routeOptions.schema?.body) return done(null, undefined)
     // Lenient decoding would silently change the caller's text.
     if (!isUtf8(body as Buffer)) return done(malformedBody('The body is not valid UTF-8'))
     const text = body.toString()
