@@ -80,15 +80,13 @@ export const unsupportedRecords = (records: NamedRecord[]) =>
     `The registrar cannot be sent ${records.map((each) => `${each.name} ${each.type}`).join(', ')}: this write would delete them. Use ?force=true if you mean it`,
   )
 
-export const preconditionFailed = (etag: string) =>
-  new HttpError(
-    412,
-    'precondition_failed',
-    'The zone has changed since you read it: read it again and repeat your change',
-    {
-      headers: { etag },
-    },
-  )
+export const preconditionFailed = (
+  etag: string,
+  detail = 'The zone has changed since you read it: read it again and repeat your change',
+) => new HttpError(412, 'precondition_failed', detail, { headers: { etag } })
+
+export const alreadyExists = (etag: string) =>
+  preconditionFailed(etag, 'If-None-Match: * replaces nothing, and there is something already')
 
 export const tooManyRecords = (detail = 'A zone may have at most 150 records') =>
   new HttpError(422, 'too_many_records', detail)

@@ -68,7 +68,7 @@ export function answerError(
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
-  const failure = error instanceof HttpError ? error : translate(error)
+  const failure = error instanceof HttpError ? error : translate(error, request)
   if (!failure) request.log.error({ err: error }, 'request failed')
   const problem =
     failure ?? new HttpError(500, 'internal_error', 'Internal error: report it with the request_id')
@@ -104,9 +104,10 @@ export function problemOf(failure: HttpError, requestId: string): z.infer<typeof
 }
 
 // Fastify's own errors. Their messages may quote the input, so they are replaced.
-function translate(error: FastifyError): HttpError | undefined {
+function translate(error: FastifyError, request: FastifyRequest): HttpError | undefined {
   const status = error.statusCode
   if (status === undefined || status < 400 || status >= 500) return undefined
+  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return unsupportedMediaType(request)
   const known = frameworkErrors[error.code]
   if (known) return new HttpError(...known)
   return new HttpError(
@@ -116,13 +117,14 @@ function translate(error: FastifyError): HttpError | undefined {
   )
 }
 
+function unsupportedMediaType({ routeOptions }: FastifyRequest): HttpError {
+  const { consumes = ['application/json'] } = routeOptions.schema ?? {}
+  const detail = `Unsupported content type: send ${consumes.join(' or ')}`
+  return new HttpError(415, 'unsupported_media_type', detail)
+}
+
 const frameworkErrors: Record<string, [number, string, string]> = {
   FST_ERR_CTP_BODY_TOO_LARGE: [413, 'body_too_large', 'The body is too large for this endpoint'],
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: [
-    415,
-    'unsupported_media_type',
-    'Unsupported content type: send application/json',
-  ],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
     400,
     'malformed_body',

@@ -6,7 +6,7 @@ import { changeStatuses, type Ledger, type StoredChange } from '../ledger/ledger
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { Change, describeChange } from './change-schema.ts'
 import { storedChange } from './openapi-examples.ts'
-import { ChangeId } from './zone-request.ts'
+import { ChangeId, DomainName } from './zone-request.ts'
 
 const path = '/api/changes'
 const AtChange = z.strictObject({ id: ChangeId })
@@ -36,7 +36,7 @@ function listChanges(app: App, { ledger }: Dependencies) {
         responses: { 200: { description: 'One page of changes' } },
         querystring: z.strictObject({
           ...pageQuery(20, 100),
-          domain: z.string().toLowerCase().optional().meta({ description: 'only of this domain' }),
+          domain: DomainName.optional().meta({ description: 'only of this domain' }),
           by: z.string().optional().meta({ description: 'only by this user' }),
           status: z.enum(changeStatuses).optional(),
           since: z.iso

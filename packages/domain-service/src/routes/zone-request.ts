@@ -28,6 +28,17 @@ export const AtDomain = z.strictObject({
   }),
 })
 
+/** A domain in a query, in the form in which changes are stored. */
+export const DomainName = z
+  .string('must be given once')
+  .transform((text, context) => {
+    const domain = readDomain(text)
+    if (typeof domain !== 'string') return domain.name
+    context.addIssue(domain)
+    return z.NEVER
+  })
+  .meta({ type: 'string', examples: [example] })
+
 /** The domain of a path. @throws 400 where it is none, 404 where this caller may not see it. */
 export function domainOf(request: FastifyRequest, name: string): Domain {
   const domain = readDomain(name)

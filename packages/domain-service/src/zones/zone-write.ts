@@ -9,7 +9,7 @@ import type { ChangeRequest } from '../ledger/ledger.ts'
 export interface ZoneWrite {
   edit: ZoneEdit
   ifMatch: string | undefined
-  /** `*` refuses to replace a zone that exists. */
+  /** `*` refuses to replace a zone or an RRset that exists. */
   ifNoneMatch?: string | undefined
   dryRun: boolean
   /** Proceeds where records of a type that cannot be sent would be lost. */

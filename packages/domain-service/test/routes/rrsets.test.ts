@@ -66,6 +66,17 @@ test('an RRset that is so already, or is gone already, is no write', async () =>
   expect(service.commands()).not.toContain('dns.sethosts')
 })
 
+test('If-None-Match: * creates an RRset and never replaces one', async () => {
+  await using service = await start({ domains })
+  const request = { body: { values: ['192.0.2.9'] }, headers: { 'if-none-match': '*' } }
+
+  const created = await service.call('PUT', `${rrsets}/api/A`, request)
+  const refused = await service.call('PUT', `${rrsets}/www/A`, request)
+
+  expect(created.status).toBe(201)
+  expect([refused.status, refused.body.code]).toEqual([412, 'precondition_failed'])
+})
+
 test('an RRset of mixed TTLs can be sent back as it was read', async () => {
   const second = { ...mail, address: 'mx2.example.net', ttl: 60 }
   await using service = await start({

@@ -79,6 +79,7 @@ test('a zone file of another media type, or not of UTF-8, is refused', async () 
   })
 
   expect([json.status, json.body.code]).toEqual([415, 'unsupported_media_type'])
+  expect(json.body.detail).toContain('send text/dns')
   expect(latin.status).toBe(400)
 })
 

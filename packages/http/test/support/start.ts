@@ -50,7 +50,9 @@ async function sampleRoutes(app: App) {
     async (request, reply) =>
       reply.code(201).send({ id: request.params.id, count: request.body.items.length }),
   )
-  app.post('/reset', { config: open, schema: { operationId: 'reset' } }, async () => ({ done: true }))
+  app.post('/reset', { config: open, schema: { operationId: 'reset' } }, async () => ({
+    done: true,
+  }))
   app.get('/broken', { config: open, schema: { operationId: 'fail' } }, async () => {
     throw new Error('a secret detail')
   })

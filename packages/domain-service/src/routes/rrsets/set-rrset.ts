@@ -6,7 +6,7 @@ import { recordConflict } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import { acceptedResponse, queueIfPreferred } from '../asynchronous-write.ts'
 import { Change } from '../change-schema.ts'
-import { record, writeFailures, writeHeaders, zoneTag } from '../openapi-examples.ts'
+import { createsOnly, record, writeFailures, writeHeaders, zoneTag } from '../openapi-examples.ts'
 import { typeOf } from '../records/record-path.ts'
 import { EmailType, recordFields, text } from '../records/record-schema.ts'
 import { domainOf, writeOf, writeQuery } from '../zone-request.ts'
@@ -42,7 +42,7 @@ const schema = {
     'Idempotent: where the RRset is so already, nothing is written. What GET returns can be sent back.',
   tags: ['records'],
   params: AtRrset,
-  requestHeaders: writeHeaders,
+  requestHeaders: { ...writeHeaders, ...createsOnly },
   errors: [...writeFailures, recordConflict(record, record, 'a CNAME must be alone at its name')],
   responses: {
     200: { description: 'The RRset as it now is', headers: zoneTag },
@@ -69,7 +69,10 @@ export function setRrset(app: App, zones: ZoneWriter) {
       demandSame(request.body, key)
       const { values, mixed_ttl, email_type: emailType } = request.body
       const ttl = mixed_ttl ? undefined : request.body.ttl
-      const write = writeOf(request, { kind: 'setRrset', ...key, ttl, values, emailType })
+      const write = {
+        ...writeOf(request, { kind: 'setRrset', ...key, ttl, values, emailType }),
+        ifNoneMatch: request.headers['if-none-match'],
+      }
       const queued = await queueIfPreferred(request, reply, { zones, domain, write })
       if (queued) return reply.code(202).send(queued)
       const result = await zones.write(domain, write)

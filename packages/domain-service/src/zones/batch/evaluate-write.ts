@@ -2,12 +2,15 @@ import { type RecordLimit, requireWithinRecords } from '@domains-and-files/auth'
 import { includesTag, readIfMatch } from '@domains-and-files/http'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { etagOf, isWritable, subtract, toRecord, type Zone } from '../../dns/record.ts'
+import { findRrset } from '../../dns/rrset.ts'
 import {
+  alreadyExists,
   dnsNotManaged,
   emailTypeForbidden,
   preconditionFailed,
   unsupportedRecords,
 } from '../../errors.ts'
+import type { ChangeRequest } from '../../ledger/ledger.ts'
 import type { QueuedWrite, WriteResult } from '../zone-write.ts'
 
 /** What a queued write does to the zone, before anything is sent. */
@@ -51,14 +54,16 @@ function evaluateWrite(write: QueuedWrite, before: Zone): EvaluatedWrite {
   }
 }
 
-// RFC 9110, 13.1. A zone always exists, so that `If-None-Match: *` never holds.
+// RFC 9110, 13.1. A zone always exists, so that `If-None-Match: *` holds for a new RRset only.
 function demandPreconditions(
-  { ifMatch, ifNoneMatch }: { ifMatch?: string | undefined; ifNoneMatch?: string | undefined },
+  { ifMatch, ifNoneMatch, edit }: Pick<ChangeRequest, 'ifMatch' | 'ifNoneMatch' | 'edit'>,
   zone: Zone,
 ) {
   const etag = etagOf(zone)
   const isStale = ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), etag)
-  if (isStale || ifNoneMatch?.trim() === '*') throw preconditionFailed(etag)
+  if (isStale) throw preconditionFailed(etag)
+  const isNew = edit.kind === 'setRrset' && !findRrset(zone, edit.name, edit.type)
+  if (ifNoneMatch?.trim() === '*' && !isNew) throw alreadyExists(etag)
 }
 
 // Compares the zones rather than the edit: every kind of edit is limited alike.
