@@ -169,10 +169,28 @@ test('an email type that getHosts does not tell is looked up, and sent as it is'
   })
   service.sandbox.fault({ kind: 'no_email_type', command: getHosts, times: 0 })
 
-  const { status, body } = await add(service)
+  const { status } = await add(service)
 
+  expect(status).toBe(201)
   expect(service.sandbox.zone('example.com').emailType).toBe('FWD')
-  expect([status, body.code]).toEqual(
-    service.commands().includes('dns.sethosts') ? [201, undefined] : [409, 'email_type_conflict'],
+  expect(service.commands()).toEqual(['dns.gethosts', 'getinfo', 'dns.sethosts', 'dns.gethosts'])
+})
+
+test('where nobody tells the email type, a write must name it, and nothing is sent otherwise', async () => {
+  await using service = await start({
+    domains: [{ name: 'example.com', emailType: 'FWD', hosts: [www] }],
+  })
+  service.sandbox.fault(
+    { kind: 'no_email_type', command: getHosts, times: 0 },
+    { kind: 'error', number: 2030166, command: 'namecheap.domains.getInfo', times: 0 },
   )
+
+  const unnamed = await add(service)
+  const named = await service.call('POST', `${hosts}/A`, {
+    body: { name: 'new', address: '192.0.2.9', email_type: 'FWD' },
+  })
+
+  expect([unnamed.status, unnamed.body.code]).toEqual([409, 'email_type_conflict'])
+  expect(named.status).toBe(201)
+  expect(service.sandbox.zone('example.com').emailType).toBe('FWD')
 })

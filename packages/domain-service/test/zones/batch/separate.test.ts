@@ -1,0 +1,68 @@
+import { HttpError } from '@domains-and-files/http'
+import { expect, test } from 'vitest'
+import { type Refusal, separate } from '../../../src/zones/batch/separate.ts'
+import type { QueuedWrite } from '../../../src/zones/zone-write.ts'
+import { requestBy, zoneOf } from '../../support/ledger.ts'
+
+const count = 100
+const writes: QueuedWrite[] = Array.from({ length: count }, (_, n) => ({
+  request: requestBy(`author${n}`),
+  dryRun: false,
+  id: undefined,
+  isAsync: false,
+  resolve: () => undefined,
+  reject: () => undefined,
+}))
+
+/** Sends to a registrar that refuses these writes. A refused send costs one call, an accepted one two. */
+async function sendAll(bad: Set<number>, { named = false } = {}) {
+  const done: number[] = []
+  const refused: number[] = []
+  let calls = 1 // The first read.
+  const indexOf = (write: QueuedWrite) => writes.indexOf(write)
+  await separate(writes, {
+    attempt: async (group): Promise<Refusal | undefined> => {
+      const faulty = group.filter((write) => bad.has(indexOf(write)))
+      calls += faulty.length > 0 ? 1 : 2
+      if (faulty.length === 0) done.push(...group.map(indexOf))
+      if (faulty.length === 0) return undefined
+      const error = new HttpError(422, 'registrar_rejected', 'refused')
+      return { writes: group, named: named ? faulty.slice(0, 1) : [], error, zone: zoneOf() }
+    },
+    refuse: async (write) => {
+      refused.push(indexOf(write))
+    },
+  })
+  return { done, refused, calls }
+}
+
+test('wherever the one refused write is, the others are done in their order, within 20 calls', async () => {
+  for (let bad = 0; bad < count; bad++) {
+    const { done, refused, calls } = await sendAll(new Set([bad]))
+
+    expect(refused).toEqual([bad])
+    expect(done).toEqual(writes.map((_, n) => n).filter((n) => n !== bad))
+    expect(calls).toBeLessThanOrEqual(20)
+  }
+})
+
+test('a write that the registrar names costs one call more', async () => {
+  const { done, refused, calls } = await sendAll(new Set([57]), { named: true })
+
+  expect([done.length, refused, calls]).toEqual([99, [57], 4])
+})
+
+test('several refused writes are each found', async () => {
+  const bad = [0, 1, 49, 50, 99]
+
+  const { done, refused } = await sendAll(new Set(bad))
+
+  expect(refused.toSorted((a, b) => a - b)).toEqual(bad)
+  expect(done).toHaveLength(95)
+})
+
+test('where all are refused, none is done', async () => {
+  const { done, refused } = await sendAll(new Set(writes.keys()))
+
+  expect([done, refused.length]).toEqual([[], 100])
+})
