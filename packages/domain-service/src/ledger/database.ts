@@ -106,6 +106,8 @@ const migrations = [
      primary key (domain, name, value)
    ) strict;
    create index acme_challenges_by_age on acme_challenges (created_at);`,
+
+  'alter table sends add column repaired_by integer',
 ]
 
 export const databaseName = 'domain-service.sqlite'

@@ -112,6 +112,8 @@ export interface SendOutcome {
   found?: Zone | undefined
   /** The registrar gave no answer to it, so that it may still be carried out. */
   givenUp: boolean
+  /** It did not happen: the late writes that it was to repair are to be repaired by another send. */
+  releaseRepairs?: boolean
   changes: ChangeOutcome[]
 }
 

@@ -43,7 +43,6 @@ export class SendStore {
 
   start(send: SendIntent): { id: number; changeIds: number[] } {
     const now = this.#now()
-    for (const repaired of send.repairs) this.#statements.repair.run(now, repaired)
     const digests = { base: this.#zones.put(send.base), zone: this.#zones.put(send.zone) }
     const { lastInsertRowid } = this.#statements.insertSend.run({
       ...digests,
@@ -51,6 +50,7 @@ export class SendStore {
       now,
     })
     const id = Number(lastInsertRowid)
+    for (const repaired of send.repairs) this.#statements.repair.run(now, id, repaired)
     return { id, changeIds: send.intents.map((intent) => this.#startChange(intent, id, now)) }
   }
 
@@ -59,6 +59,7 @@ export class SendStore {
     const found = outcome.found ? this.#zones.put(outcome.found) : null
     const givenUp = outcome.givenUp ? now : null
     this.#statements.endSend.run({ id, state: outcome.state, found, now, givenUp })
+    if (outcome.releaseRepairs) this.#statements.releaseRepairs.run(id)
     for (const change of outcome.changes) this.endChange(change, now)
   }
 
@@ -168,7 +169,10 @@ const prepare = (database: Database) => ({
     `update sends set state = :state, found = coalesce(:found, found), ended_at = :now,
        given_up_at = coalesce(given_up_at, :givenUp) where id = :id`,
   ),
-  repair: database.prepare('update sends set repaired_at = ? where id = ?'),
+  repair: database.prepare('update sends set repaired_at = ?, repaired_by = ? where id = ?'),
+  releaseRepairs: database.prepare(
+    'update sends set repaired_at = null, repaired_by = null where repaired_by = ?',
+  ),
   insertChange: database.prepare(
     `insert into changes (domain, status, by, token, request_id, reason, is_async, verified, created_at, sent_at,
        send_id, before, after, email_type_before, email_type_after, idempotency_key, fingerprint, warnings, summary, request)

@@ -60,7 +60,8 @@ async function outcomeOf(
     // The registrar may still carry it out, or show it later.
     if (isYoung && send.state !== 'open') return undefined
     const changes = send.changes.map((change) => notConfirmed(change, send, zone))
-    return { state: isYoung ? 'unknown' : 'closed', givenUp, changes }
+    const state = isYoung ? 'unknown' : 'closed'
+    return { state, givenUp, releaseRepairs: send.state === 'open', changes }
   }
   const changes = await Promise.all(
     send.changes.map(async (change) =>

@@ -35,8 +35,10 @@ export function sendOutcome(
     )
   })
   const found = 'zone' in outcome ? outcome.zone : undefined
+  const state = stateOf(outcome, done.length > 0)
   return {
-    state: stateOf(outcome, done.length > 0),
+    state,
+    releaseRepairs: state === 'unsent',
     found,
     givenUp: outcome.givenUp,
     changes: [...repairOutcome(send, outcome), ...changes],

@@ -113,6 +113,27 @@ test('what was about to be sent when the process ended is queued again or cancel
   expect(statuses).toEqual(['cancelled', 'queued'])
 })
 
+test('a late write whose repair was never sent is to be repaired again', async () => {
+  const { ledger } = openLedger()
+  const send = (zone = zoneOf(b), repairs: number[] = []) =>
+    ledger.startSend({ domain, base: zoneOf(a), zone, intents: [], repairs })
+  const late = await send()
+  await ledger.endSend(late.id, { state: 'settled', found: zoneOf(b), givenUp: true, changes: [] })
+  await confirm(ledger, zoneOf(b), zoneOf(a, b))
+  const repair = await send(zoneOf(a, b), [late.id])
+  const during = await ledger.lateSends(domain)
+
+  await ledger.endSend(repair.id, {
+    state: 'unsent',
+    givenUp: false,
+    releaseRepairs: true,
+    changes: [],
+  })
+
+  expect(during).toEqual([])
+  expect(await ledger.lateSends(domain)).toMatchObject([{ id: late.id }])
+})
+
 test('pruning deletes old changes and the zones that only they refer to', async () => {
   let now = Date.now() - 10 * 86_400_000
   const { ledger, database } = openLedger(() => now)
