@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest'
 import { type Everything, startEverything } from '../support/everything.ts'
 import { historyFlows } from './console/flows/history.ts'
 import { recordFlows } from './console/flows/records.ts'
+import { registrarFlows } from './console/flows/registrar.ts'
 import { sessionFlows } from './console/flows/session.ts'
 import { tokenFlows } from './console/flows/tokens.ts'
 import { Tester } from './console/tester.ts'
@@ -31,7 +32,13 @@ afterAll(async () => {
 
 if (hasChromium) {
   describe('in the console, a person', () => {
-    const flows = { ...recordFlows, ...historyFlows, ...tokenFlows, ...sessionFlows }
+    const flows = {
+      ...recordFlows,
+      ...historyFlows,
+      ...tokenFlows,
+      ...registrarFlows,
+      ...sessionFlows,
+    }
     test.each(Object.entries(flows))('%s', async (_name, run) => {
       await using tester = await Tester.open(browser, everything, pictures)
       await tester.logIn()

@@ -21,11 +21,12 @@ export class Api {
   }
 
   /** The JSON of a successful answer. */
-  async call(method: string, path: string, body?: unknown) {
+  async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
     const isForm = body instanceof FormData
     const response = await fetch(this.#url + path, {
       method,
       headers: {
+        ...headers,
         authorization: `Bearer ${this.#token}`,
         ...(body === undefined || isForm ? {} : { 'content-type': 'application/json' }),
       },

@@ -7,6 +7,7 @@ import { installChromium, launchChromium } from '../support/chromium.ts'
 import { fileFlows } from './flows/files.ts'
 import { historyFlows } from './flows/history.ts'
 import { recordFlows } from './flows/records.ts'
+import { registrarFlows } from './flows/registrar.ts'
 import { sessionFlows } from './flows/session.ts'
 import { tokenFlows } from './flows/tokens.ts'
 import { Tester } from './tester.ts'
@@ -24,7 +25,14 @@ installChromium()
 await using everything = await startEverything()
 const browser = await launchChromium()
 try {
-  const flows = { ...recordFlows, ...historyFlows, ...tokenFlows, ...fileFlows, ...sessionFlows }
+  const flows = {
+    ...recordFlows,
+    ...historyFlows,
+    ...tokenFlows,
+    ...registrarFlows,
+    ...fileFlows,
+    ...sessionFlows,
+  }
   for (const [name, run] of Object.entries(flows)) {
     if (words.length > 0 && !words.some((word) => name.includes(word))) continue
     await using tester = await Tester.open(browser, everything, pictures)

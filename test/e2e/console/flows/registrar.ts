@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import type { Flows, Tester } from '../tester.ts'
+
+/** The registrar behind the service: slow, refusing, and its budget. */
+export const registrarFlows: Flows = {
+  'watches a queued change until the registrar has confirmed it': async (tester) => {
+    await addFault(tester, { kind: 'slow', command: 'namecheap.domains.dns.sethosts', ms: 3000 })
+    const api = await tester.domainsApi()
+    await api.call(
+      'POST',
+      '/api/domains/brightledger.io/dns/hosts/A',
+      { name: 'queued', address: '192.0.2.95' },
+      { prefer: 'respond-async' },
+    )
+    await tester.goTo('/changes?domain=brightledger.io')
+    await tester.text(/Waiting for the registrar|Being sent/).waitFor()
+    await tester.picture('changes-queued')
+    await tester.page.locator('tbody').getByText('Done').waitFor()
+  },
+
+  'says what to do when the registrar refuses the account': async (tester) => {
+    const { page } = tester
+    tester.expectFailure(/status of 502/)
+    await addFault(tester, {
+      kind: 'error',
+      number: '1011150',
+      command: 'namecheap.domains.getinfo',
+    })
+    await tester.goTo('/domains/amberfield.com?tab=details')
+    await page.getByRole('alert').first().waitFor()
+    await tester.goTo('/registrar')
+    await tester.text('The registrar refuses the account, the key or the address').waitFor()
+    const advice = page.locator('.notice', { hasText: 'whitelisted' })
+    assert.match((await advice.textContent()) ?? '', /127\.0\.0\.1/)
+    await tester.checkAccessibility('registrar refuses')
+    await tester.picture('registrar-refuses')
+    const api = await tester.domainsApi()
+    await api.call('GET', '/api/domains/amberfield.com/info', undefined, {
+      'cache-control': 'no-cache',
+    })
+    await tester.text('The registrar answers').waitFor()
+  },
+}
+
+async function addFault({ everything }: Tester, fault: object) {
+  const response = await fetch(`${everything.sandbox}/_faults`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ faults: [fault] }),
+  })
+  assert.ok(response.ok, await response.text())
+}
