@@ -1,6 +1,6 @@
 // Durable storage: atomic files, the lock of a data directory, migrations, backup and restore.
 
-export type { BackupLayout, BlobSource, KeptFile } from './backup/backup.ts'
+export type { BackupLayout, BlobSource, KeptFile } from './backup/backup-job.ts'
 export { unreadable } from './backup/damage.ts'
 export { runDataCommand } from './backup/data-command.ts'
 export { Progress } from './backup/progress.ts'

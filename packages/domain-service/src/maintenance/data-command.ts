@@ -9,4 +9,7 @@ const layout = {
 }
 
 const dataDir = process.env.DATA_DIR || 'data/domain-service'
-process.exitCode = await runDataCommand(layout, process.argv.slice(2), dataDir)
+process.exitCode = await runDataCommand(layout, process.argv.slice(2), {
+  dataDir,
+  usersFile: process.env.USERS_FILE || undefined,
+})

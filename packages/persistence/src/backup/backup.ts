@@ -4,66 +4,16 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 import { announceBackup } from '../data-dir-lock.ts'
 import { createDirectory, fsyncDirectory, writeNew } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
+import type { BackupJob, BackupLayout, BackupResult } from './backup-job.ts'
 import { copyBlobs, verifyBlobs } from './blob-files.ts'
 import { DamageList } from './damage.ts'
 import { findEarlierBackup } from './earlier-backup.ts'
 import { digestOf, type Manifest, manifestName } from './manifest.ts'
-import type { Progress } from './progress.ts'
-import type { RowContents } from './rows.ts'
 import { addSegment } from './segments.ts'
 import { copyDatabase } from './snapshot.ts'
 
-/** A file that is never written again, by its path below the data folder. */
-export interface KeptFile {
-  file: string
-  size: number
-  sha256: string
-}
-
-export interface BlobSource {
-  count: number
-  bytes: number
-  each: Iterable<KeptFile>
-}
-
-/** What a service keeps in its data folder. */
-export interface BackupLayout {
-  service: string
-  /** The file name of its database. */
-  database: string
-  /** Folders of its own, in which no backup may lie. */
-  folders: string[]
-  /** The contents in files that a copy of the database, given by its path, refers to. */
-  contents: (database: string) => BlobSource
-  /** The modes that directories and files of contents have in a data folder. */
-  contentModes?: { directory: number; file: number }
-  /** Contents that are rows of a second database. */
-  rows?: RowContents
-  /** The paths of the files that have a content; by default contents are named by their digest alone. */
-  pathsOf?: (database: string, sha256: string) => string[]
-}
-
-export interface BackupJob {
-  layout: BackupLayout
-  dataDir: string
-  /** Where the backup is made, or lies. */
-  folder: string
-  /** Whether every byte is read again at the end; else only sizes are compared. */
-  verify: boolean
-  /** Whether damaged contents are reported and left behind; else they fail the backup. */
-  skipDamaged?: boolean
-  signal: AbortSignal
-  progress: Progress
-}
-
-export interface BackupResult {
-  count: number
-  bytes: number
-  damages: DamageList
-}
-
-/** Small files beside the database. What USERS_FILE or JWT_SECRET name elsewhere is not in the data folder. */
-export const smallFiles = ['users.json', 'jwt.secret', 'tokens.json']
+/** Small files in the data directory. What JWT_SECRET_FILE names elsewhere is not backed up. */
+const smallFiles = ['users.json', 'jwt.secret', 'tokens.json']
 
 /**
  * Makes a backup while the service may be running: the database as of one moment, and each content that it refers to.
@@ -108,8 +58,7 @@ async function fill(
   const copy = join(partial, layout.database)
   await copyDatabase(join(dataDir, layout.database), copy, progress.database)
   signal.throwIfAborted()
-  const small = smallFiles.filter((name) => existsSync(join(dataDir, name)))
-  for (const name of small) await writeNew(join(partial, name), await readFile(join(dataDir, name)))
+  const small = await copySmallFiles(job, partial)
   const earlier = await findEarlierBackup(folder, layout.service)
   const amount = amountOf(layout, copy)
   progress.begin('copied', amount)
@@ -138,6 +87,15 @@ async function fill(
     damaged: damages.digests,
   })
   return { ...amount, damages }
+}
+
+/** Copies the small files, readable only by their owner; returns their names. USERS_FILE may be elsewhere. */
+async function copySmallFiles({ dataDir, usersFile }: BackupJob, to: string): Promise<string[]> {
+  const sourceOf = (name: string) =>
+    (name === 'users.json' ? usersFile : undefined) ?? join(dataDir, name)
+  const names = smallFiles.filter((name) => existsSync(sourceOf(name)))
+  for (const name of names) await writeNew(join(to, name), await readFile(sourceOf(name)))
+  return names
 }
 
 /** The contents that a copy of the database refers to, in files and rows. */

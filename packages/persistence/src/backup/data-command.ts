@@ -1,14 +1,8 @@
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { DataDirError, explainFailure } from '../errors.ts'
-import {
-  type BackupJob,
-  type BackupLayout,
-  type BackupResult,
-  backUp,
-  checkAll,
-  pathsIn,
-} from './backup.ts'
+import { backUp, checkAll, pathsIn } from './backup.ts'
+import type { BackupJob, BackupLayout, BackupResult } from './backup-job.ts'
 import { DamageList } from './damage.ts'
 import { digestOf, readManifest } from './manifest.ts'
 import { Progress } from './progress.ts'
@@ -32,7 +26,7 @@ Exit status: 0 done, 1 not possible or damaged, 2 invalid arguments.
 export async function runDataCommand(
   layout: BackupLayout,
   args: string[],
-  dataDir: string,
+  { dataDir, usersFile }: { dataDir: string; usersFile: string | undefined },
 ): Promise<number> {
   const options = readArguments(args)
   if (!options) {
@@ -45,6 +39,7 @@ export async function runDataCommand(
     const summary = await commands[options.command]({
       layout,
       dataDir,
+      usersFile,
       signal,
       progress,
       ...options,

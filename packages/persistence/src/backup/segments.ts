@@ -1,7 +1,7 @@
 import { linkSync } from 'node:fs'
 import { chmod, copyFile, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { BackupJob } from './backup.ts'
+import type { BackupJob } from './backup-job.ts'
 import type { EarlierBackup } from './earlier-backup.ts'
 import { digestOf, type Manifest } from './manifest.ts'
 import { maxSegments } from './rows.ts'

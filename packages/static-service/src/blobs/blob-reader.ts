@@ -1,5 +1,13 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import type { OpenBlob } from './blob-store.ts'
+
+/** A content opened for reading. It is not removed before this is disposed of, whatever is deleted meanwhile. */
+export interface OpenBlob extends AsyncDisposable {
+  readonly size: number
+  /** Identifies the file as it is now; undefined for bytes that are in memory. */
+  readonly stamp: string | undefined
+  /** These bytes, or those up to the end; read into the given buffer, if any. */
+  read(start: number, length: number, into?: Buffer): Promise<Buffer>
+}
 
 /** A content that is in memory already. */
 export const openBytes = (bytes: Buffer): OpenBlob => ({

@@ -7,21 +7,12 @@ import { insufficientStorage } from '../errors.ts'
 import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { BlobLeases } from './blob-leases.ts'
 import type { ContentCoding } from './blob-path.ts'
-import { openBytes } from './blob-reader.ts'
+import { type OpenBlob, openBytes } from './blob-reader.ts'
 import { maxSmallBytes } from './content-database.ts'
 import { DurableDirectories } from './durable-directories.ts'
 import { LargeContents } from './large-contents.ts'
 import { SmallContents } from './small-contents.ts'
 import { StagedBlob } from './staged-blob.ts'
-
-/** A content opened for reading. It is not removed before this is disposed of, whatever is deleted meanwhile. */
-export interface OpenBlob extends AsyncDisposable {
-  readonly size: number
-  /** Identifies the file as it is now; undefined for bytes that are in memory. */
-  readonly stamp: string | undefined
-  /** These bytes, or those up to the end; read into the given buffer, if any. */
-  read(start: number, length: number, into?: Buffer): Promise<Buffer>
-}
 
 export interface BlobStoreOptions {
   /** Whether any file refers to this digest; contents without a reference are collected. */

@@ -6,7 +6,8 @@ import { LRUCache } from 'lru-cache'
 import type { FileRow } from '../files/file-record.ts'
 import { isCompressible } from '../files/media-type.ts'
 import { encodedForms } from './blob-path.ts'
-import type { BlobStore, OpenBlob } from './blob-store.ts'
+import type { OpenBlob } from './blob-reader.ts'
+import type { BlobStore } from './blob-store.ts'
 
 /** What the compressor must know of a file. */
 export type Compressible = Pick<FileRow, 'digest' | 'size' | 'contentType'>

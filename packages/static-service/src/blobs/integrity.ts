@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { FileRow } from '../files/file-record.ts'
 import type { ContentCoding } from './blob-path.ts'
-import type { OpenBlob } from './blob-store.ts'
+import type { OpenBlob } from './blob-reader.ts'
 import { hashBytes } from './hashing.ts'
 import type { SmallContents } from './small-contents.ts'
 

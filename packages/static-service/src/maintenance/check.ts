@@ -12,14 +12,8 @@ import {
   prepareRemove,
 } from '../blobs/content-database.ts'
 import { type Database, databaseFile, openReader } from '../catalog/database.ts'
-import { findMiscounts } from './consistency-rules.ts'
+import { type Damage, findMiscounts } from './consistency-rules.ts'
 import { ContentCheck } from './content-check.ts'
-
-export interface Damage {
-  /** The path of a file, or what else is damaged. */
-  path: string
-  fault: string
-}
 
 export interface Report {
   files: number

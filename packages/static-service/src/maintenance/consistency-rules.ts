@@ -1,5 +1,10 @@
 import type { Database } from '../catalog/database.ts'
-import type { Damage } from './check.ts'
+
+export interface Damage {
+  /** The path of a file, or what else is damaged. */
+  path: string
+  fault: string
+}
 
 /** What of the catalog does not agree with itself: rows, references and every count that is kept. */
 export function findMiscounts(db: Database): Damage[] {

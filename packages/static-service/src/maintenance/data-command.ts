@@ -16,7 +16,10 @@ const layout = {
 }
 
 const dataDir = process.env.DATA_DIR || 'data/static-service'
-process.exitCode = await runDataCommand(layout, process.argv.slice(2), dataDir)
+process.exitCode = await runDataCommand(layout, process.argv.slice(2), {
+  dataDir,
+  usersFile: process.env.USERS_FILE || undefined,
+})
 
 function readContents(database: string): BlobSource {
   const db = openReader(database)

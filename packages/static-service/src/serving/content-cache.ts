@@ -1,5 +1,6 @@
 import { type ContentCoding, encodedForms } from '../blobs/blob-path.ts'
-import type { BlobStore, OpenBlob } from '../blobs/blob-store.ts'
+import type { OpenBlob } from '../blobs/blob-reader.ts'
+import type { BlobStore } from '../blobs/blob-store.ts'
 import { type Compressor, minBytes } from '../blobs/compressor.ts'
 import { IntegrityProofs } from '../blobs/integrity.ts'
 import type { Catalog } from '../catalog/catalog.ts'

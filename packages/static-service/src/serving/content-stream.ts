@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { OpenBlob } from '../blobs/blob-store.ts'
+import type { OpenBlob } from '../blobs/blob-reader.ts'
 import type { Piece } from '../rfc9110/byte-ranges.ts'
 
 /** The bytes of a representation: small ones in memory, others open on the disk, to be disposed of by the caller. */

@@ -1,0 +1,72 @@
+import { describe, expect, test } from 'vitest'
+import {
+  encodePath,
+  hasEncodedSlash,
+  readDirectory,
+  readPath,
+  readUrlPath,
+  readWrittenPath,
+  urlOf,
+} from '../../src/files/file-path.ts'
+
+const codeOf = (read: () => unknown) => {
+  try {
+    return read()
+  } catch (error) {
+    return (error as { code?: string }).code
+  }
+}
+
+test.each([
+  ['a/b.txt', 'a/b.txt'],
+  ['e\u0301.txt', '\u00e9.txt'],
+  ['%252e', '%252e'],
+  ['A', 'A'],
+  ['x'.repeat(255), 'x'.repeat(255)],
+  ['', 'invalid_path'],
+  ['/a', 'invalid_path'],
+  ['a/', 'invalid_path'],
+  ['a//b', 'invalid_path'],
+  ['a/./b', 'invalid_path'],
+  ['a/../b', 'invalid_path'],
+  ['a\\b', 'invalid_path'],
+  ['a\u0085b', 'invalid_path'],
+  ['a\u202eb', 'invalid_path'],
+  ['a\ud800b', 'invalid_path'],
+  ['x'.repeat(256), 'invalid_path'],
+  [Array(33).fill('a').join('/'), 'invalid_path'],
+  ['tree/a', 'reserved_path'],
+  ['upload', 'reserved_path'],
+  ['categories', 'reserved_path'],
+  ['Upload', 'Upload'],
+])('the path %j is %j', (text, expected) => {
+  expect(codeOf(() => readPath(text))).toBe(expected)
+})
+
+describe('slashes at the ends', () => {
+  test('a written path may start with one', () => {
+    expect(readWrittenPath('/a/b')).toBe('a/b')
+    expect(codeOf(() => readWrittenPath('//a'))).toBe('invalid_path')
+  })
+
+  test.each([
+    ['', ''],
+    ['/', ''],
+    ['a/b/', 'a/b'],
+    ['/a', 'a'],
+    ['a//', 'invalid_path'],
+  ])('the directory %j is %j', (text, expected) => {
+    expect(codeOf(() => readDirectory(text))).toBe(expected)
+  })
+})
+
+test('an encoded slash in the path of a URL names no file, in its query it does not matter', () => {
+  expect(hasEncodedSlash('/static/a%2Fb')).toBe(true)
+  expect(hasEncodedSlash('/static/a?x=%2f')).toBe(false)
+  expect(codeOf(() => readUrlPath('/static/a%2Fb', 'a/b'))).toBe('file_not_found')
+})
+
+test('a URL encodes each segment', () => {
+  expect(encodePath('a b/ü?#.txt')).toBe('a%20b/%C3%BC%3F%23.txt')
+  expect(urlOf('a b', 'https://example.com')).toBe('https://example.com/static/a%20b')
+})
