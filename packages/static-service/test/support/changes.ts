@@ -85,6 +85,24 @@ async function remove({ program, token, writer }: Client) {
   expect(status).toBe(writer.known.get(path) === undefined ? 404 : 204)
 }
 
+async function moveOver({ program, token, writer }: Client) {
+  const [from, to] = pickPaths(writer)
+  const content = writer.known.get(from)
+  if (content === undefined) return upload({ program, token, writer })
+  writer.hoped.set(from, undefined).set(to, content)
+  const { status } = await post({ program, token, writer }, 'move', { from, to, overwrite: true })
+  expect(status).toBe(200)
+}
+
+async function removeBoth({ program, token, writer }: Client) {
+  const paths = pickPaths(writer)
+  const areThere = paths.every((path) => writer.known.get(path) !== undefined)
+  if (!areThere) return upload({ program, token, writer })
+  for (const path of paths) writer.hoped.set(path, undefined)
+  const { status } = await post({ program, token, writer }, 'delete', { paths })
+  expect(status).toBe(200)
+}
+
 async function recordVersion({ program, token, writer }: Client) {
   const version = `${writer.name}-${randomBytes(6).toString('hex')}`
   const { status } = await program.ask({
@@ -99,12 +117,22 @@ async function recordVersion({ program, token, writer }: Client) {
 
 const changes: [number, Change][] = [
   [0.1, recordVersion],
-  [0.2, remove],
+  [0.15, remove],
+  [0.05, removeBoth],
+  [0.1, moveOver],
   [0.15, uploadBatch],
   [0.1, uploadAgain],
   [0.15, uploadRefused],
-  [0.3, upload],
+  [0.2, upload],
 ]
+
+const post = ({ program, token }: Client, to: 'move' | 'delete', body: unknown) =>
+  program.ask({
+    method: 'POST',
+    path: `/api/files/${to}`,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
 
 const send = (
   { program, token }: Client,
