@@ -63,7 +63,9 @@ export class CampaignRegistrar {
         { kind: 'status', status: 405 },
         { kind: 'cut', command: getHosts },
       ]
-      if (n % 3 === 0) this.#sandbox.fault(pick(faults))
+      // At most one outdated answer at a time: the service looks three times before it believes the registrar.
+      const isPending = this.#sandbox.faults.some(({ kind }) => kind === 'outdated')
+      if (n % 3 === 0) this.#sandbox.fault(pick(isPending ? faults.slice(1) : faults))
       if (n % 7 === 0) await this.#writeAsTool()
       if (n % 20 === 10)
         this.#sandbox.fault({ kind: 'late', command: setHosts, domain: 'late.com' })
