@@ -3,6 +3,8 @@ import { listFiles } from '../../api/static-service.js'
 /** @import { FileRecord } from '../../api/schema.d.ts' */
 
 const pageSize = 200
+// Rows that are only scrolled past are not loaded.
+const restMs = 60
 
 /**
  * A list of files of any length, loaded page by page as rows come into sight.
@@ -17,8 +19,10 @@ export class FileSource {
   #query
   #onChange
   #signal
-  /** @type {Map<number, readonly FileRecord[] | 'loading'>} */
+  /** @type {Map<number, readonly FileRecord[] | 'loading' | 'failed'>} a failed page is loaded again by a new source only */
   #pages = new Map()
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #resting
 
   /**
    * @param {FileQuery} query
@@ -30,20 +34,30 @@ export class FileSource {
     this.#query = query
     this.#onChange = onChange
     this.#signal = signal
-    this.want(range.first, range.last)
+    this.#loadRange(range.first, range.last)
   }
 
   /** The file in that row; undefined: not loaded yet. @param {number} index */
   at(index) {
     const page = this.#pages.get(Math.floor(index / pageSize))
-    return page === 'loading' ? undefined : page?.[index % pageSize]
+    return Array.isArray(page) ? page[index % pageSize] : undefined
   }
 
-  /** Loads the pages that hold these rows. @param {number} first @param {number} last one past the last row */
+  /**
+   * Loads the pages that hold these rows, once the list rests there.
+   * @param {number} first
+   * @param {number} last one past the last row
+   */
   want(first, last) {
+    clearTimeout(this.#resting)
+    this.#resting = setTimeout(() => this.#loadRange(first, last), restMs)
+  }
+
+  /** @param {number} first @param {number} last */
+  #loadRange(first, last) {
     const end = Math.max(first, last - 1)
     for (let page = Math.floor(first / pageSize); page <= Math.floor(end / pageSize); page += 1) {
-      if (!this.#pages.has(page)) void this.#load(page)
+      if (!this.#pages.has(page) && !this.#signal.aborted) void this.#load(page)
     }
   }
 
@@ -59,7 +73,7 @@ export class FileSource {
       this.isReady = true
       this.error = undefined
     } catch (error) {
-      this.#pages.delete(page)
+      this.#pages.set(page, 'failed')
       if (this.#signal.aborted) return
       this.error = error
     }

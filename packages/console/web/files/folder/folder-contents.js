@@ -147,6 +147,7 @@ class FolderContents extends View {
     if (count === 0) return this.#nothingHere()
     const { sort } = this.#wanted()
     return html`
+      ${source.error ? failed(source.error, () => this.#reload()) : nothing}
       <p class="folder-summary muted" role="status">${this.#summary(source)}</p>
       <virtual-list
         class="table-frame file-list"
