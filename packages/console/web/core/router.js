@@ -45,8 +45,8 @@ function splitOnce(text, separator) {
   return at === -1 ? [text] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** @param {string} text */
-function decode(text) {
+/** Percent-decodes; what cannot be decoded stays as it is. @param {string} text */
+export function decode(text) {
   try {
     return decodeURIComponent(text)
   } catch {

@@ -1,5 +1,5 @@
 import { html, nothing } from '../core/html.js'
-import { currentRoute, routeChanges } from '../core/router.js'
+import { currentRoute, decode, routeChanges } from '../core/router.js'
 import { mayEdit } from '../core/session.js'
 import { View } from '../core/view.js'
 import { icon } from '../ui/icons.js'
@@ -26,7 +26,7 @@ class FileBrowser extends View {
   #path() {
     const { path } = currentRoute()
     const [, ...segments] = path.replace(/^\//, '').split('/')
-    return segments.map((segment) => decodeURIComponent(segment)).join('/')
+    return segments.map(decode).join('/')
   }
 
   template() {

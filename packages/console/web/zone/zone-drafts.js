@@ -1,7 +1,9 @@
+import { session } from '../core/session.js'
 import { countEdits } from './draft.js'
 
 /**
- * Drafts by domain, in memory: they stay while the person looks at another view. Leaving the page with one asks first.
+ * Drafts by domain, in memory: they stay while the person looks at another view, until logout. Leaving the page with
+ * one asks first.
  * @import { TaggedZone } from '../api/domain-service.js'
  * @import { Draft } from './draft.js'
  * @type {Map<string, { base: TaggedZone, draft: Draft }>}
@@ -19,4 +21,8 @@ export function keepDraft(domain, base, draft) {
 
 addEventListener('beforeunload', (event) => {
   if (drafts.size > 0) event.preventDefault()
+})
+
+session.addEventListener('change', () => {
+  if (session.isEmpty) drafts.clear()
 })

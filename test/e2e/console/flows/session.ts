@@ -71,6 +71,22 @@ export const sessionFlows: Flows = {
     await tester.text('Nameservers').waitFor()
   },
 
+  'forgets a draft at logout': async (tester) => {
+    const zone = '/domains/amberworks.com'
+    await tester.goTo(zone)
+    await tester
+      .button(/^Delete/)
+      .first()
+      .click()
+    await tester.text('1 change not applied yet').waitFor()
+    await tester.button('admin').click()
+    await tester.button('Log out').click()
+    await tester.logIn()
+    await tester.goTo(zone)
+    await tester.text('Mail handling').waitFor()
+    assert.equal(await tester.text('not applied yet').count(), 0)
+  },
+
   'is moved through by the keyboard': async (tester) => {
     const { page } = tester
     await tester.goTo('/domains')

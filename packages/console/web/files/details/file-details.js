@@ -1,6 +1,6 @@
 import { contentUrl, getFile } from '../../api/static-service.js'
 import { html, nothing } from '../../core/html.js'
-import { currentRoute, navigate } from '../../core/router.js'
+import { currentRoute, decode, navigate } from '../../core/router.js'
 import { mayEdit } from '../../core/session.js'
 import { Resource, View } from '../../core/view.js'
 import { copy } from '../../ui/clipboard.js'
@@ -93,7 +93,7 @@ class FileDetails extends View {
     const { path, query } = currentRoute()
     const next = new URLSearchParams(query)
     next.delete('file')
-    const folder = parentOf(`${decodeURIComponent(path.replace(/^\/files\/?/, ''))}x`)
+    const folder = parentOf(`${decode(path.replace(/^\/files\/?/, ''))}x`)
     navigate(hrefToPath(folder, next))
   }
 }

@@ -40,6 +40,11 @@ class UploadPanel extends View {
             ${icon('chevron')}
           </button>
           ${
+            !summary.isActive && summary.failed > 0
+              ? html`<button class="button" @click=${() => uploads.retryFailed()}>Retry failed</button>`
+              : nothing
+          }
+          ${
             summary.isActive
               ? html`<button class="button" @click=${() => uploads.cancelAll()}>Cancel all</button>`
               : html`<button class="icon-button" aria-label="Close the list of uploads" @click=${() => uploads.clear()}>${icon('close')}</button>`

@@ -1,4 +1,5 @@
 import { ApiError } from '../../api/problem.js'
+import { session } from '../../core/session.js'
 import { announceFilesChanged } from '../file-changes.js'
 import { numberedPath, pathFault } from '../paths.js'
 import { askAboutExisting } from './conflict-dialog.js'
@@ -64,6 +65,10 @@ class UploadQueue extends EventTarget {
   retry(upload) {
     Object.assign(upload, { state: 'waiting', sent: 0, error: undefined })
     this.#advance()
+  }
+
+  retryFailed() {
+    for (const upload of this.items) if (upload.state === 'failed') this.retry(upload)
   }
 
   /** Removes what has ended from the list. */
@@ -205,4 +210,11 @@ export const uploads = new UploadQueue()
 
 addEventListener('beforeunload', (event) => {
   if (uploads.items.some(({ state }) => isOpen(state))) event.preventDefault()
+})
+
+// After a logout nothing of that person goes on or stays in sight.
+session.addEventListener('change', () => {
+  if (!session.isEmpty) return
+  uploads.cancelAll()
+  uploads.clear()
 })

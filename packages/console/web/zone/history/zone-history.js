@@ -1,6 +1,7 @@
 import { getZone, listHistory, takeBack } from '../../api/domain-service.js'
 import { html, nothing } from '../../core/html.js'
 import { currentRoute, hrefTo, navigate, routeChanges } from '../../core/router.js'
+import { mayEdit } from '../../core/session.js'
 import { Resource, View } from '../../core/view.js'
 import { searchBox } from '../../ui/form.js'
 import { formatAge, formatCount, formatTime } from '../../ui/format.js'
@@ -88,7 +89,7 @@ class ZoneHistory extends View {
           ${entry.status && entry.status !== 'confirmed' ? html`<span class="chip warn">${entry.status}</span>` : nothing}
           <span class="spacer"></span>
           <a class="button" href=${hrefTo(['domains', this.#domain], { tab: 'history', change: String(entry.id) })}>Look at the zone then</a>
-          <button class="button" @click=${() => this.#revert(entry)}>${icon('undo')} Take back</button>
+          ${mayEdit('domains') ? html`<button class="button" @click=${() => this.#revert(entry)}>${icon('undo')} Take back</button>` : nothing}
         </div>
         ${diffList(diff)} ${omittedNote(entry)}
       </li>`
