@@ -136,8 +136,10 @@ async function readBack(
     }
     const isOld = isSame(zone, before)
     if (failure && isOld) return 'unchanged'
-    if (!isOld || look === looks)
-      return { kind: 'differs', zone, error: writeNotConfirmed(describeDifference(zone, after)) }
+    const error = writeNotConfirmed(describeDifference(zone, after))
+    if (!isOld) return { kind: 'differs', zone, error }
+    // Accepted, and perhaps still to be shown: a later read resolves it.
+    if (look === looks) return { kind: 'unknown', zone, error }
     await delay(write.clock, write.lookAgainMs)
   }
 }

@@ -97,6 +97,21 @@ test.each([1, 2])('%i outdated answers after a good write do not fail it', async
   expect(service.commands().filter((command) => command === 'dns.gethosts')).toHaveLength(2 + times)
 })
 
+test('a write that the registrar shows only after three outdated answers is confirmed later', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  service.sandbox.fault({ kind: 'outdated', command: getHosts, after: 1, times: 3 })
+
+  const { body } = await driveClock(clock, service, add(service))
+  const [entry] = await entriesOf(service)
+  const isConfirmed = expect
+    .poll(() => entriesOf(service), { timeout: 10_000 })
+    .toMatchObject([{ status: 'confirmed' }])
+  await driveClock(clock, service, isConfirmed)
+
+  expect([body.code, entry?.status]).toEqual(['write_not_confirmed', 'unconfirmed'])
+})
+
 test('an outdated answer at the first read does not undo the write before', async () => {
   const clock = new FakeClock()
   await using service = await start({ clock })
