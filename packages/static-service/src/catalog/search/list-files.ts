@@ -17,6 +17,9 @@ import { fold, matchOf } from './trigrams.ts'
 /** Matches of a search are counted up to this number. */
 export const maxHits = 10_000
 
+// More files of a directory are read along the order instead of collected and sorted.
+const maxSorted = 2000
+
 const maxCachedResults = 64
 
 // The path as searches compare it; stored only where it differs from the path in upper case.
@@ -50,14 +53,14 @@ export class FileListing {
   }
 
   /**
-   * An index provides the page where it has the order and the total is known. Otherwise up to 10,000 matching files are
-   * collected and sorted. More of them are read along the order, where the next match is mostly near.
+   * An index provides the page where it has the order and the total is known. Otherwise the matching files are collected
+   * and sorted, unless they are many: then they are read along the order, where the next match is mostly near.
    */
   #page(query: ListQuery, scope: Scope | undefined): FileList {
     const skip = (query.page - 1) * query.pageSize
     const total = this.#totalOf(query, scope)
     const isIndexed = !scope || query.sort === 'path' || query.sort === '-path'
-    if (total !== undefined && (isIndexed || total > maxHits)) {
+    if (total !== undefined && (isIndexed || total > maxSorted)) {
       const rows = skip >= total ? [] : this.#scan(query, { scope, total, skip })
       return { rows, total, isExact: true }
     }
@@ -222,14 +225,16 @@ const sortOf = (query: ListQuery, scope: Scope | undefined) => {
 }
 
 function scanFilter(query: ListQuery, scope: Scope | undefined): Filter {
-  const { category, search } = query
+  const { category, search, sort } = query
   const { conditions, values } =
     (isByName(query, scope) ? scope?.direct : scope?.byPath) ?? everything
+  const isByPath = sort === 'path' || sort === '-path'
   return {
     conditions: [
       ...(category ? ['category = @category'] : []),
       ...(search ? [`instr(${folded}, @term) > 0`] : []),
-      ...conditions,
+      // `+` keeps SQLite on the index of the order: by the index of paths it would read and sort the whole directory.
+      ...conditions.map((each) => (isByPath ? each : each.replace(/^path/, '+path'))),
     ],
     values: { ...values, category, term: search && fold(search) },
   }
