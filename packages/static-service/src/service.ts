@@ -62,7 +62,10 @@ async function tidy(dataDir: string, { store, catalog, log }: SweepDependencies)
     if (moved > 0) log.info({ moved }, 'small contents moved to the content database')
     if (missing.length > 0) {
       const digests = missing.slice(0, 10)
-      log.error({ missing: missing.length, digests }, 'contents missing: run `pnpm files check`')
+      log.error(
+        { missing: missing.length, digests },
+        'contents missing: run `npm run files -- check`',
+      )
     }
   } catch (error) {
     log.error({ err: error }, 'store not swept')

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { DataDirError, Progress } from '@domains-and-files/persistence'
 import { check, NoStore, type Report } from './check.ts'
 
-const usage = `Usage: pnpm files check [--repair]
+const usage = `Usage: npm run files -- check [--repair]
 
 Compares every stored content of DATA_DIR (default: data/static-service) with its digest, goes on past what cannot be
 read, and names each damaged file with the reason. Exit status 1 if there are any. --repair removes what no file refers

@@ -206,7 +206,7 @@ test.each([[[]], [['repair']], [['check', '--force']], [['check', 'more']]])(
   async (args) => {
     const { status, stderr } = runCli('/nowhere', ...args)
 
-    expect([status, stderr.split('\n')[0]]).toEqual([2, 'Usage: pnpm files check [--repair]'])
+    expect([status, stderr.split('\n')[0]]).toEqual([2, 'Usage: npm run files -- check [--repair]'])
   },
 )
 
@@ -230,7 +230,7 @@ test('a start removes what no file refers to, and reports what is missing or cut
   expect(storedIn(dataDir)).toEqual([fileOf(large), `row ${digestOf('shared')} identity`])
   const told = service.lines().map(({ msg, orphans, missing }) => ({ msg, orphans, missing }))
   expect(told).toContainEqual({ msg: 'unreferenced contents removed', orphans: 2 })
-  expect(told).toContainEqual({ msg: 'contents missing: run `pnpm files check`', missing: 2 })
+  expect(told).toContainEqual({ msg: 'contents missing: run `npm run files -- check`', missing: 2 })
 })
 
 test('a start moves the small contents of an earlier version from files to rows', async () => {
