@@ -5146,6 +5146,8 @@ export interface operations {
                 prefer?: string;
                 /** @description Repeating the request with this key within 24 hours writes nothing twice. For example `7b1f4a52-9d0e-4f0b-8a43-2f6c9d1e5a77` */
                 "idempotency-key"?: string;
+                /** @description `*`: 412 if there is such an RRset already. For example `*` */
+                "if-none-match"?: string;
             };
             path: {
                 /**
@@ -7144,7 +7146,10 @@ export interface operations {
             query?: {
                 page?: number;
                 page_size?: number;
-                /** @description only of this domain */
+                /**
+                 * @description only of this domain
+                 * @example alder-and-finch.com
+                 */
                 domain?: string;
                 /** @description only by this user */
                 by?: string;

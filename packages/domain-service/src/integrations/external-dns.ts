@@ -3,9 +3,12 @@ import { type App, HttpError, toFaults, validationFailed } from '@domains-and-fi
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import type { Domain } from '../dns/domain-name.ts'
+import { applyEdit } from '../dns/edits/apply-edit.ts'
 import type { EnsureEdit } from '../dns/edits/zone-edit.ts'
+import { etagOf } from '../dns/record.ts'
 import { toRrsets } from '../dns/rrset.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
+import type { ZoneWrite } from '../zones/zone-write.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import {
   adjustEndpoint,
@@ -103,15 +106,32 @@ class ExternalDnsWebhook {
    */
   async apply(changes: Changes, context: WriteContext) {
     const edits = await this.#editsOf(changes, context.caller)
-    const { writer } = this.#dependencies
     const ends = await Promise.allSettled(
-      [...edits.values()].map(({ domain, edit }) => writer.write(domain, writeOf(context, edit))),
+      [...edits.values()].map(({ domain, edit }) =>
+        this.#write(domain, { edit, write: writeOf(context, edit) }),
+      ),
     )
     const errors = ends.flatMap((end) =>
       end.status === 'rejected' ? [toRetryable(end.reason)] : [],
     )
     const worst = errors.find((error) => !isPermanent(error)) ?? errors[0]
     if (worst) throw worst
+  }
+
+  // external-dns repeats its plan until all of it is done: what is done already must not cost calls.
+  async #write(domain: Domain, { edit, write }: { edit: EnsureEdit; write: ZoneWrite }) {
+    const { writer } = this.#dependencies
+    const isQueued = await writer.isQueued(domain, write)
+    if (isQueued || !(await this.#isDone(domain, edit))) await writer.write(domain, write)
+  }
+
+  async #isDone(domain: Domain, edit: EnsureEdit): Promise<boolean> {
+    try {
+      const { value: zone } = await this.#dependencies.zones.read(domain, false)
+      return etagOf(applyEdit(zone, edit)) === etagOf(zone)
+    } catch {
+      return false // The write says why.
+    }
   }
 
   async #editsOf(changes: Changes, caller: Caller) {

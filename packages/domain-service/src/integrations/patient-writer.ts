@@ -3,7 +3,8 @@ import { type Clock, delay } from '../clock.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import { registrarBusy } from '../errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { WriteResult, ZoneWrite } from '../zones/zone-write.ts'
+import { fromStoredProblem } from '../zones/stored-problem.ts'
+import type { ZoneWrite } from '../zones/zone-write.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 
 interface Options {
@@ -27,35 +28,65 @@ export class PatientWriter {
   }
 
   /** @throws {HttpError} 503 registrar_busy with Retry-After while the write goes on. */
-  async write(domain: Domain, write: ZoneWrite): Promise<WriteResult> {
+  async write(domain: Domain, write: ZoneWrite): Promise<void> {
     const { clock, maxWaitMs } = this.#options
-    const done = this.#writeOrQueue(domain, write)
-    const result = await Promise.race([done, delay(clock, maxWaitMs)])
-    if (result) return result
+    let isLate = false
+    const done = this.#carryOut(domain, write, () => isLate).then(() => true)
+    const isDone = await Promise.race([done, delay(clock, maxWaitMs)])
+    if (isDone) return
+    isLate = true
     done.catch(() => undefined) // The ledger has its outcome.
     throw registrarBusy(retryAfterSeconds)
   }
 
-  async #writeOrQueue(domain: Domain, write: ZoneWrite): Promise<WriteResult> {
+  /** Whether this write was queued before and is not done yet. */
+  async isQueued(domain: Domain, write: ZoneWrite): Promise<boolean> {
+    return (await this.#findQueued(domain, write)) !== undefined
+  }
+
+  async #carryOut(domain: Domain, write: ZoneWrite, isLate: () => boolean) {
+    const queued = await this.#findQueued(domain, write)
+    if (queued !== undefined) return this.#awaitQueued(queued, isLate)
     try {
-      return await this.#options.zones.write(domain, write)
+      await this.#options.zones.write(domain, write)
     } catch (error) {
-      if (isUnsent(error)) await this.#queue(domain, write)
-      throw error
+      if (!isUnsent(error)) throw error
+      await this.#awaitQueued(await this.#queue(domain, write), isLate)
     }
   }
 
-  async #queue(domain: Domain, write: ZoneWrite) {
-    const { ledger, zones } = this.#options
-    const key = JSON.stringify([domain.name, write.by, write.token, write.edit])
-    const known = this.#queued.get(key)
-    const change = known === undefined ? undefined : await ledger.find(known)
-    if (change?.status === 'queued') return
+  async #findQueued(domain: Domain, write: ZoneWrite): Promise<number | undefined> {
+    const id = this.#queued.get(keyOf(domain, write))
+    const change = id === undefined ? undefined : await this.#options.ledger.find(id)
+    return change?.status === 'queued' ? id : undefined
+  }
+
+  async #queue(domain: Domain, write: ZoneWrite): Promise<number> {
+    const known = await this.#findQueued(domain, write)
+    if (known !== undefined) return known
     if (this.#queued.size >= maxRemembered) this.#queued.clear()
-    this.#queued.set(key, (await zones.changes.add(domain, write)).id)
+    const { id } = await this.#options.zones.changes.add(domain, write)
+    this.#queued.set(keyOf(domain, write), id)
+    return id
+  }
+
+  async #awaitQueued(id: number, isLate: () => boolean) {
+    const { ledger, clock } = this.#options
+    while (!isLate()) {
+      const change = await ledger.find(id)
+      if (change?.status === 'confirmed') return
+      if (change?.problem) throw fromStoredProblem(change.problem)
+      if (change?.status !== 'queued' && change?.status !== 'sending')
+        throw registrarBusy(retryAfterSeconds)
+      await delay(clock, pollMs)
+    }
   }
 }
 
+const pollMs = 500
+
+const keyOf = (domain: Domain, { by, token, edit }: ZoneWrite) =>
+  JSON.stringify([domain.name, by, token, edit])
 const maxRemembered = 10_000
 
 // Nothing was sent, for want of calls or because the registrar fails: it may work later.

@@ -19,18 +19,18 @@ const write = (address: string): ZoneWrite => ({
 function setUp(outcome: () => Promise<unknown>) {
   const clock = new FakeClock()
   const queued: ZoneWrite[] = []
-  const statuses = new Map<number, string>()
+  const statuses = new Map<number, { status: string; problem?: object }>()
   const zones = {
     write: outcome,
     changes: {
       add: async (_domain: Domain, each: ZoneWrite) => {
         queued.push(each)
-        statuses.set(queued.length, 'queued')
+        statuses.set(queued.length, { status: 'queued' })
         return { id: queued.length }
       },
     },
   }
-  const ledger = { find: async (id: number) => ({ status: statuses.get(id) }) }
+  const ledger = { find: async (id: number) => ({ id, ...statuses.get(id) }) }
   // Only what the writer uses.
   const options = { zones, ledger, clock } as never
   return { writer: new PatientWriter(options), clock, queued, statuses }
@@ -59,18 +59,38 @@ test('after 25 s the client gets 503 with Retry-After, and the write goes on', a
 })
 
 test('a write that found no free calls is queued once, however often it is repeated', async () => {
-  const { writer, queued, statuses } = setUp(() => Promise.reject(registrarBusy(30)))
+  const { writer, clock, queued, statuses } = setUp(() => Promise.reject(registrarBusy(30)))
+  const attempt = async (address: string) => {
+    const code = codeOf(writer.write(domain, write(address)))
+    await clock.advance(25_000)
+    return code
+  }
 
-  const codes = [
-    await codeOf(writer.write(domain, write('v'))),
-    await codeOf(writer.write(domain, write('v'))),
-    await codeOf(writer.write(domain, write('w'))),
-  ]
-  statuses.set(1, 'confirmed')
-  await codeOf(writer.write(domain, write('v')))
+  const codes = [await attempt('v'), await attempt('v'), await attempt('w')]
+  statuses.set(1, { status: 'confirmed' })
+  const done = await attempt('v')
 
   expect(codes).toEqual(['registrar_busy', 'registrar_busy', 'registrar_busy'])
+  expect(done).toBe('registrar_busy')
   expect(queued).toEqual([write('v'), write('w'), write('v')])
+})
+
+test.each([
+  [{ status: 'confirmed' }, 'done'],
+  [
+    { status: 'refused', problem: { status: 409, code: 'record_conflict', detail: 'x' } },
+    'record_conflict',
+  ],
+  [{ status: 'cancelled' }, 'registrar_busy'],
+])('a queued write that is %o within 25 s is answered so', async (end, code) => {
+  const { writer, clock, statuses } = setUp(() => Promise.reject(registrarBusy(30)))
+  const written = codeOf(writer.write(domain, write('v')))
+  await clock.advance(5_000)
+
+  statuses.set(1, end)
+  await clock.advance(1_000)
+
+  expect(await written).toBe(code)
 })
 
 test('a write that may have been sent is not queued', async () => {

@@ -1,0 +1,99 @@
+import { expect, test } from 'vitest'
+import { createToken, send } from '../support/protocol-client.ts'
+import { type Service, start, www } from '../support/start.ts'
+
+const dns = '/api/domains/example.com/dns'
+const home = { name: 'home', type: 'A', address: '192.0.2.5' }
+const domains = [{ name: 'example.com', hosts: [www, home] }]
+const records = [{ name: 'home', types: ['A', 'AAAA'] }]
+
+async function call(
+  service: Service,
+  limits: object,
+  [method, path, body]: [string, string, unknown?],
+) {
+  const token = await createToken(service, limits)
+  const answer = await send(service, method, dns + path, {
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  return { status: answer.status, body: answer.text === '' ? undefined : JSON.parse(answer.text) }
+}
+
+const idOf = async (service: Service, name: string) => {
+  const { body } = await service.call('GET', `${dns}/hosts`)
+  return body.hosts?.find((each) => each.name === name)?.id ?? ''
+}
+
+test('a token limited to records sets, reads and removes their RRsets', async () => {
+  await using service = await start({ domains })
+
+  const set = await call(service, { records }, ['PUT', '/rrsets/home/A', { values: ['192.0.2.6'] }])
+  const read = await call(service, { records }, ['GET', '/rrsets/home/A'])
+  const list = await call(service, { records }, ['GET', '/rrsets'])
+  const removed = await call(service, { records }, ['DELETE', '/rrsets/home/A'])
+
+  expect([set.status, read.status, list.status, removed.status]).toEqual([200, 200, 200, 204])
+  expect(list.body.rrsets).toEqual([read.body])
+  expect(service.live()).toEqual(['www A 192.0.2.1 1800 10'])
+})
+
+test.each<[string, string, unknown?]>([
+  ['PUT', '/rrsets/www/A', { values: ['192.0.2.6'] }],
+  ['PUT', '/rrsets/home/TXT', { values: ['x'] }],
+  ['DELETE', '/rrsets/www/A'],
+  ['GET', '/rrsets/www/A'],
+  ['PATCH', '/hosts', { add: [{ name: 'www', type: 'TXT', address: 'x' }] }],
+  ['GET', '/zonefile'],
+])('%s %s outside of its records is forbidden', async (...request) => {
+  await using service = await start({ domains })
+
+  const { status, body } = await call(service, { records }, request)
+
+  expect([status, body.code]).toEqual([403, 'forbidden'])
+  expect(service.live()).toHaveLength(2)
+})
+
+test('a token limited to records patches these, and does not move them elsewhere', async () => {
+  await using service = await start({ domains })
+  const path = `/hosts/${await idOf(service, 'home')}`
+
+  const moved = await call(service, { records }, ['PATCH', path, { name: 'www' }])
+  const foreign = await call(service, { records }, [
+    'PATCH',
+    `/hosts/${await idOf(service, 'www')}`,
+    { ttl: 60 },
+  ])
+  const patched = await call(service, { records }, ['PATCH', path, { ttl: 60 }])
+
+  expect([moved.status, foreign.status, patched.status]).toEqual([403, 403, 200])
+  expect(patched.body).toMatchObject({ name: 'home', ttl: 60 })
+})
+
+test('a batch shows a token only the records that it may read', async () => {
+  await using service = await start({ domains })
+
+  const { status, body } = await call(service, { records }, [
+    'PATCH',
+    '/hosts',
+    { add: [{ name: 'home', type: 'AAAA', address: '2001:db8::1' }] },
+  ])
+
+  expect(status).toBe(200)
+  expect(body.hosts.map(({ name }: { name: string }) => name)).toEqual(['home', 'home'])
+})
+
+test('a zone file needs a token without records', async () => {
+  await using service = await start({ domains })
+  const token = await createToken(service, { role: 'editor', records })
+
+  const answer = await send(service, 'PUT', `${dns}/zonefile`, {
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'text/dns' },
+    body: '',
+  })
+
+  expect(answer.status).toBe(403)
+})
