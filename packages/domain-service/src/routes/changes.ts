@@ -73,7 +73,7 @@ function getChange(app: App, { ledger }: Dependencies) {
   app.get(
     `${path}/:id`,
     {
-      config: { access: 'viewer' },
+      config: { access: 'viewer', enforcesRecordLimits: true },
       schema: {
         operationId: 'getChange',
         summary: 'Read one change and its outcome',
@@ -85,7 +85,9 @@ function getChange(app: App, { ledger }: Dependencies) {
       },
     },
     async (request) => {
-      const change = await findVisible(ledger, request.params.id, callerOf(request))
+      const caller = callerOf(request)
+      const change = await findVisible(ledger, request.params.id, caller)
+      if (!caller.token?.readsAll) requireOwn(change, caller)
       return describeChange(change, await ledger.zonesOf(change.id))
     },
   )
@@ -95,7 +97,7 @@ function cancelChange(app: App, { ledger, zones }: Dependencies) {
   app.delete(
     `${path}/:id`,
     {
-      config: { access: 'editor' },
+      config: { access: 'editor', enforcesRecordLimits: true },
       schema: {
         operationId: 'cancelChange',
         summary: 'Cancel a queued change',
@@ -108,8 +110,9 @@ function cancelChange(app: App, { ledger, zones }: Dependencies) {
       },
     },
     async (request) => {
-      const { id } = await findVisible(ledger, request.params.id, callerOf(request))
-      return describeChange(await zones.changes.cancel(id))
+      const change = await findVisible(ledger, request.params.id, callerOf(request))
+      requireOwn(change, callerOf(request))
+      return describeChange(await zones.changes.cancel(change.id))
     },
   )
 }
@@ -118,4 +121,9 @@ async function findVisible(ledger: Ledger, id: number, caller: Caller): Promise<
   const change = await ledger.find(id)
   if (!change || !allowsDomain(caller, change.domain)) throw changeNotFound(id)
   return change
+}
+
+// Changes that a token limited to records did not make hold other records.
+function requireOwn({ id, by, token: name }: StoredChange, { username, token }: Caller) {
+  if (token?.records && (by !== username || name !== token.name)) throw changeNotFound(id)
 }

@@ -32,8 +32,8 @@ async function createToken({ url, call }: Service, limits: object) {
     login.access_token,
   )
   const authorization = `Bearer ${created.token}`
-  return (method: string, path: string, body?: unknown) =>
-    call(method, path, { body, headers: { authorization } })
+  return (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
+    call(method, path, { body, headers: { authorization, ...headers } })
 }
 
 const records = [{ name: '_acme-challenge', types: ['TXT'] }]
@@ -69,6 +69,26 @@ test('a token limited to records cannot replace, list or restore a zone', async 
   const restored = await call('POST', '/api/domains/example.com/dns/history/1/restore?to=before')
 
   expect([replaced.status, listed.status, restored.status]).toEqual([403, 403, 403])
+})
+
+test('a token limited to records reads and cancels its own asynchronous changes only', async () => {
+  await using service = await start({ domains })
+  const call = await createToken(service, { records })
+  const foreign = await service.call('POST', `${hosts}/A`, {
+    body: { name: 'home', address: '192.0.2.9' },
+    headers: { prefer: 'respond-async' },
+  })
+
+  const own = await call('POST', `${hosts}/TXT`, challenge, { prefer: 'respond-async' })
+  const ownRead = await call('GET', String(own.headers.get('location')))
+  const foreignRead = await call('GET', String(foreign.headers.get('location')))
+  const foreignCancelled = await call('DELETE', String(foreign.headers.get('location')))
+
+  expect([own.status, ownRead.status]).toEqual([202, 200])
+  expect([foreignRead.body.code, foreignCancelled.body.code]).toEqual([
+    'change_not_found',
+    'change_not_found',
+  ])
 })
 
 test('with a role it reads every record, and still writes only its own', async () => {
