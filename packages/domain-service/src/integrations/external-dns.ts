@@ -51,7 +51,11 @@ export async function registerExternalDnsRoutes(app: App, dependencies: Dependen
     scope.get(`${base}/records`, options('viewer'), async (request, reply) =>
       send(reply, await webhook.records(callerOf(request))),
     )
-    scope.post(`${base}/records`, options('editor'), async (request, reply) => {
+    const write = {
+      ...options('editor'),
+      config: { access: 'editor', enforcesRecordLimits: true },
+    } as const
+    scope.post(`${base}/records`, write, async (request, reply) => {
       await webhook.apply(parse(Changes, request.body), contextOf(request))
       return reply.code(204).send()
     })

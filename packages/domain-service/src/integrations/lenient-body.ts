@@ -9,8 +9,8 @@ export interface LenientBody {
 }
 
 /**
- * Takes JSON bodies under any content type: curl says `application/x-www-form-urlencoded` unless told otherwise. Call it
- * on a scope of its own.
+ * Takes JSON bodies under any content type: curl sends `application/x-www-form-urlencoded` by default. Call it on a
+ * scope of its own.
  */
 export function takeAnyJson(scope: App) {
   scope.removeAllContentTypeParsers()

@@ -209,3 +209,20 @@ test('a viewer reads, and may not write', async () => {
 
   expect([read.status, written.status]).toEqual([200, 403])
 })
+
+test('a token with role and records writes only these', async () => {
+  await using service = await start({ domains })
+  const records = [{ name: 'apps.*', types: ['A', 'TXT'] }]
+  const token = await createToken(service, { role: 'editor', records })
+  const create = (name: string) =>
+    call(service, 'POST', '/records', {
+      token,
+      body: { create: [endpoint(`${name}.example.com`, 'A', ['192.0.2.9'])] },
+    })
+
+  const read = await call(service, 'GET', '/records', { token })
+  const inside = await create('apps.one')
+  const outside = await create('www')
+
+  expect([read.status, inside.status, outside.status]).toEqual([200, 204, 403])
+})
