@@ -141,7 +141,7 @@ export const fileFlows: Flows = {
       .click()
     await page.getByLabel('New path').fill('table')
     await page.keyboard.press('Enter')
-    await tester.text('Moved').waitFor()
+    await page.locator('.file-list').getByRole('link', { name: 'table' }).waitFor()
     const { files } = await api.call('GET', '/api/files/?search=first.txt')
     assert.equal(files[0].path, 'table/first.txt')
   },
