@@ -15,6 +15,11 @@ export class DamageList {
     if (!this.#faults.has(sha256)) this.#faults.set(sha256, fault)
   }
 
+  /** Adds what a backup's manifest names: altered bytes of the right size show only when every byte is read. */
+  addKnown(digests: string[]): void {
+    for (const sha256 of digests) this.add({ sha256, fault: 'was damaged when it was backed up' })
+  }
+
   get digests(): string[] {
     return [...this.#faults.keys()]
   }

@@ -79,6 +79,7 @@ async function checkBackup(job: BackupJob): Promise<string> {
   await checkAll({ ...job, segments: segments.map(({ name }) => name), damages }, folder)
   const pathsOf = pathsIn(job.layout, join(folder, job.layout.database))
   if (damages.digests.some((digest) => !damaged.includes(digest))) damages.refuse(pathsOf)
+  damages.addKnown(damaged)
   const known = damages.describe('contents were damaged when it was made', pathsOf)
   return [`The backup of ${made_at} is complete${verified(job)}.`, known].filter(Boolean).join('\n')
 }

@@ -70,6 +70,7 @@ async function build(
   await checkAll({ ...job, segments: rows ? [rows.database] : [], damages }, into)
   const isNew = damages.digests.some((digest) => !manifest.damaged.includes(digest))
   if (isNew && !skipDamaged) damages.refuse(pathsIn(layout, database))
+  damages.addKnown(manifest.damaged)
   return { ...amount, damages }
 }
 

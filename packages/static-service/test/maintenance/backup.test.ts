@@ -340,6 +340,23 @@ test('damaged contents fail a backup that names their files, unless they are ski
   expect(copy.damages.map(({ path }) => path).sort()).toEqual(['one', 'three', 'two'])
 }, 60_000)
 
+test('a check and a restore name altered contents of the manifest without reading every byte', async () => {
+  await using service = await start()
+  await service.put('one', large)
+  alter(service.dataDir, { digest: digestOf(large) }, (bytes) => Buffer.alloc(bytes.length))
+  const outside = makeFolder()
+  const monday = join(outside, 'monday')
+  await runCli(service.dataDir, 'backup', monday, '--skip-damaged', '--verify')
+
+  const checked = await runCli(service.dataDir, 'check', monday)
+  const restored = await runCli(join(outside, 'copy'), 'restore', monday)
+
+  const named = `  one: its content ${digestOf(large)} was damaged when it was backed up`
+  for (const { status, out } of [checked, restored]) {
+    expect([status, out.split('\n').includes(named)]).toEqual([0, true])
+  }
+}, 60_000)
+
 test('a backup that was damaged later is not restored', async () => {
   await using service = await start()
   await service.put('one', 'small')
