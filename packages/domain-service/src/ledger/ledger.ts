@@ -126,6 +126,8 @@ export interface OpenSend {
   startedAt: Date
   base: Snapshot
   zone: Snapshot
+  /** The zone as it was read before the next send that has settled, if there is one. */
+  nextBase?: Snapshot | undefined
   changes: StoredChange[]
 }
 

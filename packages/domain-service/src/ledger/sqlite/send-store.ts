@@ -72,6 +72,7 @@ export class SendStore {
       startedAt: new Date(row.started_at),
       base: this.#zones.get(row.base),
       zone: this.#zones.get(row.zone),
+      nextBase: row.next_base === null ? undefined : this.#zones.get(row.next_base),
       changes: this.#statements.changesOf.all(row.id).map(toStoredChange),
     }))
   }
@@ -199,8 +200,10 @@ const prepare = (database: Database) => ({
   changesOf: database.prepare<[number], ChangeRow>(
     `select ${listedColumns} from changes where send_id = ? order by id`,
   ),
-  open: database.prepare<[string], SendRow>(
-    `select * from sends where domain = ? and state in ('open', 'unknown', 'unverified') order by id`,
+  open: database.prepare<[string], SendRow & { next_base: string | null }>(
+    `select *, (select next.base from sends next where next.domain = sends.domain and next.id > sends.id
+       and next.state = 'settled' order by next.id limit 1) as next_base
+     from sends where domain = ? and state in ('open', 'unknown', 'unverified') order by id`,
   ),
   unsettled: database
     .prepare<[{ since: number }], string>(

@@ -30,10 +30,12 @@ export async function resolveOpenSends(options: Options, zone: Zone): Promise<vo
   const { ledger, log } = options
   try {
     for (const send of await ledger.openSends(zone.domain)) {
-      const outcome = await outcomeOf(send, zone, options)
+      // A later send may have made the same change: only the zone before that one tells about this one.
+      const seen = send.nextBase ? { ...zone, ...send.nextBase } : zone
+      const outcome = await outcomeOf(send, seen, options)
       if (!outcome) continue
       await ledger.endSend(send.id, outcome)
-      const requeued = isNotDone(send, zone) ? send.changes.filter(({ isAsync }) => isAsync) : []
+      const requeued = isNotDone(send, seen) ? send.changes.filter(({ isAsync }) => isAsync) : []
       if (send.state === 'open') for (const { id } of requeued) await ledger.requeue(id)
       log.info({ domain: zone.domain, send: send.id, state: outcome.state }, 'open write resolved')
     }
@@ -56,7 +58,7 @@ async function outcomeOf(
     return { state: 'settled', found: zone, givenUp, changes }
   }
   if (isNotDone(send, zone)) {
-    const isYoung = now() - send.startedAt.getTime() < lateMs
+    const isYoung = !send.nextBase && now() - send.startedAt.getTime() < lateMs
     // The registrar may still carry it out, or show it later.
     if (isYoung && send.state !== 'open') return undefined
     const changes = send.changes.map((change) => notConfirmed(change, send, zone))

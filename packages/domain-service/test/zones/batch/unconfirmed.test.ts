@@ -112,6 +112,20 @@ test('a write that the registrar shows only after three outdated answers is conf
   expect([body.code, entry?.status]).toEqual(['write_not_confirmed', 'unconfirmed'])
 })
 
+test('a write that was not done stays unconfirmed when a later one makes the same change', async () => {
+  const clock = new FakeClock(Date.now())
+  await using service = await start({ clock })
+  service.sandbox.fault({ kind: 'ignored', command: setHosts })
+
+  const ignored = await driveClock(clock, service, add(service))
+  const repeated = await add(service)
+  const next = await add(service, 'next')
+  const statuses = (await entriesOf(service)).map(({ status }) => status)
+
+  expect([ignored.status, repeated.status, next.status]).toEqual([502, 201, 201])
+  expect(statuses).toEqual(['confirmed', 'confirmed', 'unconfirmed'])
+})
+
 test('an outdated answer at the first read does not undo the write before', async () => {
   const clock = new FakeClock()
   await using service = await start({ clock })
