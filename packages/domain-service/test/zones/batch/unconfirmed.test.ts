@@ -16,6 +16,14 @@ const add = (service: Service, name = 'new') =>
 const entriesOf = async (service: Service) =>
   (await service.call('GET', history)).body.history ?? []
 
+/** Waits until the only entry of the history is confirmed. */
+async function confirmedLater(clock: FakeClock, service: Service) {
+  const isConfirmed = expect
+    .poll(() => entriesOf(service), { timeout: 10_000 })
+    .toMatchObject([{ status: 'confirmed' }])
+  await driveClock(clock, service, isConfirmed)
+}
+
 /** A registrar that keeps the old preference of an MX record. */
 async function startKeepingMxPref(clock?: FakeClock) {
   const sandbox = await startSandbox({
@@ -104,10 +112,7 @@ test('a write that the registrar shows only after three outdated answers is conf
 
   const { body } = await driveClock(clock, service, add(service))
   const [entry] = await entriesOf(service)
-  const isConfirmed = expect
-    .poll(() => entriesOf(service), { timeout: 10_000 })
-    .toMatchObject([{ status: 'confirmed' }])
-  await driveClock(clock, service, isConfirmed)
+  await confirmedLater(clock, service)
 
   expect([body.code, entry?.status]).toEqual(['write_not_confirmed', 'unconfirmed'])
 })
@@ -167,10 +172,7 @@ test('a send that is neither answered nor readable is unconfirmed until the zone
 
   const { body } = await driveClock(clock, service, add(service))
   const [entry] = await entriesOf(service)
-  const isConfirmed = expect
-    .poll(() => entriesOf(service), { timeout: 10_000 })
-    .toMatchObject([{ status: 'confirmed' }])
-  await driveClock(clock, service, isConfirmed)
+  await confirmedLater(clock, service)
 
   expect([body.code, entry?.status]).toEqual(['write_not_confirmed', 'unconfirmed'])
 })
