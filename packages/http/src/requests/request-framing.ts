@@ -22,6 +22,7 @@ export function rejectAmbiguousFraming(app: FastifyInstance) {
   app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
     app.server.emit('request', request, response),
   )
+  continueAfterChecks(app)
   // CONNECT is not routed.
   app.server.on('connect', (_request, socket) => answerSocketError(new Error(), socket as Socket))
   app.addHook('onRequest', ({ raw }, reply, done) => {
@@ -30,6 +31,20 @@ export function rejectAmbiguousFraming(app: FastifyInstance) {
     const fault = findFramingFault(raw)
     if (!fault) return done()
     done(new HttpError(400, 'malformed_request', fault, { headers: { connection: 'close' } }))
+  })
+}
+
+// Sends 100 Continue only to a request that passed the checks of its headers (RFC 9110, 10.1.1): a client is spared the
+// upload of a body that is refused. Node then closes the connection, since such a client may or may not send the body.
+function continueAfterChecks(app: FastifyInstance) {
+  const waiting = new WeakSet<ServerResponse>()
+  app.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    waiting.add(response)
+    app.server.emit('request', request, response)
+  })
+  app.addHook('preParsing', (_request, { raw }, payload, done) => {
+    if (waiting.delete(raw)) raw.writeContinue()
+    done(null, payload)
   })
 }
 
