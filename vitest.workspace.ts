@@ -1,19 +1,26 @@
-import { readdirSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
-// Each project takes the time limit from here: by a bare path it would have the tool's own, five seconds.
-const rooms = readdirSync(new URL('packages/', import.meta.url)).map((room) => ({
+// Killed processes cannot remove their files: every temporary file of a run is below one directory.
+const temporary = mkdtempSync(join(tmpdir(), 'domains-and-files-'))
+process.env.TMPDIR = temporary
+process.on('exit', () => rmSync(temporary, { recursive: true, force: true }))
+
+// `extends` passes the root's timeout on; without it a project has vitest's default of five seconds.
+const packages = readdirSync(new URL('packages/', import.meta.url)).map((name) => ({
   extends: true as const,
-  test: { name: room, root: `packages/${room}` },
+  test: { name, root: `packages/${name}` },
 }))
 
 export default defineConfig({
   test: {
     testTimeout: 30_000,
-    // Tests mostly wait, for disks and for processes that they start: three files at a time keep two cores busy.
+    // Tests mostly wait for disks and child processes: three files at a time keep two cores busy.
     maxWorkers: 3,
     projects: [
-      ...rooms,
+      ...packages,
       { extends: true, test: { name: 'repository', include: ['test/**/*.test.ts'] } },
     ],
   },

@@ -88,7 +88,11 @@ describe.each(names)('%s', (name) => {
       paths.map((path) => get(target().port, path, [`Authorization: Bearer ${token}`])),
     )
 
-    const types = texts.flatMap(answersIn).map(({ type }) => type?.split(';')[0])
+    // /docs/ redirects, without a body.
+    const types = texts
+      .flatMap(answersIn)
+      .filter(({ status }) => status !== 308)
+      .map(({ type }) => type?.split(';')[0])
     expect(types.filter((type) => !/^application\/(?:problem\+)?json$/.test(type ?? ''))).toEqual(
       [],
     )

@@ -43,8 +43,10 @@ function findModules(module: string, found = new Set<string>()): Set<string> {
   found.add(module)
   if (module === litModule) return found
   const source = readFileSync(join(webFolder, module), 'utf8')
-  for (const [, target = ''] of source.matchAll(/^(?:import|export)[^'"]*?['"](\.[^'"]+)['"]/gm)) {
-    findModules(posix.join(posix.dirname(module), target), found)
+  // A static import ends with its specifier, on a line of its own or of several: `} from './x.js'`.
+  for (const line of source.split('\n')) {
+    const target = /^(?:import|export|\}).*['"](\.[^'"]+)['"]$/.exec(line.trimEnd())?.[1]
+    if (target) findModules(posix.join(posix.dirname(module), target), found)
   }
   return found
 }

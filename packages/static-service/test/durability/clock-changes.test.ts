@@ -46,7 +46,8 @@ test('a file that is replaced after the clock was set back is served anew, and i
   expect([replaced.status, conditional.status, status]).toEqual([200, 200, 204])
   expect([whileOld.bytes.toString(), conditional.bytes.toString()]).toEqual(['old', 'new'])
   const { headers } = conditional
-  const changed = Date.parse(String(headers['last-modified']))
+  // Within the second of the change there is no date at all (RFC 9110, 8.8.2.2).
+  const changed = Date.parse(String(headers['last-modified'] ?? headers.date))
   expect(changed).toBeLessThanOrEqual(Date.parse(String(headers.date)))
   expect((await get()).status).toBe(404)
 })
@@ -55,6 +56,7 @@ test('a clock that is set forward ends tokens, and nothing else', async () => {
   const { program, set, put, get } = await startWithClock(0)
   const token = await program.logIn()
   await put(token, 'kept')
+  set(2000) // Within the second of the change there is no date.
   const before = await get()
   set(day)
 

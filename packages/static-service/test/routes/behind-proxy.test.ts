@@ -23,8 +23,8 @@ test.each([
     const named = (pretended: string) => (trust ? `${pretended}, 203.0.113.7` : pretended)
 
     const statuses: number[] = []
-    for (const [at, field] of fields.entries()) {
-      statuses.push(await logIn(service.port, `nobody-${at}`, named(field)))
+    for (const field of fields) {
+      statuses.push(await logIn(service.port, 'somebody', named(field)))
     }
     const eleventh = await logIn(service.port, 'somebody', last)
     const other = await logIn(service.port, 'somebody', '192.0.2.1')

@@ -193,6 +193,8 @@ test('the description of the API names every route, and each of our operations o
     '/api/auth/me',
     '/api/files',
     '/api/files/categories',
+    '/api/files/delete',
+    '/api/files/move',
     '/api/files/tree',
     '/api/files/upload',
     '/api/files/upload/batch',
