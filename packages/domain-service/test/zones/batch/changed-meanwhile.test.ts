@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { driveClock } from '../../support/drive-clock.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { realRate, type Service, start, www } from '../../support/start.ts'
 
@@ -29,7 +30,7 @@ test('a write that waits for its slot after the read does not erase what another
     body: { name: 'ours', address: '192.0.2.9' },
   })
   await changeDuringSend(service, clock, [www])
-  const { status, body } = await answer
+  const { status, body } = await driveClock(clock, service, answer)
 
   expect([status, body.name]).toEqual([201, 'ours'])
   expect(namesOf(service)).toEqual(['ours', 'panel', 'www'])
@@ -54,7 +55,7 @@ test('each part of a divided batch is based on a read of the last second', async
   const good = service.call('POST', `${hosts}/A`, { body: { name: 'good', address: '192.0.2.9' } })
   const bad = service.call('POST', `${hosts}/A`, { body: { name: 'bad', address: '192.0.2.66' } })
   await changeDuringSend(service, clock, [www])
-  const answers = await Promise.all([good, bad])
+  const answers = await driveClock(clock, service, Promise.all([good, bad]))
 
   expect(answers.map(({ status }) => status)).toEqual([201, 422])
   expect(namesOf(service)).toEqual(['good', 'panel', 'www'])
@@ -72,7 +73,8 @@ test('a precondition is evaluated again on the zone that is read again', async (
   })
   await changeDuringSend(service, clock, [www])
 
-  expect((await answer).body.code).toBe('precondition_failed')
+  const { body: problem } = await driveClock(clock, service, answer)
+  expect(problem.code).toBe('precondition_failed')
   expect(namesOf(service)).toEqual(['panel', 'www'])
   const { body } = await service.call('GET', '/api/domains/example.com/dns/history')
   expect(body.history).toEqual([])
