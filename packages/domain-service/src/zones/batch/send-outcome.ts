@@ -38,7 +38,8 @@ export function sendOutcome(
   const state = stateOf(outcome, done.length > 0)
   return {
     state,
-    releaseRepairs: state === 'unsent',
+    // A repair that was not seen to work is tried again: only the outdated zone itself triggers it.
+    releaseRepairs: state === 'unsent' || state === 'unknown',
     found,
     givenUp: outcome.givenUp,
     changes: [...repairOutcome(send, outcome), ...changes],
