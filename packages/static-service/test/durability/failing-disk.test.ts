@@ -81,7 +81,15 @@ test('wherever the disk fails, a change is answered as it happened, and the serv
   await put(failing, 'one', 'before')
   await put(failing, 'two', large('before'))
 
-  for (const code of ['EIO', 'ENOSPC', 'EMFILE', 'EROFS']) {
+  // Calls of the compressor in the background are counted too, so that one pass may miss a call of the upload.
+  const calls = ['mkdir', 'open', 'rename', 'statfs', 'sync', 'write']
+  const codes = ['EIO', 'ENOSPC', 'EMFILE', 'EROFS']
+  for (let pass = 0; pass < 3 && !calls.every((call) => failed.has(call)); pass += 1) {
+    for (const code of codes) await failEachCall(code)
+  }
+  expect([...failed]).toEqual(expect.arrayContaining(calls))
+
+  async function failEachCall(code: string) {
     for (let nth = 1, isOver = false; !isOver; nth += 1) {
       const before = await read(failing, 'one')
       failing.failAt(code, nth)
@@ -103,8 +111,6 @@ test('wherever the disk fails, a change is answered as it happened, and the serv
     }
   }
 
-  const calls = ['mkdir', 'open', 'rename', 'statfs', 'sync', 'write']
-  expect([...failed]).toEqual(expect.arrayContaining(calls))
   await failing.program.kill()
   const again = await run(failing.dataDir)
   again.child.kill('SIGTERM') // With its end the sweep has ended that a start begins.
@@ -116,7 +122,8 @@ test('wherever the disk fails, a change is answered as it happened, and the serv
 
 test('a read that the disk fails is a 500 that keeps no file open, and the next one is answered', async () => {
   const failing = await startFailing()
-  const content = 'x'.repeat(600_000) // Too large for the memory.
+  // Too large for the memory cache; binary, so that the compressor does not touch it.
+  const content = '\0'.repeat(600_000)
   await put(failing, 'large', content)
   const opened = () => readdirSync(`/proc/${failing.program.child.pid}/fd`).length
   await read(failing, 'large')
