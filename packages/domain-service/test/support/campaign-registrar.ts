@@ -44,7 +44,8 @@ export class CampaignRegistrar {
     return this.#races
   }
 
-  async trouble(isOver: () => boolean): Promise<void> {
+  /** `outdated`: whether getHosts may also show the zone before the last write. */
+  async trouble(isOver: () => boolean, { outdated }: { outdated: boolean }): Promise<void> {
     this.#sandbox.fault({
       kind: 'refused_row',
       address: '192.0.2.66',
@@ -65,7 +66,7 @@ export class CampaignRegistrar {
       ]
       // At most one outdated answer at a time: the service looks three times before it believes the registrar.
       const isPending = this.#sandbox.faults.some(({ kind }) => kind === 'outdated')
-      if (n % 3 === 0) this.#sandbox.fault(pick(isPending ? faults.slice(1) : faults))
+      if (n % 3 === 0) this.#sandbox.fault(pick(isPending || !outdated ? faults.slice(1) : faults))
       if (n % 7 === 0) await this.#writeAsTool()
       if (n % 20 === 10)
         this.#sandbox.fault({ kind: 'late', command: setHosts, domain: 'late.com' })
