@@ -3,10 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
-// Killed processes cannot remove their files: every temporary file of a run is below one directory.
-const temporary = mkdtempSync(join(tmpdir(), 'domains-and-files-'))
-process.env.TMPDIR = temporary
-process.on('exit', () => rmSync(temporary, { recursive: true, force: true }))
+// Killed processes cannot remove their files: every temporary file of a run is below one directory. This file is evaluated
+// for each project, hence the variable; the name is short, because paths of sockets must be.
+if (!process.env.TEST_RUN_DIRECTORY) {
+  const directory = mkdtempSync(join(tmpdir(), 'test-run-'))
+  process.env.TEST_RUN_DIRECTORY = directory
+  process.env.TMPDIR = directory
+  process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
+}
 
 // `extends` passes the root's timeout on; without it a project has vitest's default of five seconds.
 const packages = readdirSync(new URL('packages/', import.meta.url)).map((name) => ({
