@@ -1,12 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import openapiTypes, { astToString } from 'openapi-typescript'
+import ts from 'typescript'
 import { root, startEverything } from './everything.ts'
 
 /** The TypeScript types of a service's OpenAPI document. */
 export async function generateTypes(serviceUrl: string): Promise<string> {
   const document = await (await fetch(`${serviceUrl}/openapi.json`)).text()
-  const types = astToString(await openapiTypes(document))
+  // Without this hook openapi-typescript types binary contents as string.
+  const transform = ({ format }: { format?: string }) =>
+    format === 'binary' ? ts.factory.createTypeReferenceNode('Blob') : undefined
+  const types = astToString(await openapiTypes(document, { transform }))
   return `// Generated from /openapi.json by \`npm run client:generate\`; do not edit.\n${types}`
 }
 

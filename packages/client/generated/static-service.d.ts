@@ -1693,7 +1693,7 @@ export interface operations {
                  */
                 "multipart/form-data": {
                     /** Format: binary */
-                    file: string;
+                    file: Blob;
                     /**
                      * @description whole path, or a directory with a trailing slash; default: the file name
                      * @example notes/
@@ -1880,7 +1880,7 @@ export interface operations {
                  *     }
                  */
                 "multipart/form-data": {
-                    files: string[];
+                    files: Blob[];
                     /**
                      * @description directory of all files
                      * @example notes
@@ -3147,7 +3147,7 @@ export interface operations {
         requestBody: {
             content: {
                 /** @example Hello, files */
-                "application/octet-stream": string;
+                "application/octet-stream": Blob;
             };
         };
         responses: {
@@ -3486,7 +3486,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": string;
+                    "*/*": Blob;
                 };
             };
             /** @description The requested ranges; several as multipart/byteranges */
@@ -3520,7 +3520,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "*/*": string;
+                    "*/*": Blob;
                 };
             };
             /** @description A directory with an index: to its own name, with a slash */

@@ -1,7 +1,7 @@
 import createClient from 'openapi-fetch'
 import { expect } from 'vitest'
-// Generated from /openapi.json by the test that runs this.
-import type { paths } from './generated/domain-service.ts'
+// Generated from /openapi.json by test/e2e/generated-clients.test.ts.
+import type { paths } from './generated/openapi-typescript/domain-service.ts'
 import { need, type Watch } from './watch.ts'
 import { runZoneEdits } from './zone-edits.ts'
 

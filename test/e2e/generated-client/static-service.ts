@@ -1,10 +1,10 @@
 import createClient from 'openapi-fetch'
 import { expect } from 'vitest'
-// Made from /openapi.json by the test that runs this; nothing here is known otherwise.
-import type { paths } from './generated/static-service.ts'
+// Generated from /openapi.json by test/e2e/generated-clients.test.ts.
+import type { paths } from './generated/openapi-typescript/static-service.ts'
 import { need, type Watch } from './watch.ts'
 
-/** Everything that the static service can do, said in types that were generated from its description. */
+/** Calls every operation of the static service, with types generated from its OpenAPI document. */
 export async function runScenario(baseUrl: string, password: string, watch: Watch) {
   const api = createClient<paths>({ baseUrl, pathSerializer })
   api.use(watch)
@@ -25,21 +25,21 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
 
   const uploaded = await api.POST('/api/files/upload', {
     params: { header: { 'if-none-match': '*' } },
-    body: { file: 'Hello, files\n', path: 'notes/' },
+    body: { file: new Blob(['Hello, files\n']), path: 'notes/' },
     bodySerializer: ({ file, path }) => formOf({ file: [file] }, ['hello.txt'], path),
   })
   const file = need(uploaded.data)
   const again = await api.POST('/api/files/upload', {
     params: { header: { 'if-none-match': '*' } },
-    body: { file: 'Another', path: 'notes/hello.txt' },
+    body: { file: new Blob(['Another']), path: 'notes/hello.txt' },
     bodySerializer: ({ file, path }) => formOf({ file: [file] }, ['x.txt'], path),
   })
   await api.POST('/api/files/upload', {
-    body: { file: 'Hello, files\n', path: file.path },
+    body: { file: new Blob(['Hello, files\n']), path: file.path },
     bodySerializer: ({ file, path }) => formOf({ file: [file] }, ['x.txt'], path),
   })
   const batch = await api.POST('/api/files/upload/batch', {
-    body: { files: ['<h1>Hi</h1>', 'h1 { color: teal }'], path: 'site' },
+    body: { files: [new Blob(['<h1>Hi</h1>']), new Blob(['h1 { color: teal }'])], path: 'site' },
     bodySerializer: ({ files, path }) => formOf({ files }, ['index.html', 'style.css'], path),
   })
 
@@ -57,8 +57,8 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
 
   await api.PUT('/api/files/{path}', {
     params: { path: { path: 'notes/raw.txt' } },
-    body: 'Hello again\n',
-    bodySerializer: (text) => text,
+    body: new Blob(['Hello again\n']),
+    bodySerializer: (content) => content,
     headers: { 'content-type': 'application/octet-stream' },
   })
   const inSite = await api.GET('/api/files', {
@@ -103,11 +103,11 @@ const pathSerializer = (pathname: string, parameters: Record<string, unknown>) =
     String(parameters[name]).split('/').map(encodeURIComponent).join('/'),
   )
 
-function formOf(parts: Record<string, string[]>, names: string[], path = ''): FormData {
+function formOf(parts: Record<string, Blob[]>, names: string[], path = ''): FormData {
   const form = new FormData()
   form.append('path', path)
-  for (const [part, texts] of Object.entries(parts)) {
-    for (const [at, text] of texts.entries()) form.append(part, new File([text], names[at] ?? ''))
+  for (const [part, contents] of Object.entries(parts)) {
+    for (const [at, content] of contents.entries()) form.append(part, content, names[at] ?? '')
   }
   return form
 }

@@ -1,6 +1,6 @@
 import type { Client } from 'openapi-fetch'
 import { expect } from 'vitest'
-import type { paths } from './generated/domain-service.ts'
+import type { paths } from './generated/openapi-typescript/domain-service.ts'
 import { need } from './watch.ts'
 
 /** Calls the operations that change several records, RRsets and whole zones; leaves the zone as it was. */
