@@ -90,16 +90,16 @@ export function buildApp(parts: Dependencies): Promise<App> {
 }
 
 function report({ catalog, store }: Dependencies) {
-  const disk = { status: store.checkDisk() }
+  const contents = store.check()
   try {
     const { newest } = catalog.check()
     return {
-      checks: { database: { status: 'ok' as const }, disk },
+      checks: { database: { status: 'ok' as const }, ...contents },
       fields: { current_version: newest?.version ?? null },
     }
   } catch {
     return {
-      checks: { database: { status: 'unavailable' as const }, disk },
+      checks: { database: { status: 'unavailable' as const }, ...contents },
       fields: { current_version: null },
     }
   }

@@ -3,8 +3,8 @@ import { openAuth } from '@domains-and-files/auth'
 import { type App, createMetrics, type Logger } from '@domains-and-files/http'
 import { BackupWatch, openDataDir } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
-import { BlobStore } from './blobs/blob-store.ts'
 import { Compressor } from './blobs/compressor.ts'
+import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
 import { Catalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
 import { sweepOrphans } from './maintenance/orphan-sweep.ts'
@@ -20,7 +20,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
     const auth = await openAuth(config, { audience: 'static-service', log })
     const catalog = await Catalog.open(dataDir, { quotaBytes: config.quotaBytes })
     const backups = new BackupWatch(dataDir)
-    const store = await BlobStore.open(dataDir, {
+    const store = await FolderBlobStore.open(dataDir, {
       isReferenced: (digest) => catalog.isReferenced(digest),
       isBackedUp: () => backups.isRunning,
       onError: (error) => log.error({ err: error }, 'content not removed'),
@@ -50,7 +50,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
 const patience = 2000
 
 interface SweepDependencies {
-  store: BlobStore
+  store: FolderBlobStore
   catalog: Catalog
   log: Logger
 }

@@ -5,6 +5,9 @@ export type CompressedCoding = (typeof encodedForms)[number]
 /** The content itself, or one of its compressed forms. */
 export type ContentCoding = 'identity' | CompressedCoding
 
+/** Contents and compressed forms of up to this many bytes are rows of a database, larger ones are files or objects. */
+export const maxSmallBytes = 32_768
+
 /** The path of a content, or of a compressed form, below `blobs`. */
 export const blobPathOf = (digest: string, form: ContentCoding = 'identity') =>
   [

@@ -1,278 +1,41 @@
-import { hash, randomUUID } from 'node:crypto'
-import { accessSync, constants, statfsSync } from 'node:fs'
-import { readdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { createDirectory, DataDirError } from '@domains-and-files/persistence'
-import { insufficientStorage } from '../errors.ts'
-import { throwStorageFailure } from '../sqlite/storage-failure.ts'
-import { BlobLeases } from './blob-leases.ts'
-import type { ContentCoding } from './blob-path.ts'
-import { type OpenBlob, openBytes } from './blob-reader.ts'
-import { maxSmallBytes } from './content-database.ts'
-import { DurableDirectories } from './durable-directories.ts'
-import { LargeContents } from './large-contents.ts'
-import { SmallContents } from './small-contents.ts'
-import { StagedBlob } from './staged-blob.ts'
-
-export interface BlobStoreOptions {
-  /** Whether any file refers to this digest; contents without a reference are collected. */
-  isReferenced: (digest: string) => Promise<boolean>
-  /** Whether a backup is running: nothing is removed meanwhile. */
-  isBackedUp?: () => boolean
-  /** Called when a content could not be removed; the next start finds it again. */
-  onError: (error: unknown) => void
-}
+import type { CompressedCoding, ContentCoding } from './blob-path.ts'
+import type { OpenBlob } from './blob-reader.ts'
+import type { VerifiedContents } from './integrity.ts'
+import type { StagedBlob } from './staged-blob.ts'
 
 /**
- * Contents by their SHA-256 digest, each stored once: up to 32 KiB in the content database, larger ones as files below
- * `blobs`. No name that a client chose becomes a path here.
+ * Contents by their SHA-256 digest, each stored once, with their compressed forms. A content exists while a file refers
+ * to it; no name that a client chose reaches the store.
  */
-export class BlobStore {
-  readonly small: SmallContents
-  readonly #dataDir: string
-  readonly #large: LargeContents
-  readonly #options: BlobStoreOptions
-  readonly #reserve: number
-  readonly #removals = new Set<Promise<void>>()
-  readonly #postponed = new Set<string>()
-  readonly #staged = new Set<string>()
-  #roomCheck: Promise<void> | undefined
-  #mayHaveOldFiles = true
-  #timer: NodeJS.Timeout | undefined
-  readonly #leases = new BlobLeases((digest) => this.collect([digest]))
-
-  /** Creates what is missing and removes the staged contents of an earlier process. */
-  static async open(dataDir: string, options: BlobStoreOptions): Promise<BlobStore> {
-    await createDirectory(dataDir)
-    const directories = new DurableDirectories(dataDir)
-    await directories.ensure('blobs')
-    const tmp = await directories.ensure('tmp')
-    for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true })
-    await demandRename(dataDir)
-    const { blocks, bsize } = await statfs(dataDir)
-    return new BlobStore(dataDir, directories, {
-      ...options,
-      reserve: Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 8)),
-    })
-  }
-
-  private constructor(
-    dataDir: string,
-    directories: DurableDirectories,
-    { reserve, ...options }: BlobStoreOptions & { reserve: number },
-  ) {
-    this.#dataDir = dataDir
-    this.#options = options
-    this.#reserve = reserve
-    this.small = new SmallContents(dataDir)
-    this.#large = new LargeContents(dataDir, directories, this.small)
-  }
+export interface BlobStore {
+  /** Which contents are known to match their digest. */
+  readonly verified: VerifiedContents
 
   /** A content that is going to arrive, of which so many bytes may stay in memory. */
-  draft(memoryBytes = maxSmallBytes): StagedBlob {
-    const file = this.#newTmpFile()
-    this.#staged.add(file)
-    return new StagedBlob({
-      file,
-      memoryBytes: Math.min(memoryBytes, maxSmallBytes),
-      storeSmall: (digest, bytes) =>
-        this.#leaseStored(digest, () => this.small.store(digest, 'identity', bytes)),
-      storeFile: (file, blob) =>
-        this.#leaseStored(blob.digest, () => this.#large.publish(file, blob)),
-      onEnd: () => this.#staged.delete(file),
-    })
-  }
+  draft(memoryBytes?: number): StagedBlob
 
   /** A content, or one of its compressed forms, to read; undefined if it is not stored. */
-  async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
-    const bytes = this.small.read(digest, coding)
-    if (bytes) return openBytes(bytes)
-    const release = await this.#leases.acquire(digest)
-    try {
-      const opened = await this.#large.open(digest, coding, release)
-      if (!opened) release()
-      return opened
-    } catch (error) {
-      release()
-      throw error
-    }
-  }
+  open(digest: string, coding?: ContentCoding): Promise<OpenBlob | undefined>
+
+  /** The compressed forms of a content, in the order of `encodedForms`. */
+  forms(digest: string): Promise<CompressedCoding[]>
+
+  formSize(digest: string, coding: ContentCoding): Promise<number | undefined>
 
   /** Stores a compressed form, complete and durable; it is removed with its content. Does nothing once that is gone. */
-  async putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
-    const release = await this.#leases.acquire(digest)
-    try {
-      if (!(await this.has(digest))) return
-      await this.#demandRoom()
-      if (bytes.length <= maxSmallBytes) await this.small.store(digest, coding, bytes)
-      else await this.#large.writeForm({ digest, coding, tmpFile: this.#newTmpFile() }, bytes)
-    } catch (error) {
-      throwStorageFailure(error)
-    } finally {
-      release()
-    }
-  }
+  putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void>
 
   /** Removes a compressed form. */
-  async dropForm(digest: string, coding: Exclude<ContentCoding, 'identity'>): Promise<void> {
-    if (await this.small.remove(digest, coding)) return
-    await this.#large.removeForm(digest, coding)
-  }
+  dropForm(digest: string, coding: CompressedCoding): Promise<void>
 
-  has(digest: string): Promise<boolean> {
-    return this.hasForm(digest, 'identity')
-  }
-
-  async hasForm(digest: string, coding: ContentCoding): Promise<boolean> {
-    return (await this.formSize(digest, coding)) !== undefined
-  }
-
-  async formSize(digest: string, coding: ContentCoding): Promise<number | undefined> {
-    return this.small.sizeOf(digest, coding) ?? this.#large.sizeOf(digest, coding)
-  }
-
-  /** Removes in the background those of these contents that no file refers to, each once it is not leased. */
-  collect(digests: string[]): void {
-    for (const digest of digests) {
-      const removal = this.#leases
-        .whileFree(digest, () => this.#remove(digest))
-        .catch(this.#options.onError)
-      this.#removals.add(removal)
-      void removal.finally(() => this.#removals.delete(removal))
-    }
-  }
-
-  /**
-   * Moves a small content from its file, where an earlier version stored it, to the content database; its compressed
-   * forms are dropped, and made again on demand. A damaged file stays where it is, and false is returned.
-   */
-  async moveToDatabase(digest: string): Promise<boolean> {
-    const release = await this.#leases.acquire(digest)
-    try {
-      const bytes = await this.#large.read(digest)
-      if (bytes && hash('sha256', bytes) !== digest) return false
-      if (bytes) await this.small.store(digest, 'identity', bytes)
-      await this.#large.remove(digest)
-      return true
-    } finally {
-      release()
-    }
-  }
-
-  /** Says that no small content is left in a file. */
-  endMove(): void {
-    this.#mayHaveOldFiles = false
-  }
-
-  /** Resolves when no removal is running. */
-  async settle(): Promise<void> {
-    while (this.#removals.size > 0) await Promise.all(this.#removals)
-  }
-
-  async close(): Promise<void> {
-    clearTimeout(this.#timer)
-    await this.settle()
-    await this.small.close()
-  }
-
-  /** Whether the disk can be written to, and has the free space that deleting needs. */
-  checkDisk(): 'ok' | 'degraded' | 'unavailable' {
-    try {
-      this.small.check()
-      accessSync(join(this.#dataDir, 'tmp'), constants.W_OK)
-      const { bavail, bsize } = statfsSync(this.#dataDir)
-      return bavail * bsize < this.#reserve ? 'degraded' : 'ok'
-    } catch {
-      return 'unavailable'
-    }
-  }
+  /** What /health reports, by name: what was last seen, without waiting. */
+  check(): Record<string, { status: 'ok' | 'degraded' | 'unavailable' }>
 
   /** Contents that are being read or stored. */
-  get busy(): number {
-    return this.#leases.count
-  }
+  readonly busy: number
 
-  /** Contents that are arriving, in memory or in `tmp`, and large compressed forms that are being written there. */
-  async countDrafts(): Promise<number> {
-    const { length } = await readdir(join(this.#dataDir, 'tmp'))
-    return Math.max(length, this.#staged.size)
-  }
+  /** Contents that are arriving, in memory or in temporary files. */
+  countDrafts(): Promise<number>
 
-  // Leased until the returned function is called, which collects the content if no file refers to it.
-  async #leaseStored(digest: string, store: () => Promise<void>): Promise<() => void> {
-    const release = await this.#leases.acquire(digest)
-    const end = () => {
-      release()
-      this.collect([digest])
-    }
-    try {
-      await this.#demandRoom()
-      await store()
-      return end
-    } catch (error) {
-      end()
-      throw error
-    }
-  }
-
-  // Coalesces concurrent checks.
-  #demandRoom(): Promise<void> {
-    this.#roomCheck ??= this.#checkRoom().finally(() => {
-      this.#roomCheck = undefined
-    })
-    return this.#roomCheck
-  }
-
-  async #checkRoom() {
-    const { bavail, bsize } = await statfs(this.#dataDir)
-    if (bavail * bsize < this.#reserve) throw insufficientStorage()
-  }
-
-  async #remove(digest: string) {
-    if (await this.#options.isReferenced(digest)) return
-    // Checked after the references, never before: backUp() relies on this order.
-    if (this.#options.isBackedUp?.()) return this.#postpone(digest)
-    const wasSmall = await this.small.remove(digest)
-    if (!wasSmall || this.#mayHaveOldFiles) await this.#large.remove(digest)
-  }
-
-  #postpone(digest: string) {
-    this.#postponed.add(digest)
-    // Digests that still wait when the process ends are collected by the next start.
-    this.#timer ??= setTimeout(() => {
-      const digests = [...this.#postponed]
-      this.#postponed.clear()
-      this.#timer = undefined
-      this.collect(digests)
-    }, postponeMs).unref()
-  }
-
-  #newTmpFile() {
-    return join(this.#dataDir, 'tmp', randomUUID())
-  }
+  close(): Promise<void>
 }
-
-// Kept free for the database: on a full disk it could not even record a deletion.
-const maxReserveBytes = 16_777_216
-
-const postponeMs = 1000
-
-// Tried, not compared by device number: renames fail between two mounts of one device as well.
-async function demandRename(dataDir: string) {
-  const names = ['tmp', 'blobs'].map((name) => join(dataDir, name, 'rename-test'))
-  const [from = '', to = ''] = names
-  try {
-    await writeFile(from, '')
-    await rename(from, to)
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : ''
-    if (code === 'EXDEV') throw new DataDirError(separateFileSystems(dataDir))
-    // A full disk is no reason to refuse the start: files are served, and can be deleted.
-    if (code !== 'ENOSPC' && code !== 'EDQUOT') throw error
-  } finally {
-    for (const name of names) await rm(name, { force: true })
-  }
-}
-
-const separateFileSystems = (dataDir: string) =>
-  `Cannot start: blobs and tmp in ${dataDir} are on different file systems: put all of DATA_DIR on one.`

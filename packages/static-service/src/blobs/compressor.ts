@@ -98,7 +98,7 @@ export class Compressor {
     for (const form of encodedForms) {
       if (this.#isClosed) return
       const key = `${digest}.${form}`
-      if (this.#vain.has(key) || (await this.#store.hasForm(digest, form))) continue
+      if (this.#vain.has(key) || (await this.#store.formSize(digest, form)) !== undefined) continue
       bytes ??= await readRight(blob, digest)
       const made = await makers[form](bytes)
       if (made.length < bytes.length) {

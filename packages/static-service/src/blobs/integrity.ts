@@ -3,7 +3,20 @@ import type { FileRow } from '../files/file-record.ts'
 import type { ContentCoding } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
 import { hashBytes } from './hashing.ts'
-import type { SmallContents } from './small-contents.ts'
+
+/** A stored content that has its digest, and the stamp that identifies its bytes as they are now. */
+export interface VerifiedContent {
+  digest: string
+  coding: ContentCoding
+  stamp: string
+}
+
+/** Which contents are known to match their digest. */
+export interface VerifiedContents {
+  isVerified(content: VerifiedContent): boolean
+  /** Remembers it in the background. If that fails, the content is hashed again when needed. */
+  recordVerified(content: VerifiedContent): void
+}
 
 /**
  * Whether stored bytes are those that were stored. Bytes that are read whole are compared with their digest each time. A
@@ -11,10 +24,10 @@ import type { SmallContents } from './small-contents.ts'
  * restarts, hard links and changes of mode. Silent changes by the disk are found by `files check`.
  */
 export class IntegrityProofs {
-  readonly #known: Pick<SmallContents, 'isVerified' | 'recordVerified'>
+  readonly #known: VerifiedContents
   readonly #running = new Map<string, Promise<boolean>>()
 
-  constructor(known: Pick<SmallContents, 'isVerified' | 'recordVerified'>) {
+  constructor(known: VerifiedContents) {
     this.#known = known
   }
 

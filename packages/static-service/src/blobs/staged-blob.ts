@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 import { type FileHandle, open, readFile, rm } from 'node:fs/promises'
 import { headLength } from '../files/media-type.ts'
 import { throwStorageFailure } from '../sqlite/storage-failure.ts'
-import { blobMode } from './blob-path.ts'
-import { maxSmallBytes } from './content-database.ts'
+import { blobMode, maxSmallBytes } from './blob-path.ts'
 
 /** A stored content: its SHA-256 digest in hex, and its size in bytes. */
 export interface StoredBlob {

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { moveUnflushedContents } from '../blobs/content-database.ts'
+import { moveUnflushedContents } from '../blobs/disk/content-database.ts'
 import { type Database, openReader, openWriter } from '../sqlite/connection.ts'
 import { migrations } from './migrations.ts'
 

@@ -3,14 +3,14 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { lockDataDir, type Progress, unreadable } from '@domains-and-files/persistence'
 import { blobPathOf, type CompressedCoding } from '../blobs/blob-path.ts'
-import { prefixes, readShard, type Shard } from '../blobs/blob-scan.ts'
+import { prefixes, readShard, type Shard } from '../blobs/disk/blob-scan.ts'
 import {
   contentCodings,
   contentDatabaseFile,
   contentDatabaseName,
   openContentDatabase,
   prepareRemove,
-} from '../blobs/content-database.ts'
+} from '../blobs/disk/content-database.ts'
 import { type Database, databaseFile, openReader } from '../catalog/database.ts'
 import { type Damage, findMiscounts } from './consistency-rules.ts'
 import { ContentCheck } from './content-check.ts'

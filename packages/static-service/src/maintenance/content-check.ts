@@ -8,7 +8,11 @@ import {
   type ContentCoding,
   encodedForms,
 } from '../blobs/blob-path.ts'
-import { contentCodings, contentDatabaseFile, prepareDigests } from '../blobs/content-database.ts'
+import {
+  contentCodings,
+  contentDatabaseFile,
+  prepareDigests,
+} from '../blobs/disk/content-database.ts'
 import { hashBytes, hashFile, hashForm } from '../blobs/hashing.ts'
 import { type Database, openReader } from '../sqlite/connection.ts'
 

@@ -2,11 +2,8 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { RowContents } from '@domains-and-files/persistence'
-import {
-  contentDatabaseName,
-  maxSmallBytes,
-  openContentDatabase,
-} from '../blobs/content-database.ts'
+import { maxSmallBytes } from '../blobs/blob-path.ts'
+import { contentDatabaseName, openContentDatabase } from '../blobs/disk/content-database.ts'
 import { openReader } from '../sqlite/connection.ts'
 import { RowCopy } from './row-copy.ts'
 import { SmallContentReader } from './small-content-reader.ts'

@@ -1,6 +1,5 @@
 import { type BlobSource, type KeptFile, runDataCommand } from '@domains-and-files/persistence'
-import { blobMode, blobPathOf, folderMode } from '../blobs/blob-path.ts'
-import { maxSmallBytes } from '../blobs/content-database.ts'
+import { blobMode, blobPathOf, folderMode, maxSmallBytes } from '../blobs/blob-path.ts'
 import { databaseName, openReader } from '../catalog/database.ts'
 import { contentRows } from './content-rows.ts'
 

@@ -1,6 +1,6 @@
-import { listShards, prefixes, readShard } from '../blobs/blob-scan.ts'
-import type { BlobStore } from '../blobs/blob-store.ts'
-import { maxSmallBytes } from '../blobs/content-database.ts'
+import { maxSmallBytes } from '../blobs/blob-path.ts'
+import { listShards, prefixes, readShard } from '../blobs/disk/blob-scan.ts'
+import type { FolderBlobStore } from '../blobs/disk/folder-blob-store.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 
 export interface SweepResult {
@@ -19,7 +19,7 @@ export interface SweepResult {
  */
 export async function sweepOrphans(
   dataDir: string,
-  store: BlobStore,
+  store: FolderBlobStore,
   catalog: Catalog,
 ): Promise<SweepResult> {
   const result: SweepResult = { orphans: 0, moved: 0, missing: [] }
@@ -55,7 +55,7 @@ export async function sweepOrphans(
 }
 
 // Several at once share a commit. One that cannot be read is left where it is.
-async function moveAll(digests: string[], store: BlobStore) {
+async function moveAll(digests: string[], store: FolderBlobStore) {
   const failed: string[] = []
   const distinct = [...new Set(digests)]
   for (let at = 0; at < distinct.length; at += 64) {

@@ -1,6 +1,6 @@
 import type { RowContents } from '@domains-and-files/persistence'
 import type { Statement } from 'better-sqlite3'
-import { maxSmallBytes } from '../blobs/content-database.ts'
+import { maxSmallBytes } from '../blobs/blob-path.ts'
 import { type Database, openReader } from '../sqlite/connection.ts'
 import { SmallContentReader } from './small-content-reader.ts'
 

@@ -42,7 +42,7 @@ export class ContentCache {
     const share = Math.floor(memoryBytes / 8)
     this.#store = store
     this.#compressor = compressor
-    this.#proofs = new IntegrityProofs(store.small)
+    this.#proofs = new IntegrityProofs(store.verified)
     this.#loadFile = async (path) => {
       const row = await catalog.find(path)
       return row && describe(row)
@@ -87,10 +87,7 @@ export class ContentCache {
     const { row } = file
     if (!canBeCompressed(file)) return identityOnly
     return this.#codings.get(row.digest, async () => {
-      const stored: ContentCoding[] = ['identity']
-      for (const coding of encodedForms) {
-        if (await this.#store.hasForm(row.digest, coding)) stored.push(coding)
-      }
+      const stored: ContentCoding[] = ['identity', ...(await this.#store.forms(row.digest))]
       if (stored.length <= encodedForms.length) this.#compressor.enqueue(row)
       return stored
     })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
-import { BlobStore } from '../../src/blobs/blob-store.ts'
+import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import { start } from '../support/start.ts'
 
 /** Announces a backup as its command does, until it is closed. */
@@ -48,7 +48,7 @@ test('whether a backup is made is asked after whether anything refers to a conte
   const folder = mkdtempSync(join(tmpdir(), 'static-store-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const asked: string[] = []
-  const store = await BlobStore.open(folder, {
+  const store = await FolderBlobStore.open(folder, {
     isReferenced: async () => {
       await Promise.resolve()
       asked.push('referenced?')

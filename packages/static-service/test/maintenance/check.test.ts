@@ -18,7 +18,7 @@ import {
   contentDatabaseFile,
   openContentDatabase,
   prepareStore,
-} from '../../src/blobs/content-database.ts'
+} from '../../src/blobs/disk/content-database.ts'
 import { databaseFile, openDatabase } from '../../src/catalog/database.ts'
 import { start } from '../support/start.ts'
 import { alter, digestOf, rowsIn, storedIn } from '../support/stored-contents.ts'

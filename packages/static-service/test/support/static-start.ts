@@ -10,8 +10,8 @@ import {
   type EarlyResponder,
 } from '@domains-and-files/http'
 import type { ContentCoding } from '../../src/blobs/blob-path.ts'
-import { BlobStore } from '../../src/blobs/blob-store.ts'
 import { Compressor } from '../../src/blobs/compressor.ts'
+import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import { Catalog } from '../../src/catalog/catalog.ts'
 import { readConfig } from '../../src/config.ts'
 import type { FileRow } from '../../src/files/file-record.ts'
@@ -32,7 +32,7 @@ export interface Raw {
 export interface StaticService extends AsyncDisposable {
   port: number
   dataDir: string
-  store: BlobStore
+  store: FolderBlobStore
   catalog: Catalog
   compressor: Compressor
   early: CountedResponder
@@ -114,7 +114,7 @@ export async function startStatic(
     },
   })
   const log = createLogger({ name: 'static-service', level: 'info' }, sink)
-  const store: BlobStore = await BlobStore.open(dataDir, {
+  const store: FolderBlobStore = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),
     onError: (error) => log.error({ err: error }, 'not collected'),
   })
@@ -212,7 +212,7 @@ export const request = (target: string, headers: Record<string, string>, method:
     '\r\n',
   ].join('\r\n')
 
-async function put(store: BlobStore, catalog: Catalog, path: string, content: Buffer) {
+async function put(store: FolderBlobStore, catalog: Catalog, path: string, content: Buffer) {
   await using draft = await store.draft()
   await draft.write(content)
   const contentType = await contentTypeOf(path, draft.head)

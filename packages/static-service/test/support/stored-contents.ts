@@ -6,7 +6,7 @@ import {
   contentCodings,
   contentDatabaseFile,
   openContentDatabase,
-} from '../../src/blobs/content-database.ts'
+} from '../../src/blobs/disk/content-database.ts'
 import { openReader } from '../../src/sqlite/connection.ts'
 
 /** The SHA-256 digest of a content, in hex. */

@@ -1,14 +1,14 @@
 import { open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
-import { blobMode, blobPathOf, type ContentCoding, encodedForms } from './blob-path.ts'
-import { type OpenBlob, openFile, stampOf } from './blob-reader.ts'
+import { blobMode, blobPathOf, type ContentCoding, encodedForms } from '../blob-path.ts'
+import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
+import { hashFile } from '../hashing.ts'
+import type { VerifiedContents } from '../integrity.ts'
+import { type StoredBlob, writeWhole } from '../staged-blob.ts'
 import type { DurableDirectories } from './durable-directories.ts'
-import { hashFile } from './hashing.ts'
-import type { SmallContents } from './small-contents.ts'
-import { type StoredBlob, writeWhole } from './staged-blob.ts'
 
-type Proofs = Pick<SmallContents, 'recordVerified'>
+type Proofs = Pick<VerifiedContents, 'recordVerified'>
 
 /** Contents of more than 32 KiB, and compressed forms of that size: files below `blobs`, named by their digest. */
 export class LargeContents {

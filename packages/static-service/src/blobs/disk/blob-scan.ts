@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { blobPathOf, encodedForms } from './blob-path.ts'
+import { blobPathOf, encodedForms } from '../blob-path.ts'
 
 /** The names of the directories of `blobs`, two hex digits: a store is scanned one by one. */
 export const prefixes = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, '0'))

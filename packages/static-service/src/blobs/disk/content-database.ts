@@ -1,11 +1,8 @@
 import { join } from 'node:path'
-import { type Database, openWriter } from '../sqlite/connection.ts'
-import { type ContentCoding, encodedForms } from './blob-path.ts'
+import { type Database, openWriter } from '../../sqlite/connection.ts'
+import { type ContentCoding, encodedForms } from '../blob-path.ts'
 
 export const contentDatabaseName = 'contents.sqlite'
-
-/** Contents and compressed forms of up to this many bytes are rows of the content database, larger ones are files. */
-export const maxSmallBytes = 32_768
 
 // Rows are appended in order of arrival: keyed by digest, each insert would dirty a random page (measured: half the
 // speed).

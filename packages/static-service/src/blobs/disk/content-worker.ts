@@ -1,6 +1,7 @@
 import { workerData } from 'node:worker_threads'
-import { serveCalls } from '../sqlite/worker-rpc.ts'
-import type { ContentCoding } from './blob-path.ts'
+import { serveCalls } from '../../sqlite/worker-rpc.ts'
+import type { ContentCoding } from '../blob-path.ts'
+import type { VerifiedContent } from '../integrity.ts'
 import {
   contentDatabaseFile,
   openContentDatabase,
@@ -12,18 +13,11 @@ import {
 
 // The thread that writes to the content database: it waits for fsync, the event loop does not.
 
-/** A content file that has its digest, and the stamp that identifies it as it is now. */
-export interface VerifiedFile {
-  digest: string
-  coding: ContentCoding
-  stamp: string
-}
-
 export type ContentCommand =
   | { kind: 'store'; digest: string; coding: ContentCoding; bytes: Uint8Array }
   /** One coding, or all. */
   | { kind: 'remove'; digest: string; coding: ContentCoding | undefined }
-  | ({ kind: 'verified' } & VerifiedFile)
+  | ({ kind: 'verified' } & VerifiedContent)
 
 /** Of a removal, whether what was to be removed was there. */
 export type ContentOutcome = { done: boolean } | { failed: string; code: string }

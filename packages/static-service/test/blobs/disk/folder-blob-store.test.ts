@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
-import { blobPathOf } from '../../src/blobs/blob-path.ts'
-import { BlobStore } from '../../src/blobs/blob-store.ts'
-import { alter, digestOf, filesBelow, rowsIn, storedIn } from '../support/stored-contents.ts'
+import { blobPathOf } from '../../../src/blobs/blob-path.ts'
+import { FolderBlobStore } from '../../../src/blobs/disk/folder-blob-store.ts'
+import { alter, digestOf, filesBelow, rowsIn, storedIn } from '../../support/stored-contents.ts'
 
 const small = 'abc'
 const large = 'large '.repeat(10_000)
@@ -19,7 +19,7 @@ const sizes: [string, string][] = [
 async function open(dataDir = mkdtempSync(join(tmpdir(), 'static-store-'))) {
   const referenced = new Set<string>()
   const errors: unknown[] = []
-  const store = await BlobStore.open(dataDir, {
+  const store = await FolderBlobStore.open(dataDir, {
     isReferenced: async (digest) => referenced.has(digest),
     onError: (error) => errors.push(error),
   })
@@ -40,7 +40,7 @@ async function open(dataDir = mkdtempSync(join(tmpdir(), 'static-store-'))) {
   return { dataDir, store, referenced, errors, add, fileOf, close }
 }
 
-async function readAll(store: BlobStore, digest: string): Promise<string | undefined> {
+async function readAll(store: FolderBlobStore, digest: string): Promise<string | undefined> {
   await using opened = await store.open(digest)
   return (await opened?.read(0, opened.size))?.toString()
 }

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
-import { folderMode } from './blob-path.ts'
+import { folderMode } from '../blob-path.ts'
 
 /**
  * The folders below a root, made as they are needed. A folder is entered durably before anybody is told that it is

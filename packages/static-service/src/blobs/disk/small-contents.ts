@@ -1,20 +1,16 @@
-import type { Database } from '../sqlite/connection.ts'
-import { GroupCommit } from '../sqlite/group-commit.ts'
-import { WorkerRpc } from '../sqlite/worker-rpc.ts'
-import type { ContentCoding } from './blob-path.ts'
+import type { Database } from '../../sqlite/connection.ts'
+import { GroupCommit } from '../../sqlite/group-commit.ts'
+import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
+import type { ContentCoding } from '../blob-path.ts'
+import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
 import { contentCodings, contentDatabaseFile, openContentDatabase } from './content-database.ts'
-import type {
-  ContentCommand,
-  ContentOutcome,
-  ContentWorkerMethods,
-  VerifiedFile,
-} from './content-worker.ts'
+import type { ContentCommand, ContentOutcome, ContentWorkerMethods } from './content-worker.ts'
 
 /**
  * Contents of up to 32 KiB, and compressed forms of that size, in a SQLite database of their own. Reads are look-ups by
  * key on the calling thread (about 10 µs from the page cache); writes are committed in groups by a worker thread.
  */
-export class SmallContents {
+export class SmallContents implements VerifiedContents {
   readonly #db: Database
   readonly #worker: WorkerRpc<ContentWorkerMethods>
   readonly #commits: GroupCommit<ContentCommand, ContentOutcome>
@@ -77,13 +73,13 @@ export class SmallContents {
   }
 
   /** Whether a content file has been found to have its digest, and has not changed since. */
-  isVerified({ digest, coding, stamp }: VerifiedFile): boolean {
+  isVerified({ digest, coding, stamp }: VerifiedContent): boolean {
     const known = this.#verified.get(Buffer.from(digest, 'hex'), contentCodings.indexOf(coding))
     return known === stamp
   }
 
   /** Remembers in the background that a content file has its digest. If that fails, it is hashed again when needed. */
-  recordVerified(file: VerifiedFile): void {
+  recordVerified(file: VerifiedContent): void {
     this.#commits.submit({ kind: 'verified', ...file }).catch(() => undefined)
   }
 
