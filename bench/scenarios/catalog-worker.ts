@@ -5,17 +5,20 @@ import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { Catalog } from '../../packages/static-service/src/catalog/catalog.ts'
-import { databaseFile, openDatabase } from '../../packages/static-service/src/catalog/database.ts'
-import type { ListQuery } from '../../packages/static-service/src/catalog/search/list-query.ts'
-import { Transactions } from '../../packages/static-service/src/catalog/transactions.ts'
+import type { ListQuery } from '../../packages/static-service/src/catalog/list-query.ts'
+import {
+  databaseFile,
+  openDatabase,
+} from '../../packages/static-service/src/catalog/sqlite/database.ts'
+import { SqliteCatalog } from '../../packages/static-service/src/catalog/sqlite/sqlite-catalog.ts'
+import { Transactions } from '../../packages/static-service/src/catalog/sqlite/transactions.ts'
 
 /** Milliseconds of each question at so many files. */
 export async function measure(rows: number) {
   const folder = join(tmpdir(), `bench-catalog-${rows}`)
   mkdirSync(folder, { recursive: true })
   if (!existsSync(`${folder}/made`)) make(folder, rows)
-  const catalog = await Catalog.open(folder)
+  const catalog = await SqliteCatalog.open(folder)
   const list = (query: Partial<ListQuery>) => () =>
     catalog.list({ sort: 'path', page: 1, pageSize: 50, ...query })
   const tasks: Record<string, () => Promise<unknown>> = {

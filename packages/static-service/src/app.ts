@@ -1,5 +1,11 @@
 import { type Auth, auth } from '@domains-and-files/auth'
-import { type App, createApp, type Logger, type Registry } from '@domains-and-files/http'
+import {
+  type App,
+  createApp,
+  type HealthReport,
+  type Logger,
+  type Registry,
+} from '@domains-and-files/http'
 import packageJson from '../package.json' with { type: 'json' }
 import type { BlobStore } from './blobs/blob-store.ts'
 import type { Compressor } from './blobs/compressor.ts'
@@ -89,21 +95,17 @@ export function buildApp(parts: Dependencies): Promise<App> {
   )
 }
 
-function report({ catalog, store }: Dependencies) {
-  const contents = store.check()
-  try {
-    const { newest } = catalog.check()
-    return {
-      checks: { database: { status: 'ok' as const }, ...contents },
-      fields: { current_version: newest?.version ?? null },
-    }
-  } catch {
-    return {
-      checks: { database: { status: 'unavailable' as const }, ...contents },
-      fields: { current_version: null },
-    }
+function report({ catalog, store }: Dependencies): HealthReport {
+  const { isAvailable, newestVersion } = catalog.status()
+  return {
+    checks: {
+      database: { status: isAvailable ? 'ok' : 'unavailable' },
+      ...store.check(),
+    },
+    fields: { current_version: newestVersion },
   }
 }
+
 const description = `Stores files under paths, serves them publicly, and keeps version records.
 
 **Try it here**: log in with \`POST /api/auth/login\`; this page then sends the token. Upload a file, and read it at \`/static/{path}\`.

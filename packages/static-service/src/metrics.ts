@@ -23,12 +23,13 @@ interface Parts {
 }
 
 export function registerMetrics({ config, metrics, catalog, store, compressor, hashes }: Parts) {
+  const totals = () => catalog.status().totals
   const figures = {
-    static_files: ['Stored files', () => catalog.check().totals.totalFiles],
-    static_file_bytes: ['Bytes of all files', () => catalog.check().totals.totalSize],
+    static_files: ['Stored files', () => totals()?.totalFiles ?? Number.NaN],
+    static_file_bytes: ['Bytes of all files', () => totals()?.totalSize ?? Number.NaN],
     static_stored_bytes: [
       'Bytes of the distinct contents',
-      () => catalog.check().totals.storedSize,
+      () => totals()?.storedSize ?? Number.NaN,
     ],
     static_contents_in_use: ['Contents leased by readers and uploads', () => store.busy],
     static_uploads_in_flight: ['Uploads being received', () => store.countDrafts()],

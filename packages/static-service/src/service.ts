@@ -5,7 +5,8 @@ import { BackupWatch, openDataDir } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import { Compressor } from './blobs/compressor.ts'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
-import { Catalog } from './catalog/catalog.ts'
+import type { Catalog } from './catalog/catalog.ts'
+import { SqliteCatalog } from './catalog/sqlite/sqlite-catalog.ts'
 import type { Config } from './config.ts'
 import { sweepOrphans } from './maintenance/orphan-sweep.ts'
 
@@ -18,7 +19,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
   const unlock = await openDataDir(dataDir)
   try {
     const auth = await openAuth(config, { audience: 'static-service', log })
-    const catalog = await Catalog.open(dataDir, { quotaBytes: config.quotaBytes })
+    const catalog = await SqliteCatalog.open(dataDir, { quotaBytes: config.quotaBytes })
     const backups = new BackupWatch(dataDir)
     const store = await FolderBlobStore.open(dataDir, {
       isReferenced: (digest) => catalog.isReferenced(digest),

@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { databaseFile, openDatabase } from '../src/catalog/database.ts'
+import { databaseFile, openDatabase } from '../src/catalog/sqlite/database.ts'
 import { boundary, type Service, start } from './support/start.ts'
 
 const patient = { timeout: 10_000 }

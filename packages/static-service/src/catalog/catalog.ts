@@ -1,4 +1,3 @@
-import { pathConflict, preconditionFailed, quotaExceeded } from '../errors.ts'
 import type {
   CategoryCount,
   FileRow,
@@ -6,258 +5,147 @@ import type {
   NewVersion,
   VersionRow,
 } from '../files/file-record.ts'
-import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
-import { GroupCommit } from '../sqlite/group-commit.ts'
-import { storageFailure } from '../sqlite/storage-failure.ts'
-import { WorkerRpc } from '../sqlite/worker-rpc.ts'
-import type { CatalogCommand, ChangedPaths, MoveFileCommand, Outcome } from './commands.ts'
-import { type Database, databaseFile, openReader } from './database.ts'
-import type { TreeQuery } from './directory-tree.ts'
-import { type ListedVersion, Queries, type Totals } from './queries.ts'
-import { errorOf } from './rejection-errors.ts'
-import type { FileList, ListQuery } from './search/list-query.ts'
-import type { ReadWorkerMethods } from './workers/read-worker.ts'
-import type { WriteWorkerMethods } from './workers/write-worker.ts'
+import type { Conditions } from '../rfc9110/entity-tags.ts'
+import type { ChangedPaths, MoveFileCommand } from './commands.ts'
+import type { FileList, ListQuery } from './list-query.ts'
+import type { TreeQuery } from './tree.ts'
 
-export interface CatalogOptions {
-  /** Maximum bytes of the distinct contents; undefined: unlimited. */
-  quotaBytes?: number | undefined
+/** Which file is at which path, and the version records. A change is durable when its promise resolves. */
+export interface Catalog extends CatalogChanges, CatalogReads {
+  close(): Promise<void>
 }
 
-interface Parts {
-  writer: WorkerRpc<WriteWorkerMethods>
-  reader: WorkerRpc<ReadWorkerMethods>
-  quota: number | undefined
+/** Changes, each done whole or not at all. All throw `insufficient_storage` where the disk of the database is full. */
+export interface CatalogChanges {
+  /**
+   * Stores these files, all or none, each in place of what was at its path. Their contents must be stored already.
+   * @throws {HttpError} `path_conflict`, `precondition_failed` or `quota_exceeded`.
+   */
+  put(files: NewFile[], conditions?: Conditions): Promise<{ rows: FileRow[]; wasNew: boolean }>
+
+  /** @throws {HttpError} `file_not_found` or `precondition_failed`. */
+  remove(path: string, conditions?: Conditions): Promise<void>
+
+  /**
+   * Removes these files, or none.
+   * @throws {HttpError} `file_not_found`.
+   */
+  removeAll(paths: string[]): Promise<Removed>
+
+  /**
+   * Removes every file below a directory; the root is empty.
+   * @throws {HttpError} `directory_not_found`.
+   */
+  removeBelow(directory: string): Promise<Removed>
+
+  /**
+   * Moves one file; returns the number of files moved, or undefined when the file has another content than `digest`.
+   * @throws {HttpError} `file_not_found` or `path_conflict`.
+   */
+  moveFile(move: Omit<MoveFileCommand, 'kind'>): Promise<number | undefined>
+
+  /**
+   * Moves every file below a directory, or none; returns their number. The root is empty.
+   * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
+   */
+  moveDirectory(move: DirectoryMove): Promise<number>
+
+  /** @throws {HttpError} `version_exists`. */
+  record(version: NewVersion): Promise<VersionRow>
+
+  /** Called after each commit of this process with the changed paths, before the change is answered. */
+  onChange(listener: (paths: ChangedPaths) => void): void
+
+  /** Called after each commit of this process with the digests that nothing refers to any more. */
+  onFree(listener: (digests: string[]) => void): void
 }
 
-/**
- * Which file is at which path. A change is durable when its promise resolves. Lookups run on the event loop; writes and
- * long queries run in worker threads.
- */
-export class Catalog {
-  readonly #quota: number | undefined
-  readonly #db: Database
-  readonly #queries: Queries
-  readonly #writer: WorkerRpc<WriteWorkerMethods>
-  readonly #reader: WorkerRpc<ReadWorkerMethods>
-  readonly #commits: GroupCommit<CatalogCommand, Outcome>
-  readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
-  readonly #freeListeners: ((digests: string[]) => void)[] = []
+export interface CatalogReads {
+  /**
+   * Whether only this process changes the catalog. Then a file may be remembered until `onChange` names its path; else
+   * it is read for each request.
+   */
+  readonly isExclusive: boolean
 
-  /** The data directory must exist. */
-  static async open(dataDir: string, options: CatalogOptions = {}): Promise<Catalog> {
-    const file = databaseFile(dataDir)
-    const writer = new WorkerRpc<WriteWorkerMethods>(
-      new URL('./workers/write-worker.ts', import.meta.url),
-      file,
-    )
-    const reader = new WorkerRpc<ReadWorkerMethods>(
-      new URL('./workers/read-worker.ts', import.meta.url),
-      file,
-    )
-    await writer.ask('ready', null)
-    return new Catalog(openReader(file), { writer, reader, quota: options.quotaBytes })
-  }
-
-  private constructor(db: Database, { writer, reader, quota }: Parts) {
-    this.#db = db
-    this.#queries = new Queries(db)
-    this.#writer = writer
-    this.#reader = reader
-    this.#commits = new GroupCommit((commands) => this.#commit(commands))
-    this.#quota = quota
-  }
-
-  async find(path: string): Promise<FileRow | undefined> {
-    return this.#queries.find(path)
-  }
+  find(path: string): Promise<FileRow | undefined>
 
   /**
    * Checks whether `put` of one file would be refused now, before its content has arrived.
    * @throws {HttpError} `path_conflict` or `precondition_failed`.
    */
-  checkPut(path: string, conditions: Conditions): void {
-    const row = this.#queries.find(path)
-    if (!row && this.#queries.conflictsWith(path)) throw pathConflict(path)
-    if (!holds(conditions, row)) throw preconditionFailed(path)
-  }
+  checkPut(path: string, conditions: Conditions): Promise<void>
 
   /**
    * Checks whether `put` of a content of a size in this range would certainly exceed the quota now.
    * @throws {HttpError} `quota_exceeded`.
    */
-  checkQuota(path: string, size: { minBytes: number; maxBytes: number }): void {
-    const quota = this.#quota
-    if (quota === undefined) return
-    const { storedSize } = this.#queries.totals()
-    if (storedSize + size.minBytes <= quota) return
-    // It may equal a stored content, which takes no more room, or replace one.
-    if (this.#queries.hasFileOfSize(size)) return
-    if (storedSize - this.#queries.freedBy(path) + size.minBytes > quota) throw quotaExceeded(quota)
-  }
+  checkQuota(path: string, size: SizeRange): Promise<void>
 
-  /**
-   * Stores these files, all or none, each in place of what was at its path. Their contents must be stored already.
-   * @throws {HttpError} `path_conflict`, `precondition_failed`, `quota_exceeded` or `insufficient_storage`.
-   */
-  async put(
-    files: NewFile[],
-    conditions: Conditions = {},
-  ): Promise<{ rows: FileRow[]; wasNew: boolean }> {
-    const outcome = await this.#change({ kind: 'put', files, conditions, quota: this.#quota })
-    if ('done' in outcome && outcome.done === 'put') return outcome
-    throw errorOf(outcome, this.#quota)
-  }
-
-  /** @throws {HttpError} `file_not_found`, `precondition_failed` or `insufficient_storage`. */
-  async remove(path: string, conditions: Conditions = {}): Promise<void> {
-    const outcome = await this.#change({ kind: 'remove', path, conditions })
-    if (!('done' in outcome)) throw errorOf(outcome, this.#quota)
-  }
-
-  /**
-   * Removes these files, or none.
-   * @throws {HttpError} `file_not_found` or `insufficient_storage`.
-   */
-  removeAll(paths: string[]): Promise<{ files: number; bytesFreed: number }> {
-    return this.#removeMany({ kind: 'removeAll', paths })
-  }
-
-  /**
-   * Removes every file below a directory; the root is empty.
-   * @throws {HttpError} `directory_not_found` or `insufficient_storage`.
-   */
-  removeBelow(directory: string): Promise<{ files: number; bytesFreed: number }> {
-    return this.#removeMany({ kind: 'removeBelow', directory })
-  }
-
-  /**
-   * Moves one file; returns the number of files moved, or undefined when the file has another content than `digest`.
-   * @throws {HttpError} `file_not_found`, `path_conflict` or `insufficient_storage`.
-   */
-  async moveFile(move: Omit<MoveFileCommand, 'kind'>): Promise<number | undefined> {
-    const outcome = await this.#change({ kind: 'moveFile', ...move })
-    if ('refused' in outcome && outcome.refused === 'content_changed') return undefined
-    if ('done' in outcome && outcome.done === 'move') return outcome.files
-    throw errorOf(outcome, this.#quota)
-  }
-
-  /**
-   * Moves every file below a directory, or none; returns their number. The root is empty.
-   * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path`, `reserved_path` or
-   *   `insufficient_storage`.
-   */
-  async moveDirectory(move: { from: string; to: string; overwrite: boolean }): Promise<number> {
-    const outcome = await this.#change({ kind: 'moveDirectory', ...move })
-    if ('done' in outcome && outcome.done === 'move') return outcome.files
-    throw errorOf(outcome, this.#quota)
-  }
-
-  /** @throws {HttpError} `version_exists` or `insufficient_storage`. */
-  async record(version: NewVersion): Promise<VersionRow> {
-    const outcome = await this.#change({ kind: 'record', version })
-    if ('done' in outcome && outcome.done === 'record') return outcome.version
-    throw errorOf(outcome, this.#quota)
-  }
-
-  list(query: ListQuery): Promise<FileList> {
-    return this.#reader.ask('list', query)
-  }
+  list(query: ListQuery): Promise<FileList>
 
   /** The tree as JSON; undefined when there is no such directory. */
-  tree(query: TreeQuery): Promise<Uint8Array | undefined> {
-    return this.#reader.ask('tree', query)
-  }
+  tree(query: TreeQuery): Promise<Uint8Array | undefined>
 
-  async categories(): Promise<CategoryCount[]> {
-    return this.#queries.categories()
-  }
+  /** Categories with files, largest count first. */
+  categories(): Promise<CategoryCount[]>
 
-  async totals(): Promise<Totals> {
-    return this.#queries.totals()
-  }
+  totals(): Promise<Totals>
 
-  async newestVersion(): Promise<VersionRow | undefined> {
-    return this.#queries.newestVersion()
-  }
+  newestVersion(): Promise<VersionRow | undefined>
 
-  async findVersion(version: string): Promise<VersionRow | undefined> {
-    return this.#queries.findVersion(version)
-  }
+  findVersion(version: string): Promise<VersionRow | undefined>
 
   /** Newest first, changelogs cut to 1 KiB. */
-  async listVersions(page: number, pageSize: number): Promise<ListedVersion[]> {
-    return this.#reader.ask('versions', { skip: (page - 1) * pageSize, take: pageSize })
-  }
+  listVersions(page: number, pageSize: number): Promise<ListedVersion[]>
 
-  async isReferenced(digest: string): Promise<boolean> {
-    return this.#queries.isReferenced(digest)
-  }
+  isReferenced(digest: string): Promise<boolean>
 
   /** The first two hex digits of the digests of all contents. */
-  contentPrefixes(): Promise<string[]> {
-    return this.#reader.ask('contentPrefixes', null)
-  }
+  contentPrefixes(): Promise<string[]>
 
   /** All contents that files refer to whose digest begins with these hex digits. */
-  contents(prefix: string): Promise<{ digest: string; size: number }[]> {
-    return this.#reader.ask('contents', prefix)
-  }
+  contents(prefix: string): Promise<{ digest: string; size: number }[]>
 
-  /** For health checks: reads counters at once. @throws when a worker thread has ended. */
-  check(): { totals: Totals; newest: VersionRow | undefined } {
-    this.#writer.check()
-    this.#reader.check()
-    return { totals: this.#queries.totals(), newest: this.#queries.newestVersion() }
-  }
+  /** For health checks and metrics; waits for nothing. */
+  status(): CatalogStatus
 
-  /** Changes that wait for their commit, and queries that wait for the read worker. */
-  get waiting(): { changes: number; questions: number } {
-    return { changes: this.#commits.queued, questions: this.#reader.waiting }
-  }
+  /** Changes that wait for their commit, and queries that wait for an answer. */
+  readonly waiting: { changes: number; questions: number }
+}
 
-  /** Called after each commit with the changed paths, before the change is answered. */
-  onChange(listener: (paths: ChangedPaths) => void): void {
-    this.#changeListeners.push(listener)
-  }
+export interface CatalogStatus {
+  /** Whether the database answers. */
+  isAvailable: boolean
+  /** Counters as they are now, or as the last probe found them; undefined where they cannot be read. */
+  totals: Totals | undefined
+  /** The newest version record; null where none is known. */
+  newestVersion: string | null
+}
 
-  /** Called after each commit with the digests that nothing refers to any more. */
-  onFree(listener: (digests: string[]) => void): void {
-    this.#freeListeners.push(listener)
-  }
+export interface Totals {
+  totalFiles: number
+  totalSize: number
+  storedSize: number
+  versions: number
+}
 
-  async close(): Promise<void> {
-    await this.#reader.close()
-    this.#db.close()
-    // Last: only a writer can checkpoint the WAL into the database.
-    await this.#writer.close()
-  }
+/** A version as it is listed: its changelog is cut to 1 KiB. */
+export interface ListedVersion extends VersionRow {
+  isTruncated: boolean
+}
 
-  #change(change: CatalogCommand): Promise<Outcome> {
-    return this.#commits.submit(change)
-  }
+export interface SizeRange {
+  minBytes: number
+  maxBytes: number
+}
 
-  // Listeners run before any caller of the group is answered.
-  async #commit(commands: CatalogCommand[]): Promise<Outcome[]> {
-    try {
-      const outcomes = await this.#writer.ask('commit', commands)
-      for (const outcome of outcomes) this.#notify(outcome)
-      return outcomes
-    } catch (error) {
-      throw storageFailure(error)
-    }
-  }
+export interface Removed {
+  files: number
+  bytesFreed: number
+}
 
-  async #removeMany(command: CatalogCommand): Promise<{ files: number; bytesFreed: number }> {
-    const outcome = await this.#change(command)
-    if ('done' in outcome && outcome.done === 'remove') return outcome
-    throw errorOf(outcome, this.#quota)
-  }
-
-  #notify(outcome: Outcome) {
-    if (!('done' in outcome) || outcome.done === 'record') return
-    for (const listener of this.#changeListeners) listener(outcome.changed)
-    if (outcome.freed.length === 0) return
-    for (const listener of this.#freeListeners) listener(outcome.freed)
-  }
+export interface DirectoryMove {
+  from: string
+  to: string
+  overwrite: boolean
 }

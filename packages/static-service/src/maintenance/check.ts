@@ -11,7 +11,7 @@ import {
   openContentDatabase,
   prepareRemove,
 } from '../blobs/disk/content-database.ts'
-import { type Database, databaseFile, openReader } from '../catalog/database.ts'
+import { type Database, databaseFile, openReader } from '../catalog/sqlite/database.ts'
 import { type Damage, findMiscounts } from './consistency-rules.ts'
 import { ContentCheck } from './content-check.ts'
 

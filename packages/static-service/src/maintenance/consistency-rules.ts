@@ -1,4 +1,4 @@
-import type { Database } from '../catalog/database.ts'
+import type { Database } from '../catalog/sqlite/database.ts'
 
 export interface Damage {
   /** The path of a file, or what else is damaged. */

@@ -1,6 +1,6 @@
 import { type BlobSource, type KeptFile, runDataCommand } from '@domains-and-files/persistence'
 import { blobMode, blobPathOf, folderMode, maxSmallBytes } from '../blobs/blob-path.ts'
-import { databaseName, openReader } from '../catalog/database.ts'
+import { databaseName, openReader } from '../catalog/sqlite/database.ts'
 import { contentRows } from './content-rows.ts'
 
 // Compressed forms are not backed up: the service makes them again on demand.

@@ -1,7 +1,7 @@
 import { type App, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
-import { sorts } from '../catalog/search/list-query.ts'
+import { sorts } from '../catalog/list-query.ts'
 import { directoryNotFound, invalidPath, reservedPath } from '../errors.ts'
 import { checkEncoding, readDirectory } from '../files/file-path.ts'
 import { categories } from '../files/media-type.ts'

@@ -14,7 +14,7 @@ export interface FormRules {
    * Called when a file part begins, with its file name and the field `path` if that came before. Throws to refuse the
    * file before its bytes arrive.
    */
-  admit: (name: string, path: string | undefined) => SizeMeter
+  admit: (name: string, path: string | undefined) => Promise<SizeMeter>
 }
 
 /** An upload that has arrived whole. Disposing of it removes the contents that no stored file refers to. */
@@ -86,11 +86,12 @@ class FormReader {
     const { maxFiles, admit } = this.#rules
     if (form.files.length === maxFiles) throw tooManyFiles(maxFiles)
     const name = readText(part.filename)
-    const count = admit(name, form.path)
+    const count = await admit(name, form.path)
     const draft = this.#store.draft(form.memoryBytes)
     form.files.push({ name, draft })
     for await (const chunk of part.file) {
-      count(chunk.length)
+      const isChecked = count(chunk.length)
+      if (isChecked) await isChecked
       this.#limitRefused(chunk.length)
       await draft.write(chunk)
     }

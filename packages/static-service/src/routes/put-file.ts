@@ -69,7 +69,7 @@ function putFile(app: App, dependencies: UploadDependencies) {
     {
       config: { access: 'editor' },
       onRequest: async (request) => {
-        refuseEarly(request, limits)
+        await refuseEarly(request, limits)
         // Ignored, also where it is malformed: the framework would refuse it.
         delete request.headers['content-type']
       },
@@ -93,18 +93,18 @@ function putFile(app: App, dependencies: UploadDependencies) {
 }
 
 // Everything that the headers decide, before the first byte of the body.
-function refuseEarly(request: FastifyRequest, limits: UploadLimits) {
+async function refuseEarly(request: FastifyRequest, limits: UploadLimits) {
   const { headers, url } = request
   const { '*': rest } = FilePath.parse(request.params)
   const path = readUrlPath(url, rest)
   if (headers['content-range'] !== undefined) throw partialPut()
   if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw contentCodingNotSupported()
   checkDigests(headers)
-  limits.checkTarget(path, conditionsOf(headers))
+  await limits.checkTarget(path, conditionsOf(headers))
   const length = headers['content-length']
   if (length === undefined) return
   limits.checkSize(Number(length))
-  limits.checkQuota(path, Number(length))
+  await limits.checkQuota(path, Number(length))
 }
 
 interface Checks {
@@ -116,7 +116,8 @@ async function receive(body: IncomingMessage, draft: StagedBlob, { digests, coun
   try {
     // Not destroyed on an error: the socket must stay open for the response.
     for await (const chunk of body.iterator({ destroyOnReturn: false })) {
-      count(chunk.length)
+      const isChecked = count(chunk.length)
+      if (isChecked) await isChecked
       digests.update(chunk)
       await draft.write(chunk)
     }

@@ -33,13 +33,13 @@ export class UploadLimits {
   }
 
   /** @throws {HttpError} `path_conflict` or `precondition_failed`. */
-  checkTarget(path: string, conditions: Conditions): void {
-    this.#dependencies.catalog.checkPut(path, conditions)
+  checkTarget(path: string, conditions: Conditions): Promise<void> {
+    return this.#dependencies.catalog.checkPut(path, conditions)
   }
 
   /** @throws {HttpError} `quota_exceeded` when a file of exactly this size cannot be stored at the path. */
-  checkQuota(path: string, size: number): void {
-    this.#dependencies.catalog.checkQuota(path, { minBytes: size, maxBytes: size })
+  checkQuota(path: string, size: number): Promise<void> {
+    return this.#dependencies.catalog.checkQuota(path, { minBytes: size, maxBytes: size })
   }
 
   /** Counts the bytes of one file as they arrive; the path is undefined while it is unknown. */
@@ -49,9 +49,9 @@ export class UploadLimits {
     return (bytes) => {
       total += bytes
       this.checkSize(total)
-      if (path === undefined || total < nextCheck) return
+      if (path === undefined || total < nextCheck) return undefined
       nextCheck = total + quotaCheckBytes
-      this.#dependencies.catalog.checkQuota(path, {
+      return this.#dependencies.catalog.checkQuota(path, {
         minBytes: total,
         maxBytes: this.#dependencies.maxBytes,
       })
@@ -59,8 +59,11 @@ export class UploadLimits {
   }
 }
 
-/** Takes the size of each chunk. @throws {HttpError} `file_too_large` or `quota_exceeded`. */
-export type SizeMeter = (bytes: number) => void
+/**
+ * Takes the size of each chunk; a promise where the next chunk has to wait for a check.
+ * @throws {HttpError} `file_too_large` or `quota_exceeded`.
+ */
+export type SizeMeter = (bytes: number) => Promise<void> | undefined
 
 // The check reads the catalog, so not for each chunk.
 const quotaCheckBytes = 1_048_576

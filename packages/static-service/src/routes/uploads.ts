@@ -98,10 +98,10 @@ function uploadFile(app: App, dependencies: UploadDependencies) {
       await using form = await readForm(request, store, {
         field: 'file',
         maxFiles: 1,
-        admit: (name, path) => {
+        admit: async (name, path) => {
           if (path === undefined || name === '') return limits.meter(undefined)
           const target = singlePath(name, path)
-          limits.checkTarget(target, conditionsOf(request.headers))
+          await limits.checkTarget(target, conditionsOf(request.headers))
           return limits.meter(target)
         },
       })
@@ -166,9 +166,9 @@ function uploadFiles(app: App, dependencies: UploadDependencies) {
       await using form = await readForm(request, store, {
         field: 'files',
         maxFiles: maxBatchFiles,
-        admit: (name, path) => {
+        admit: async (name, path) => {
           if (path !== undefined && name !== '')
-            limits.checkTarget(batchPath(name, path), conditions)
+            await limits.checkTarget(batchPath(name, path), conditions)
           return limits.meter(undefined)
         },
       })

@@ -4,11 +4,13 @@ import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { Catalog } from '../../src/catalog/catalog.ts'
-import { databaseFile, openDatabase, openReader } from '../../src/catalog/database.ts'
-import { migrations } from '../../src/catalog/migrations.ts'
-import { type ListQuery, sorts } from '../../src/catalog/search/list-query.ts'
-import { bodyOf, fold } from '../../src/catalog/search/trigrams.ts'
+import type { Catalog } from '../../src/catalog/catalog.ts'
+import { fold } from '../../src/catalog/fold.ts'
+import { type ListQuery, sorts } from '../../src/catalog/list-query.ts'
+import { databaseFile, openDatabase, openReader } from '../../src/catalog/sqlite/database.ts'
+import { migrations } from '../../src/catalog/sqlite/migrations.ts'
+import { bodyOf } from '../../src/catalog/sqlite/search/trigrams.ts'
+import { SqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
 import type { NewFile } from '../../src/files/file-record.ts'
 import type { Node } from '../support/start.ts'
 
@@ -19,7 +21,7 @@ const makeFolder = () => {
 }
 
 async function open(paths: string[] = []): Promise<Catalog> {
-  const catalog = await Catalog.open(makeFolder())
+  const catalog = await SqliteCatalog.open(makeFolder())
   onTestFinished(() => catalog.close())
   for (let from = 0; from < paths.length; from += 2000) {
     await catalog.put(paths.slice(from, from + 2000).map(toFile))
@@ -103,7 +105,7 @@ test('a database of the first schema is brought up to date, and its files are fo
   }
   db.close()
 
-  const catalog = await Catalog.open(folder)
+  const catalog = await SqliteCatalog.open(folder)
   onTestFinished(() => catalog.close())
   const found = await Promise.all(['PLAIN', 'STRASSE'].map((search) => list(catalog, { search })))
 

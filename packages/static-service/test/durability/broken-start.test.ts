@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { databaseFile } from '../../src/catalog/database.ts'
+import { databaseFile } from '../../src/catalog/sqlite/database.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
 import { start } from '../support/start.ts'
 

@@ -19,7 +19,7 @@ import {
   openContentDatabase,
   prepareStore,
 } from '../../src/blobs/disk/content-database.ts'
-import { databaseFile, openDatabase } from '../../src/catalog/database.ts'
+import { databaseFile, openDatabase } from '../../src/catalog/sqlite/database.ts'
 import { start } from '../support/start.ts'
 import { alter, digestOf, rowsIn, storedIn } from '../support/stored-contents.ts'
 

@@ -12,7 +12,8 @@ import {
 import type { ContentCoding } from '../../src/blobs/blob-path.ts'
 import { Compressor } from '../../src/blobs/compressor.ts'
 import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
-import { Catalog } from '../../src/catalog/catalog.ts'
+import type { Catalog } from '../../src/catalog/catalog.ts'
+import { SqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
 import { readConfig } from '../../src/config.ts'
 import type { FileRow } from '../../src/files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../../src/files/media-type.ts'
@@ -118,7 +119,7 @@ export async function startStatic(
     isReferenced: (digest) => catalog.isReferenced(digest),
     onError: (error) => log.error({ err: error }, 'not collected'),
   })
-  const catalog = await Catalog.open(dataDir)
+  const catalog = await SqliteCatalog.open(dataDir)
   catalog.onFree((digests) => store.collect(digests))
   const compressor = new Compressor({ store, log })
   const rules = config.static

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { fold, matchOf, trigramsOf } from '../../../src/catalog/search/trigrams.ts'
+import { fold } from '../../../../src/catalog/fold.ts'
+import { matchOf, trigramsOf } from '../../../../src/catalog/sqlite/search/trigrams.ts'
 
 const rare = () => 0.01
 

@@ -3,9 +3,6 @@
  * characters do, so one index serves every alphabet, and its prefixes serve terms of one letter.
  */
 
-/** Text as searches compare it: case and Unicode spelling do not matter. Upper case, since sigma has two small forms. */
-export const fold = (text: string) => text.toLowerCase().toUpperCase().normalize('NFC')
-
 /** The distinct trigrams of a folded text. */
 export const trigramsOf = (folded: string) => [...new Set(starts(Buffer.from(folded)))]
 

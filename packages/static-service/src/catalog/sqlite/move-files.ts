@@ -1,6 +1,6 @@
-import type { FileRow } from '../files/file-record.ts'
-import { findPathFault } from '../files/path-rules.ts'
-import { type MoveFileCommand, type Outcome, Rejected } from './commands.ts'
+import type { FileRow } from '../../files/file-record.ts'
+import { findPathFault } from '../../files/path-rules.ts'
+import { type MoveFileCommand, type Outcome, Rejected } from '../commands.ts'
 import { type FileRows, FreedContents } from './file-rows.ts'
 
 /** @throws {Rejected} */

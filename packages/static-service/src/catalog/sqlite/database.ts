@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
-import { moveUnflushedContents } from '../blobs/disk/content-database.ts'
-import { type Database, openReader, openWriter } from '../sqlite/connection.ts'
+import { moveUnflushedContents } from '../../blobs/disk/content-database.ts'
+import { type Database, openReader, openWriter } from '../../sqlite/connection.ts'
 import { migrations } from './migrations.ts'
 
 export { type Database, openReader }

@@ -1,10 +1,11 @@
 import type { Statement } from 'better-sqlite3'
-import type { FileRow, NewFile } from '../files/file-record.ts'
-import { nameOf, parentOf } from '../files/path-segments.ts'
+import type { FileRow, NewFile } from '../../files/file-record.ts'
+import { nameOf, parentOf } from '../../files/path-segments.ts'
+import { fold } from '../fold.ts'
 import type { Database } from './database.ts'
 import { DirectoryCounts } from './directory-counts.ts'
 import { fileColumns } from './queries.ts'
-import { bodyOf, fold } from './search/trigrams.ts'
+import { bodyOf } from './search/trigrams.ts'
 
 interface RowPosition {
   id: number

@@ -1,41 +1,12 @@
+import {
+  type DirectoryNode,
+  type DirectoryRow,
+  type FileNode,
+  maxNodes,
+  type TreeQuery,
+  toNode,
+} from '../tree.ts'
 import type { Database } from './database.ts'
-
-interface FileNode {
-  name: string
-  path: string
-  type: 'file'
-  size: number
-  content_type: string
-}
-
-interface DirectoryNode {
-  name: string
-  path: string
-  type: 'directory'
-  file_count: number
-  total_size: number
-  /** Null: not opened, because the response is full or deep enough. */
-  children: (DirectoryNode | FileNode)[] | null
-  /** There are more children than a response can hold. */
-  truncated?: true
-}
-
-interface DirectoryRow {
-  id: number
-  name: string
-  path: string
-  children: number
-  file_count: number
-  total_size: number
-}
-
-export interface TreeQuery {
-  prefix: string
-  depth: number
-}
-
-/** Maximum nodes of a response. */
-export const maxNodes = 10_000
 
 /**
  * The directory at `prefix` with everything below it, as JSON of the response: the worker serializes it, because 10,000
@@ -84,12 +55,3 @@ function grow(db: Database, { prefix, depth }: TreeQuery): DirectoryNode | undef
 }
 
 const columns = 'id, name, path, children, file_count, total_size'
-
-const toNode = ({ name, path, file_count, total_size }: DirectoryRow): DirectoryNode => ({
-  name,
-  path,
-  type: 'directory',
-  file_count,
-  total_size,
-  children: null,
-})

@@ -1,10 +1,11 @@
 import { workerData } from 'node:worker_threads'
-import { serveCalls } from '../../sqlite/worker-rpc.ts'
+import { serveCalls } from '../../../sqlite/worker-rpc.ts'
+import type { ListQuery } from '../../list-query.ts'
+import type { TreeQuery } from '../../tree.ts'
 import { type Database, openReader } from '../database.ts'
-import { type TreeQuery, writeTree } from '../directory-tree.ts'
+import { writeTree } from '../directory-tree.ts'
 import { listVersions } from '../queries.ts'
 import { FileListing } from '../search/list-files.ts'
-import type { ListQuery } from '../search/list-query.ts'
 
 // The thread that answers what takes longer than a lookup.
 

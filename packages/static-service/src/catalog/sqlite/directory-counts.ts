@@ -1,5 +1,5 @@
 import type { Statement } from 'better-sqlite3'
-import { nameOf, parentOf } from '../files/path-segments.ts'
+import { nameOf, parentOf } from '../../files/path-segments.ts'
 import type { Database } from './database.ts'
 
 interface Directory {

@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { Catalog } from '../../../src/catalog/catalog.ts'
-import { type ListQuery, sorts } from '../../../src/catalog/search/list-query.ts'
-import type { NewFile } from '../../../src/files/file-record.ts'
+import type { Catalog } from '../../src/catalog/catalog.ts'
+import { type ListQuery, sorts } from '../../src/catalog/list-query.ts'
+import { SqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
+import type { NewFile } from '../../src/files/file-record.ts'
 
 // More files directly in one directory, and below it, than a result is collected and sorted for.
 const inLarge = Array.from({ length: 10_050 }, (_, at) => `large/${at % 97}-${at}.txt`)
@@ -24,7 +25,7 @@ const files = [...inLarge, ...below, ...others, ...siblings].map(
 
 async function open(): Promise<Catalog> {
   const folder = mkdtempSync(join(tmpdir(), 'static-catalog-'))
-  const catalog = await Catalog.open(folder)
+  const catalog = await SqliteCatalog.open(folder)
   onTestFinished(async () => {
     await catalog.close()
     rmSync(folder, { recursive: true, force: true })

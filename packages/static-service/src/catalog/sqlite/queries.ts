@@ -1,19 +1,13 @@
 import type { Statement } from 'better-sqlite3'
-import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
-import { parentOf } from '../files/path-segments.ts'
+import type { CategoryCount, FileRow, VersionRow } from '../../files/file-record.ts'
+import { parentOf } from '../../files/path-segments.ts'
+import type { ListedVersion, SizeRange, Totals } from '../catalog.ts'
 import type { Database } from './database.ts'
 
 export const fileColumns = `path, name, digest, size, content_type contentType, category,
   uploaded_by uploadedBy, created_at createdAt, updated_at updatedAt`
 
 const versionColumns = 'id, version, changelog, created_by createdBy, created_at createdAt'
-
-export interface Totals {
-  totalFiles: number
-  totalSize: number
-  storedSize: number
-  versions: number
-}
 
 /** Queries that take microseconds at any size of the store: lookups by key, and counters. They run on the main thread. */
 export class Queries {
@@ -63,7 +57,7 @@ export class Queries {
     return false
   }
 
-  hasFileOfSize({ minBytes, maxBytes }: { minBytes: number; maxBytes: number }): boolean {
+  hasFileOfSize({ minBytes, maxBytes }: SizeRange): boolean {
     return this.#ofSize.get(minBytes, maxBytes) !== undefined
   }
 
@@ -93,11 +87,6 @@ export class Queries {
   findVersion(version: string): VersionRow | undefined {
     return this.#version.get(version)
   }
-}
-
-/** A version as it is listed: its changelog is cut to 1 KiB. */
-export interface ListedVersion extends VersionRow {
-  isTruncated: boolean
 }
 
 /** The page of versions after the first `skip`, newest first. */

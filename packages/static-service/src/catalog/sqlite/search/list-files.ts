@@ -1,21 +1,13 @@
 import type { Statement } from 'better-sqlite3'
-import type { FileRow } from '../../files/file-record.ts'
+import type { FileRow } from '../../../files/file-record.ts'
+import { fold } from '../../fold.ts'
+import { type FileList, type ListQuery, maxHits } from '../../list-query.ts'
 import type { Database } from '../database.ts'
 import { fileColumns } from '../queries.ts'
-import {
-  type FileList,
-  type Filter,
-  filterByPath,
-  type ListQuery,
-  orders,
-  type Scope,
-} from './list-query.ts'
+import { type Filter, filterByPath, orders, type Scope } from './list-query.ts'
 import { SeekCache } from './seek-cache.ts'
 import { TrigramFrequency } from './trigram-frequency.ts'
-import { fold, matchOf } from './trigrams.ts'
-
-/** Matches of a search are counted up to this number. */
-export const maxHits = 10_000
+import { matchOf } from './trigrams.ts'
 
 // More files of a directory are read along the order instead of collected and sorted.
 const maxSorted = 2000

@@ -1,8 +1,8 @@
 import { dirname } from 'node:path'
 import { workerData } from 'node:worker_threads'
-import { DiskReserve, isDiskFull } from '../../sqlite/disk-reserve.ts'
-import { serveCalls } from '../../sqlite/worker-rpc.ts'
-import type { CatalogCommand, Outcome } from '../commands.ts'
+import { DiskReserve, isDiskFull } from '../../../sqlite/disk-reserve.ts'
+import { serveCalls } from '../../../sqlite/worker-rpc.ts'
+import type { CatalogCommand, Outcome } from '../../commands.ts'
 import { openDatabase } from '../database.ts'
 import { Transactions } from '../transactions.ts'
 

@@ -1,0 +1,26 @@
+import type { FileRow } from '../files/file-record.ts'
+import type { Category } from '../files/media-type.ts'
+
+export const sorts = ['path', '-path', 'updated_at', '-updated_at', 'size', '-size'] as const
+
+/** Matches of a search are counted up to this number. */
+export const maxHits = 10_000
+
+export interface ListQuery {
+  category?: Category | undefined
+  search?: string | undefined
+  /** Only files below this directory; empty or undefined: the root. */
+  prefix?: string | undefined
+  /** False: only files directly in the directory. */
+  recursive?: boolean | undefined
+  sort: (typeof sorts)[number]
+  page: number
+  pageSize: number
+}
+
+export interface FileList {
+  rows: FileRow[]
+  total: number
+  /** False: `total` is a lower bound. */
+  isExact: boolean
+}
