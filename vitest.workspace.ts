@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { stopSharedServer } from './test/support/postgres/test-server.ts'
 
 // Killed processes cannot remove their files: every temporary file of a run is below one directory. This file is evaluated
 // for each project, hence the variable; the name is short, because paths of sockets must be.
@@ -9,7 +10,10 @@ if (!process.env.TEST_RUN_DIRECTORY) {
   const directory = mkdtempSync(join(tmpdir(), 'test-run-'))
   process.env.TEST_RUN_DIRECTORY = directory
   process.env.TMPDIR = directory
-  process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
+  process.on('exit', () => {
+    stopSharedServer(directory)
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
+  })
 }
 
 // Every test file is a process, and a service in it starts threads: they share what was compiled before.

@@ -14,6 +14,7 @@ export {
 } from './monitoring/metrics.ts'
 export { Pagination, pageQuery, paginate } from './pagination.ts'
 export {
+  databaseProblem,
   type Fault,
   HttpError,
   malformedBody,
@@ -35,6 +36,7 @@ export {
 } from './requests/entity-tags.ts'
 export { toFaults } from './requests/validation.ts'
 export { describeIssue } from './requests/validation-messages.ts'
+export { databaseConfig, databaseSettings } from './settings/database-settings.ts'
 export { InvalidEnvironment, readEnv } from './settings/read-env.ts'
 export { integerSetting, serverConfig, serverSettings } from './settings/server-settings.ts'
 export type { TrustProxy } from './settings/trust-proxy.ts'

@@ -1,3 +1,8 @@
+import {
+  DatabaseFullError,
+  DatabaseUnavailableError,
+  OutcomeUnknownError,
+} from '@domains-and-files/persistence'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { STATUS_CODES } from './node-http.ts'
@@ -68,7 +73,8 @@ export function answerError(
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
-  const failure = error instanceof HttpError ? error : translate(error, request)
+  const failure =
+    error instanceof HttpError ? error : (databaseProblem(error) ?? translate(error, request))
   if (!failure) request.log.error({ err: error }, 'request failed')
   const problem =
     failure ?? new HttpError(500, 'internal_error', 'Internal error: report it with the request_id')
@@ -101,6 +107,30 @@ export function problemOf(failure: HttpError, requestId: string): z.infer<typeof
     request_id: requestId,
     ...(failure.errors ? { errors: failure.errors } : {}),
   }
+}
+
+/** The problem of a failure of PostgreSQL, for any route; undefined for every other error. */
+export function databaseProblem(error: unknown): HttpError | undefined {
+  if (error instanceof DatabaseUnavailableError) {
+    const detail = 'The database cannot be reached, so nothing was changed: try again in a moment'
+    return new HttpError(503, 'unavailable', detail, {
+      headers: { 'retry-after': '2' },
+      cause: error.cause,
+    })
+  }
+  if (error instanceof OutcomeUnknownError) {
+    const detail =
+      'The database failed while it stored this: read what is stored before you try again'
+    return new HttpError(503, 'outcome_unknown', detail, {
+      headers: { 'retry-after': '5' },
+      cause: error.cause,
+    })
+  }
+  if (error instanceof DatabaseFullError) {
+    const detail = 'The disk of the database is full, so nothing was stored: free space on it'
+    return new HttpError(507, 'insufficient_storage', detail, { cause: error.cause })
+  }
+  return undefined
 }
 
 // Fastify's own errors. Their messages may quote the input, so they are replaced.

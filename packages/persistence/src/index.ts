@@ -1,4 +1,4 @@
-// Durable storage: atomic files, the lock of a data directory, migrations, backup and restore.
+// Durable storage: atomic files, the lock of a data directory, migrations, PostgreSQL, backup and restore.
 
 export type { BackupLayout, BlobSource, KeptFile } from './backup/backup-job.ts'
 export { unreadable } from './backup/damage.ts'
@@ -9,4 +9,13 @@ export { BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, fsyncDirectory } from './durable-files.ts'
 export { DataDirError } from './errors.ts'
 export { migrate } from './migrations.ts'
+export { Postgres, type PostgresOptions } from './postgres/postgres.ts'
+export {
+  DatabaseFullError,
+  DatabaseRefusedError,
+  DatabaseUnavailableError,
+  OutcomeUnknownError,
+} from './postgres/postgres-errors.ts'
+export { Probe } from './postgres/probe.ts'
+export type { Transaction } from './postgres/transaction.ts'
 export { FileView, updateFile } from './shared-file.ts'

@@ -68,6 +68,7 @@ const sharedCodes = [
   'malformed_url',
   'method_not_allowed',
   'not_found',
+  'outcome_unknown',
   'request_timeout',
   'unavailable',
   'unsupported_media_type',

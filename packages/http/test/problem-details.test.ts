@@ -1,0 +1,38 @@
+import {
+  DatabaseFullError,
+  DatabaseUnavailableError,
+  OutcomeUnknownError,
+} from '@domains-and-files/persistence'
+import { expect, it } from 'vitest'
+import { createApp, createLogger, createMetrics } from '../src/index.ts'
+
+it.each([
+  [new DatabaseUnavailableError(new Error('refused')), 503, 'unavailable', '2'],
+  [new OutcomeUnknownError(new Error('reset')), 503, 'outcome_unknown', '5'],
+  [new DatabaseFullError(new Error('full')), 507, 'insufficient_storage', undefined],
+])(
+  'answers a failure of the database on any route: %s',
+  async (error, status, code, retryAfter) => {
+    const app = await createApp(
+      {
+        about: { title: 'Things', version: '1.2.3', description: 'a test' },
+        log: createLogger({ name: 'things', level: 'silent' }),
+        trustProxy: false,
+        corsOrigins: [],
+        metrics: { registry: createMetrics(), token: undefined },
+        health: () => ({ checks: {} }),
+      },
+      async (routes) => {
+        const config = { access: 'public' } as object // Access control is not registered here.
+        routes.get('/failing', { config, schema: { operationId: 'fail' } }, async () => {
+          throw error
+        })
+      },
+    )
+    const response = await app.inject('/failing')
+    expect(response.statusCode).toBe(status)
+    expect(response.json()).toMatchObject({ status, code })
+    expect(response.headers['retry-after']).toBe(retryAfter)
+    await app.close()
+  },
+)

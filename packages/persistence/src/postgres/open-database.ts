@@ -1,0 +1,64 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { clientConfig, connectionOf } from './connections.ts'
+import { migratePostgres } from './migrate-postgres.ts'
+import {
+  DatabaseFullError,
+  DatabaseRefusedError,
+  DatabaseUnavailableError,
+  translateError,
+} from './postgres-errors.ts'
+
+/** Milliseconds for which a database that is starting is waited for. */
+const startMs = 30_000
+const retryMs = 500
+
+interface DatabaseOptions {
+  url: string
+  directUrl?: string | undefined
+  schema: string
+  migrations: string[]
+}
+
+/** Migrates the database. @throws {DatabaseRefusedError} when it cannot be reached or used. */
+export async function openDatabase(options: DatabaseOptions): Promise<void> {
+  const deadline = Date.now() + startMs
+  for (;;) {
+    try {
+      return await migrateOnce(options)
+    } catch (error) {
+      const failure = translateError(error)
+      const isWorthRetrying = failure instanceof DatabaseUnavailableError && !isRefusal(error)
+      if (!isWorthRetrying || Date.now() > deadline) throw explain(failure)
+    }
+    await wait(retryMs)
+  }
+}
+
+async function migrateOnce({ url, directUrl, schema, migrations }: DatabaseOptions) {
+  const { default: pg } = await import('pg')
+  const config = await clientConfig({ url: directUrl ?? url, timeoutMs: 0, name: schema })
+  const client = new pg.Client(config)
+  client.on('error', () => undefined) // It rejects the query, too.
+  try {
+    await client.connect()
+    const connection = connectionOf(client)
+    await client.query('begin; set local statement_timeout = 0')
+    await migratePostgres(connection, { schema, migrations })
+    await client.query('commit')
+  } finally {
+    client.end().catch(() => undefined)
+  }
+}
+
+// Wrong password, no such database: waiting does not help.
+const isRefusal = (error: unknown) =>
+  error instanceof Error && 'code' in error && /^(?:28|3D)/.test(String(error.code))
+
+function explain(failure: unknown): unknown {
+  if (failure instanceof DatabaseUnavailableError || failure instanceof DatabaseFullError) {
+    const { cause } = failure
+    const reason = cause instanceof Error ? cause.message || String(cause) : String(cause)
+    return new DatabaseRefusedError(`Cannot use the database in DATABASE_URL: ${reason}.`)
+  }
+  return failure
+}

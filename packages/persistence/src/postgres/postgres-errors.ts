@@ -1,0 +1,73 @@
+import { DataDirError } from '../errors.ts'
+
+/** PostgreSQL cannot be reached, does not answer in time or refuses connections. The statement had no effect. */
+export class DatabaseUnavailableError extends Error {
+  constructor(cause: unknown) {
+    super('PostgreSQL is not available', { cause })
+  }
+}
+
+/** The connection was lost at COMMIT, and whether the transaction took effect could not be found out in time. */
+export class OutcomeUnknownError extends Error {
+  constructor(cause: unknown) {
+    super('whether the transaction was committed is unknown', { cause })
+  }
+}
+
+/** The disk of PostgreSQL is full. The transaction had no effect. */
+export class DatabaseFullError extends Error {
+  constructor(cause: unknown) {
+    super('the disk of PostgreSQL is full', { cause })
+  }
+}
+
+/** PostgreSQL cannot be used as configured. The message is for the operator, in full sentences. */
+export class DatabaseRefusedError extends DataDirError {}
+
+/**
+ * The error of `pg` as one of the classes above. Errors of a statement itself, such as a unique violation, are returned
+ * unchanged; they have a five-character SQLSTATE in `code`.
+ */
+export function translateError(error: unknown): unknown {
+  if (!(error instanceof Error) || isTranslated(error)) return error
+  const state = sqlStateOf(error)
+  if (state === '53100') return new DatabaseFullError(error)
+  if (state === undefined) {
+    return isConnectionFailure(error) ? new DatabaseUnavailableError(error) : error
+  }
+  return unavailableStates.test(state) ? new DatabaseUnavailableError(error) : error
+}
+
+/**
+ * Whether an error of COMMIT means that nothing was committed. A connection that PostgreSQL itself ends may have been
+ * ended just after the commit.
+ */
+export function isOutcomeCertain(error: unknown): boolean {
+  const state = error instanceof Error ? sqlStateOf(error) : undefined
+  return state !== undefined && (state === '53100' || !unavailableStates.test(state))
+}
+
+function isTranslated(error: Error) {
+  return (
+    error instanceof DatabaseUnavailableError ||
+    error instanceof OutcomeUnknownError ||
+    error instanceof DatabaseFullError
+  )
+}
+
+// Connection exceptions, wrong password (changed while running), database missing, read-only standby, cancelled by a time
+// limit, idle in transaction, out of resources, shut down, I/O error, corrupted.
+// https://www.postgresql.org/docs/current/errcodes-appendix.html
+const unavailableStates =
+  /^(?:08...|28...|3D000|25006|25P03|25P04|53[0-9A-Z]{3}|55P03|57014|57P0.|57P05|58...|XX001|XX002)$/
+
+const sqlStateOf = (error: Error): string | undefined =>
+  'severity' in error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+
+// Failures of the socket have a system error code; pg's own ones have only a message.
+const isConnectionFailure = (error: Error) =>
+  ('code' in error && /^(?:E[A-Z_]+|CERT_|ERR_TLS_|ERR_SSL_)/.test(String(error.code))) ||
+  connectionMessages.test(error.message)
+
+const connectionMessages =
+  /^(?:Connection terminated|Connection ended|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end|The server does not support SSL|SASL)/

@@ -1,0 +1,137 @@
+import type { Pool, QueryResultRow } from 'pg'
+import { CommitLog } from './commit-log.ts'
+import { clientConfig } from './connections.ts'
+import { Listener } from './listener.ts'
+import { openDatabase } from './open-database.ts'
+import { translateError } from './postgres-errors.ts'
+import { Probe } from './probe.ts'
+import {
+  runTransaction,
+  snapshotTransaction,
+  type Transaction,
+  writeTransaction,
+} from './transaction.ts'
+
+export interface PostgresOptions {
+  url: string
+  /** A connection without a pooler in transaction mode, for LISTEN and migrations. */
+  directUrl?: string | undefined
+  maxConnections: number
+  /** Milliseconds after which a statement without a response counts as failed. */
+  timeoutMs: number
+  /** Created if it is missing. */
+  schema: string
+  /** SQL, in order; names in it are qualified with the schema. */
+  migrations: string[]
+  /** Errors of idle connections, and changes of availability as the probe sees them. */
+  onError: (error: unknown) => void
+}
+
+/** Milliseconds between two checks in the background. */
+const probeIntervalMs = 2000
+const pruneIntervalMs = 60_000
+
+/** A PostgreSQL database. Its statements work behind a pooler in transaction mode: none depends on session state. */
+export class Postgres {
+  readonly schema: string
+  readonly #pool: Pool
+  readonly #log: CommitLog
+  readonly #probe: Probe
+  readonly #listener: Listener | undefined
+  readonly #timeoutMs: number
+  #prunedAt = Date.now()
+
+  private constructor(pool: Pool, listener: Listener | undefined, options: PostgresOptions) {
+    this.schema = options.schema
+    this.#pool = pool
+    this.#log = new CommitLog(options.schema)
+    this.#listener = listener
+    this.#timeoutMs = options.timeoutMs
+    this.#probe = new Probe({
+      check: () => this.#check(),
+      intervalMs: probeIntervalMs,
+      onChange: (_isAvailable, error) => error && options.onError(error),
+    })
+  }
+
+  /**
+   * Applies the migrations and opens the pool. Waits up to 30 seconds for a database that is starting.
+   * @throws {DatabaseRefusedError} when it cannot be reached or used.
+   */
+  static async open(options: PostgresOptions): Promise<Postgres> {
+    const { url, directUrl, schema: name, timeoutMs, maxConnections, onError } = options
+    if (!/^[a-z_]+$/.test(name)) throw new Error(`${name} is not a schema name`)
+    const { default: pg } = await import('pg')
+    await openDatabase(options)
+    const config = await clientConfig({ url, timeoutMs, name })
+    const pool = new pg.Pool({ ...config, max: maxConnections, idleTimeoutMillis: 30_000 })
+    pool.on('error', onError)
+    // A connection that fails while it is in use rejects its query, and emits the error too.
+    pool.on('connect', (client) => client.on('error', () => undefined))
+    if (directUrl === undefined) return new Postgres(pool, undefined, options)
+    const direct = await clientConfig({ url: directUrl, timeoutMs, name })
+    const connect = async () => {
+      const client = new pg.Client(direct)
+      await client.connect()
+      return client
+    }
+    return new Postgres(pool, new Listener({ connect, onError }), options)
+  }
+
+  /**
+   * Runs one statement: a read, or a write that may safely be repeated. If the connection is lost, a write may have taken
+   * effect although `DatabaseUnavailableError` is thrown.
+   */
+  async query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
+    try {
+      return (await this.#pool.query<Row>(text, values)).rows
+    } catch (error) {
+      throw translateError(error)
+    }
+  }
+
+  /**
+   * Runs one read-write transaction (READ COMMITTED). If it throws, it had no effect, except with `OutcomeUnknownError`.
+   * After a lost COMMIT answer the outcome is looked up for up to five seconds.
+   */
+  transaction<T>(run: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return runTransaction(this.#pool, writeTransaction(this.#pool, this.#log, this.#timeoutMs), run)
+  }
+
+  /** Runs a read-only transaction on one snapshot (REPEATABLE READ). */
+  snapshot<T>(run: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return runTransaction(this.#pool, snapshotTransaction, run)
+  }
+
+  /**
+   * Calls the listener with each notification's payload, and with an empty payload whenever notifications may have been
+   * lost. False without a direct connection: the caller must poll.
+   */
+  async listen(channel: string, listener: (payload: string) => void): Promise<boolean> {
+    if (!/^[a-z_]+$/.test(channel)) throw new Error(`${channel} is not a channel name`)
+    await this.#listener?.listen(channel, listener)
+    return this.#listener !== undefined
+  }
+
+  /** What the probe last saw. */
+  get isAvailable(): boolean {
+    return this.#probe.isAvailable
+  }
+
+  get pool(): { total: number; idle: number; waiting: number } {
+    const { totalCount: total, idleCount: idle, waitingCount: waiting } = this.#pool
+    return { total, idle, waiting }
+  }
+
+  async close(): Promise<void> {
+    await this.#probe.close()
+    await this.#listener?.close()
+    await this.#pool.end()
+  }
+
+  async #check() {
+    const isPruneDue = Date.now() - this.#prunedAt >= pruneIntervalMs
+    await this.query(isPruneDue ? this.#log.pruneStatement() : 'select 1')
+    if (isPruneDue) this.#prunedAt = Date.now()
+  }
+}

@@ -1,0 +1,59 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import { Postgres, type PostgresOptions } from '../../src/index.ts'
+
+const migrations = ['create table sample.items (id int primary key, size bigint, tags jsonb)']
+
+async function open(database: TestDatabase, options: Partial<PostgresOptions> = {}) {
+  const postgres = await Postgres.open({
+    url: database.url,
+    maxConnections: 4,
+    timeoutMs: 5000,
+    schema: 'sample',
+    migrations,
+    onError: () => undefined,
+    ...options,
+  })
+  return Object.assign(postgres, { [Symbol.asyncDispose]: () => postgres.close() })
+}
+
+describe('a PostgreSQL database', async () => {
+  const database = await testDatabase()
+  afterAll(() => database[Symbol.asyncDispose]())
+
+  it('reads bigint as number and jsonb as parsed', async () => {
+    await using postgres = await open(database)
+    await postgres.transaction((tx) =>
+      tx.query('insert into sample.items values (1, 9007199254740991, $1)', [{ a: [1] }]),
+    )
+    expect(await postgres.query('select * from sample.items where id = 1')).toEqual([
+      { id: 1, size: 9007199254740991, tags: { a: [1] } },
+    ])
+  })
+
+  it('rolls a transaction back that throws', async () => {
+    await using postgres = await open(database)
+    const failing = postgres.transaction(async (tx) => {
+      await tx.query('insert into sample.items values (2)')
+      throw new Error('stop')
+    })
+    await expect(failing).rejects.toThrow('stop')
+    expect(await postgres.query('select 1 from sample.items where id = 2')).toEqual([])
+  })
+
+  it('passes the error of a statement on with its SQLSTATE', async () => {
+    await using postgres = await open(database)
+    const twice = postgres.transaction(async (tx) => {
+      await tx.query('insert into sample.items values (3)')
+      await tx.query('insert into sample.items values (3)')
+    })
+    await expect(twice).rejects.toMatchObject({ code: '23505' })
+  })
+  it('migrates once when replicas start at the same time', async () => {
+    await using fresh = await testDatabase()
+    const opened = await Promise.all([1, 2, 3, 4].map(() => open(fresh)))
+    const rows = await opened[0]?.query('select applied from sample.migrations')
+    expect(rows).toEqual([{ applied: 1 }])
+    await Promise.all(opened.map((each) => each.close()))
+  })
+})

