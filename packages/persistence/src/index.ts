@@ -9,6 +9,7 @@ export { BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, fsyncDirectory } from './durable-files.ts'
 export { DataDirError } from './errors.ts'
 export { migrate } from './migrations.ts'
+export type { Migrations } from './postgres/migrate-postgres.ts'
 export { Postgres, type PostgresOptions } from './postgres/postgres.ts'
 export {
   DatabaseFullError,
