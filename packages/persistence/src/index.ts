@@ -2,9 +2,9 @@
 
 export type { BackupLayout, BlobSource, KeptFile } from './backup/backup-job.ts'
 export { unreadable } from './backup/damage.ts'
-export { runDataCommand } from './backup/data-command.ts'
 export { Progress } from './backup/progress.ts'
 export type { RowContents } from './backup/rows.ts'
+export { runDataCommand } from './backup-commands.ts'
 export { BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, fsyncDirectory } from './durable-files.ts'
 export { DataDirError } from './errors.ts'
