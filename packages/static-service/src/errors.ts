@@ -105,6 +105,22 @@ export const catalogLocked = (cause: unknown) =>
     { cause, headers: { 'retry-after': '5' } },
   )
 
+export const contentsUnavailable = (cause: unknown) =>
+  new HttpError(
+    503,
+    'unavailable',
+    'The object storage does not answer or refuses access: try again in a moment',
+    { cause, headers: { 'retry-after': '2' } },
+  )
+
+export const contentMissing = () =>
+  new HttpError(
+    503,
+    'unavailable',
+    'The same content was deleted during this upload: nothing changed; send it again',
+    { headers: { 'retry-after': '1' } },
+  )
+
 export const rangeNotSatisfiable = (size: number) =>
   new HttpError(416, 'range_not_satisfiable', `Range outside of the ${size} bytes of the file`, {
     headers: { 'accept-ranges': 'bytes', 'content-range': `bytes */${size}` },

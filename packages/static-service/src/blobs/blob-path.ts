@@ -5,6 +5,9 @@ export type CompressedCoding = (typeof encodedForms)[number]
 /** The content itself, or one of its compressed forms. */
 export type ContentCoding = 'identity' | CompressedCoding
 
+/** The content codings by the number that databases have for them. */
+export const contentCodings: readonly ContentCoding[] = ['identity', ...encodedForms]
+
 /** Contents and compressed forms of up to this many bytes are rows of a database, larger ones are files or objects. */
 export const maxSmallBytes = 32_768
 

@@ -3,8 +3,10 @@ import { type FileHandle, open } from 'node:fs/promises'
 /** A content opened for reading. It is not removed before this is disposed of, whatever is deleted meanwhile. */
 export interface OpenBlob extends AsyncDisposable {
   readonly size: number
-  /** Identifies the file as it is now; undefined for bytes that are in memory. */
+  /** Identifies the file or object as it is now; undefined for bytes that are in memory. */
   readonly stamp: string | undefined
+  /** Announces that these bytes are read next, in order. A store that pays for each request fetches them in one. */
+  expect?(start: number, end: number): void
   /** These bytes, or those up to the end; read into the given buffer, if any. */
   read(start: number, length: number, into?: Buffer): Promise<Buffer>
 }

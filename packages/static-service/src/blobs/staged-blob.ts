@@ -13,6 +13,8 @@ export interface StoredBlob {
 interface StagedBlobOptions {
   /** The file for the bytes that do not stay in memory. */
   file: string
+  /** Whether the file itself becomes the content: then it is flushed before the content counts as durable. */
+  isFlushed: boolean
   /** How many bytes may stay in memory: no more than a small content has. */
   memoryBytes: number
   /** Makes a small content durable and leases it until the returned function is called. */
@@ -118,7 +120,8 @@ export class StagedBlob implements AsyncDisposable {
 
   // Flushed while bytes still arrive, so that little is left to wait for at the end.
   #startFlushing(handle: FileHandle) {
-    if (this.#flushing || this.#size - this.#flushedBytes < flushBytes) return
+    if (!this.#options.isFlushed || this.#flushing || this.#size - this.#flushedBytes < flushBytes)
+      return
     this.#flushedBytes = this.#size
     this.#flushing = handle
       .datasync()
@@ -144,7 +147,7 @@ export class StagedBlob implements AsyncDisposable {
     if (this.#handle) this.#startWriting(this.#handle)
     await this.#settle()
     if (this.#failure) throw this.#failure
-    if (this.#size > maxSmallBytes) await this.#handle?.sync()
+    if (this.#options.isFlushed && this.#size > maxSmallBytes) await this.#handle?.sync()
     await this.#close()
   }
 

@@ -2,10 +2,9 @@ import { existsSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { lockDataDir, type Progress, unreadable } from '@domains-and-files/persistence'
-import { blobPathOf, type CompressedCoding } from '../blobs/blob-path.ts'
+import { blobPathOf, type CompressedCoding, contentCodings } from '../blobs/blob-path.ts'
 import { prefixes, readShard, type Shard } from '../blobs/disk/blob-scan.ts'
 import {
-  contentCodings,
   contentDatabaseFile,
   contentDatabaseName,
   openContentDatabase,

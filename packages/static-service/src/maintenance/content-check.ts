@@ -6,13 +6,10 @@ import {
   blobPathOf,
   type CompressedCoding,
   type ContentCoding,
+  contentCodings,
   encodedForms,
 } from '../blobs/blob-path.ts'
-import {
-  contentCodings,
-  contentDatabaseFile,
-  prepareDigests,
-} from '../blobs/disk/content-database.ts'
+import { contentDatabaseFile, prepareDigests } from '../blobs/disk/content-database.ts'
 import { hashBytes, hashFile, hashForm } from '../blobs/hashing.ts'
 import { type Database, openReader } from '../sqlite/connection.ts'
 

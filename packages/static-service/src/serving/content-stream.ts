@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { HttpError } from '@domains-and-files/http'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import type { Piece } from '../rfc9110/byte-ranges.ts'
 
@@ -88,6 +89,7 @@ async function* readChunks(blob: OpenBlob, pieces: Piece[], digest: string): Chu
       yield piece
       continue
     }
+    blob.expect?.(piece.start, piece.end)
     for (let start = piece.start; start < piece.end; start += chunkBytes) {
       const length = Math.min(chunkBytes, piece.end - start)
       let into: Buffer | undefined
@@ -112,6 +114,7 @@ async function readChunk(blob: OpenBlob, { start, length, digest, into }: ChunkR
   try {
     chunk = await blob.read(start, length, into)
   } catch (cause) {
+    if (cause instanceof HttpError) throw cause
     throw new Error(`the blob ${digest} cannot be read`, { cause })
   }
   if (chunk.length === length) return chunk

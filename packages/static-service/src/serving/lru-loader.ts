@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 
 /**
- * LRU cache bounded in bytes; coalesces concurrent loads. After `invalidate` it never returns what was loaded before: a
+ * LRU cache bounded in bytes; coalesces concurrent loads. After `forget` it never returns what was loaded before: a
  * load that began earlier resolves for its callers only.
  */
 export class LruLoader<Value extends object> {
@@ -17,7 +17,7 @@ export class LruLoader<Value extends object> {
     })
   }
 
-  /** The cached or loaded value. A missing one is not cached. */
+  /** The cached or loaded value. What does not exist is not remembered. */
   get(
     key: string,
     load: () => Promise<Value | undefined>,
@@ -45,17 +45,19 @@ export class LruLoader<Value extends object> {
     return this.#cached.calculatedSize
   }
 
-  /** Drops the values of these keys, or of all. */
+  forget(key: string) {
+    this.#cached.delete(key)
+    this.#loading.delete(key)
+  }
+
+  /** Forgets these keys, or everything. */
   invalidate(keys: readonly string[] | 'all') {
-    if (keys === 'all') {
-      this.#cached.clear()
-      this.#loading.clear()
+    if (keys !== 'all') {
+      for (const key of keys) this.forget(key)
       return
     }
-    for (const key of keys) {
-      this.#cached.delete(key)
-      this.#loading.delete(key)
-    }
+    this.#cached.clear()
+    this.#loading.clear()
   }
 
   #load(key: string, load: () => Promise<Value | undefined>): Promise<Value | undefined> {

@@ -1,12 +1,8 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { blobPathOf, type ContentCoding } from '../../src/blobs/blob-path.ts'
-import {
-  contentCodings,
-  contentDatabaseFile,
-  openContentDatabase,
-} from '../../src/blobs/disk/content-database.ts'
+import { blobPathOf, type ContentCoding, contentCodings } from '../../src/blobs/blob-path.ts'
+import { contentDatabaseFile, openContentDatabase } from '../../src/blobs/disk/content-database.ts'
 import { openReader } from '../../src/sqlite/connection.ts'
 
 /** The SHA-256 digest of a content, in hex. */

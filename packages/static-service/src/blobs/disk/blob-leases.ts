@@ -1,58 +1,57 @@
 /**
- * Reference counts of digests in use. A leased digest is not removed; a digest that is being removed cannot be leased
- * until the removal ends. In memory: a data directory belongs to one process.
+ * Who holds which digest. What is held is not removed; what is being removed is not held before that has ended.
+ * Within this process only: a data folder belongs to one.
  */
 export class BlobLeases {
-  readonly #leases = new Map<string, number>()
-  readonly #removals = new Map<string, Promise<unknown>>()
+  readonly #held = new Map<string, number>()
+  readonly #going = new Map<string, Promise<unknown>>()
   readonly #postponed = new Set<string>()
   readonly #onFree: (digest: string) => void
 
-  /** `onFree` is called when the last lease of a digest ends that `whileFree` had found leased. */
+  /** `onFree` is told when a digest is let go of that `whileFree` had found held. */
   constructor(onFree: (digest: string) => void) {
     this.#onFree = onFree
   }
 
-  /** Leases a digest; the returned function ends the lease, once. */
+  /** Holds a digest until the function that it returns is called; calling that again does nothing. */
   async acquire(digest: string): Promise<() => void> {
-    while (this.#removals.has(digest)) await this.#removals.get(digest)
-    this.#leases.set(digest, (this.#leases.get(digest) ?? 0) + 1)
-    let isLeased = true
+    for (let going = this.#going.get(digest); going; going = this.#going.get(digest)) await going
+    this.#held.set(digest, (this.#held.get(digest) ?? 0) + 1)
+    let isHeld = true
     return () => {
-      if (isLeased) this.#release(digest)
-      isLeased = false
+      if (isHeld) this.#letGo(digest)
+      isHeld = false
     }
   }
 
-  /** Runs `remove` if the digest is not leased; otherwise does nothing, and `onFree` is called later. */
+  /** Runs `remove` while nobody holds the digest, or else does nothing until `onFree` is told. */
   async whileFree(digest: string, remove: () => Promise<void>): Promise<void> {
-    if (this.#leases.has(digest)) {
+    if (this.#held.has(digest)) {
       this.#postponed.add(digest)
       return
     }
-    const before = this.#removals.get(digest)
-    const removal = (before ?? Promise.resolve()).then(remove)
-    const ended = removal.catch(() => undefined)
-    this.#removals.set(digest, ended)
+    const before = this.#going.get(digest)
+    const going = (before ?? Promise.resolve()).then(remove)
+    const ended = going.catch(() => undefined)
+    this.#going.set(digest, ended)
     try {
-      await removal
+      await going
     } finally {
-      if (this.#removals.get(digest) === ended) this.#removals.delete(digest)
+      if (this.#going.get(digest) === ended) this.#going.delete(digest)
     }
   }
 
-  /** Leased digests. */
   get count(): number {
-    return this.#leases.size
+    return this.#held.size
   }
 
-  #release(digest: string) {
-    const left = (this.#leases.get(digest) ?? 1) - 1
+  #letGo(digest: string) {
+    const left = (this.#held.get(digest) ?? 1) - 1
     if (left > 0) {
-      this.#leases.set(digest, left)
+      this.#held.set(digest, left)
       return
     }
-    this.#leases.delete(digest)
+    this.#held.delete(digest)
     if (this.#postponed.delete(digest)) this.#onFree(digest)
   }
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type Database, openWriter } from '../../sqlite/connection.ts'
-import { type ContentCoding, encodedForms } from '../blob-path.ts'
+import { type ContentCoding, contentCodings } from '../blob-path.ts'
 
 export const contentDatabaseName = 'contents.sqlite'
 
@@ -23,9 +23,6 @@ const migrations = [
      primary key (digest, coding)
    ) strict, without rowid;`,
 ]
-
-/** The content codings by the number that the content database has for them. */
-export const contentCodings: readonly ContentCoding[] = ['identity', ...encodedForms]
 
 export const contentDatabaseFile = (dataDir: string) => join(dataDir, contentDatabaseName)
 

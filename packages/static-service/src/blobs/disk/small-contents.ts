@@ -1,9 +1,9 @@
 import type { Database } from '../../sqlite/connection.ts'
 import { GroupCommit } from '../../sqlite/group-commit.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
-import type { ContentCoding } from '../blob-path.ts'
+import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
-import { contentCodings, contentDatabaseFile, openContentDatabase } from './content-database.ts'
+import { contentDatabaseFile, openContentDatabase } from './content-database.ts'
 import type { ContentCommand, ContentOutcome, ContentWorkerMethods } from './content-worker.ts'
 
 /**
@@ -18,8 +18,6 @@ export class SmallContents implements VerifiedContents {
   readonly #size
   readonly #codings
   readonly #verified
-  /** Verified files whose record is not committed yet. */
-  readonly #recording = new Set<string>()
 
   constructor(dataDir: string) {
     this.#db = openContentDatabase(contentDatabaseFile(dataDir))
@@ -60,8 +58,7 @@ export class SmallContents implements VerifiedContents {
   }
 
   /** The first two hex digits of all digests. */
-  async prefixes(): Promise<string[]> {
-    if (!this.#db.prepare('select 1 from contents limit 1').get()) return []
+  prefixes(): Promise<string[]> {
     return this.#worker.ask('prefixes', null)
   }
 
@@ -76,21 +73,14 @@ export class SmallContents implements VerifiedContents {
   }
 
   /** Whether a content file has been found to have its digest, and has not changed since. */
-  isVerified(file: VerifiedContent): boolean {
-    if (this.#recording.has(keyOf(file))) return true
-    const { digest, coding, stamp } = file
+  isVerified({ digest, coding, stamp }: VerifiedContent): boolean {
     const known = this.#verified.get(Buffer.from(digest, 'hex'), contentCodings.indexOf(coding))
     return known === stamp
   }
 
   /** Remembers in the background that a content file has its digest. If that fails, it is hashed again when needed. */
   recordVerified(file: VerifiedContent): void {
-    const key = keyOf(file)
-    this.#recording.add(key)
-    this.#commits
-      .submit({ kind: 'verified', ...file })
-      .catch(() => undefined)
-      .finally(() => this.#recording.delete(key))
+    this.#commits.submit({ kind: 'verified', ...file }).catch(() => undefined)
   }
 
   /** Does nothing while the worker is alive. @throws what ended it. */
@@ -110,5 +100,3 @@ export class SmallContents implements VerifiedContents {
     throw Object.assign(new Error(outcome.failed), { code: outcome.code })
   }
 }
-
-const keyOf = ({ digest, coding, stamp }: VerifiedContent) => `${digest}.${coding}.${stamp}`

@@ -108,11 +108,11 @@ export class SqliteCatalog extends GroupedChanges implements Catalog {
   }
 
   contentPrefixes(): Promise<string[]> {
-    return this.#writer.ask('contentPrefixes', null)
+    return this.#reader.ask('contentPrefixes', null)
   }
 
   contents(prefix: string): Promise<{ digest: string; size: number }[]> {
-    return this.#writer.ask('contents', prefix)
+    return this.#reader.ask('contents', prefix)
   }
 
   status(): CatalogStatus {

@@ -1,9 +1,15 @@
 import type { Database } from 'better-sqlite3'
-import type { ChallengeStore, StoredChallenge } from '../challenge-store.ts'
 import { toStorageError } from './storage-errors.ts'
 
-/** The ACME challenges in the service's own SQLite database. */
-export class SqliteChallengeStore implements ChallengeStore {
+/** An ACME challenge that was set here. */
+export interface StoredChallenge {
+  domain: string
+  name: string
+  value: string
+}
+
+/** Which ACME challenges were set, and when: what their clients forget is removed. */
+export class ChallengeStore {
   readonly #insert
   readonly #delete
   readonly #ofName
@@ -25,7 +31,8 @@ export class SqliteChallengeStore implements ChallengeStore {
     )
   }
 
-  async add({ domain, name, value, createdAt }: StoredChallenge & { createdAt: number }) {
+  /** Adds a challenge, or renews its age. @throws {HttpError} 503 or 507 where it cannot be stored. */
+  add({ domain, name, value, createdAt }: StoredChallenge & { createdAt: number }) {
     try {
       this.#insert.run(domain, name, value, createdAt)
     } catch (error) {
@@ -33,15 +40,17 @@ export class SqliteChallengeStore implements ChallengeStore {
     }
   }
 
-  async remove(challenges: StoredChallenge[]) {
+  remove(challenges: StoredChallenge[]) {
     for (const { domain, name, value } of challenges) this.#delete.run(domain, name, value)
   }
 
-  async list({ domain, name }: { domain: string; name: string }) {
+  /** The challenges at a name, oldest first. */
+  list({ domain, name }: { domain: string; name: string }): StoredChallenge[] {
     return this.#ofName.all(domain, name)
   }
 
-  async before(time: number) {
+  /** Challenges set before a time, at most 1,000. */
+  before(time: number): StoredChallenge[] {
     return this.#before.all(time)
   }
 }

@@ -1,0 +1,240 @@
+import type { Readable } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3'
+import { CallCounts } from './call-counts.ts'
+import { isMissing, isTransient, storageError } from './s3-errors.ts'
+
+type Sdk = typeof import('@aws-sdk/client-s3')
+
+export interface BucketOptions {
+  bucket: string
+  region: string
+  /** Undefined: the endpoint of AWS for the region. */
+  endpoint: string | undefined
+  forcePathStyle: boolean
+  /** Undefined: the standard chain of the AWS SDK. */
+  credentials: S3ClientConfig['credentials'] | undefined
+  /** Milliseconds without progress after which a call has failed. */
+  timeoutMs: number
+}
+
+/** A part of a multipart upload that has arrived. */
+export interface UploadedPart {
+  number: number
+  etag: string | undefined
+}
+
+/** An object that is being downloaded, and its entity tag. */
+export interface Download {
+  body: Readable
+  etag: string | undefined
+}
+
+/**
+ * The calls to a bucket of an S3 store. Transient failures are retried while they are fast, three attempts at most.
+ * @throws {HttpError} from every method: `unavailable`, or `insufficient_storage` if the store is full.
+ */
+export class Bucket {
+  readonly counts = new CallCounts()
+  readonly #sdk: Sdk
+  readonly #client: S3Client
+  readonly #bucket: string
+
+  /** Loads the AWS SDK. Does not call the store. */
+  static async open(options: BucketOptions): Promise<Bucket> {
+    return new Bucket(await import('@aws-sdk/client-s3'), options)
+  }
+
+  private constructor(sdk: Sdk, { bucket, timeoutMs, ...options }: BucketOptions) {
+    this.#sdk = sdk
+    this.#bucket = bucket
+    const agent = { keepAlive: true, maxSockets }
+    this.#client = new sdk.S3Client({
+      region: options.region,
+      forcePathStyle: options.forcePathStyle,
+      ...(options.endpoint === undefined ? {} : { endpoint: options.endpoint }),
+      ...(options.credentials === undefined ? {} : { credentials: options.credentials }),
+      maxAttempts: 1, // `#call` retries.
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+      expectContinueHeader: false, // The SDK opens a connection of its own for each request that has it.
+      requestHandler: {
+        connectionTimeout: connectMs,
+        socketTimeout: timeoutMs,
+        httpAgent: agent,
+        httpsAgent: agent,
+      },
+    })
+  }
+
+  /** Stores an object; the store compares its bytes with their SHA-256 digest. Returns the entity tag. */
+  put(key: string, bytes: Uint8Array, sha256: string): Promise<string | undefined> {
+    return this.#call('put', async () => {
+      const input = { ...this.#at(key), Body: bytes, ContentLength: bytes.length }
+      const command = withDigest(new this.#sdk.PutObjectCommand(input), sha256)
+      return (await this.#client.send(command)).ETag
+    })
+  }
+
+  /** The bytes from `start` up to `end`; undefined if there is no such object. Aborting closes the connection. */
+  get(
+    key: string,
+    { start, end }: { start: number; end: number },
+    abortSignal: AbortSignal,
+  ): Promise<Download | undefined> {
+    return this.#call('get', async () => {
+      const input = { ...this.#at(key), Range: `bytes=${start}-${end - 1}` }
+      const found = await this.#client
+        .send(new this.#sdk.GetObjectCommand(input), { abortSignal })
+        .catch(ignoreMissing)
+      if (!found) return undefined
+      // The SDK types the body for browsers too; in Node it is a stream.
+      const body = found.Body as Readable
+      const range = /^bytes (\d+)-/.exec(found.ContentRange ?? '')?.[1] ?? '0'
+      if (Number(range) === start) return { body, etag: found.ETag }
+      body.destroy()
+      throw new Error(`the object store answered a range from ${start} with one from ${range}`)
+    })
+  }
+
+  /** Size and entity tag of an object; undefined if there is none. */
+  head(key: string): Promise<{ size: number | undefined; etag: string | undefined } | undefined> {
+    return this.#call('head', async () => {
+      const found = await this.#client
+        .send(new this.#sdk.HeadObjectCommand(this.#at(key)))
+        .catch(ignoreMissing)
+      return found && { size: found.ContentLength, etag: found.ETag }
+    })
+  }
+
+  /** Deletes an object, if there is one. */
+  async remove(key: string): Promise<void> {
+    await this.#call('delete', () =>
+      this.#client.send(new this.#sdk.DeleteObjectCommand(this.#at(key))).catch(ignoreMissing),
+    )
+  }
+
+  async startMultipart(key: string): Promise<string> {
+    return this.#call('multipart', async () => {
+      const command = new this.#sdk.CreateMultipartUploadCommand(this.#at(key))
+      const { UploadId } = await this.#client.send(command)
+      if (UploadId === undefined) throw new Error('the object store named no multipart upload')
+      return UploadId
+    })
+  }
+
+  putPart(
+    { key, uploadId, number }: { key: string; uploadId: string; number: number },
+    bytes: Uint8Array,
+    sha256: string,
+  ): Promise<UploadedPart> {
+    return this.#call('part', async () => {
+      const command = new this.#sdk.UploadPartCommand({
+        ...this.#at(key),
+        UploadId: uploadId,
+        PartNumber: number,
+        Body: bytes,
+        ContentLength: bytes.length,
+      })
+      const { ETag } = await this.#client.send(withDigest(command, sha256))
+      return { number, etag: ETag }
+    })
+  }
+
+  /** Joins the parts to an object of this size. Returns its entity tag. */
+  finishMultipart(
+    { key, uploadId, size }: { key: string; uploadId: string; size: number },
+    parts: UploadedPart[],
+  ): Promise<string | undefined> {
+    return this.#call('multipart', async () => {
+      const command = new this.#sdk.CompleteMultipartUploadCommand({
+        ...this.#at(key),
+        UploadId: uploadId,
+        MultipartUpload: {
+          Parts: parts.map(({ number, etag }) => ({ PartNumber: number, ETag: etag })),
+        },
+      })
+      try {
+        return (await this.#client.send(command)).ETag
+      } catch (error) {
+        if (!isMissing(error)) throw error
+        // The response of an earlier attempt may have been lost.
+        const found = await this.head(key)
+        if (found?.size === size) return found.etag
+        throw error
+      }
+    })
+  }
+
+  /** Discards the parts of an upload, if it exists. */
+  async abortMultipart(key: string, uploadId: string): Promise<void> {
+    await this.#call('multipart', () => {
+      const command = new this.#sdk.AbortMultipartUploadCommand({
+        ...this.#at(key),
+        UploadId: uploadId,
+      })
+      return this.#client.send(command).catch(ignoreMissing)
+    })
+  }
+
+  /** Closes all connections. */
+  close(): void {
+    this.#client.destroy()
+  }
+
+  #at(key: string) {
+    return { Bucket: this.#bucket, Key: key }
+  }
+
+  async #call<T>(operation: string, attempt: () => Promise<T>): Promise<T> {
+    const start = performance.now()
+    for (let attempts = 1; ; attempts += 1) {
+      try {
+        return await this.counts.measure(operation, attempt)
+      } catch (error) {
+        const isOver = attempts >= maxAttempts || performance.now() - start > maxRetryMs
+        if (isOver || !isTransient(error)) throw storageError(error)
+        // Jitter avoids synchronized retries.
+        await wait(attempts * 100 * (0.5 + Math.random()))
+      }
+    }
+  }
+}
+
+const connectMs = 3000
+const maxSockets = 512
+const maxAttempts = 3
+// A failure that took longer is a store that does not answer: the client is told within the time limit.
+const maxRetryMs = 1500
+
+interface Builder {
+  middlewareStack: {
+    add: (
+      middleware: (next: (args: BuildArguments) => Promise<never>) => typeof next,
+      options: { step: 'build' },
+    ) => void
+  }
+}
+
+interface BuildArguments {
+  request: unknown
+}
+
+/** The digest is signed and compared by the store. The SDK takes it as it is, instead of hashing the body again. */
+function withDigest<Command>(command: Command, sha256: string): Command {
+  // The stack is typed by each command's input and output, which do not matter here.
+  const { middlewareStack } = command as unknown as Builder
+  middlewareStack.add(
+    (next) => (args) => {
+      const { headers } = args.request as { headers: Record<string, string> }
+      headers['x-amz-content-sha256'] = sha256
+      return next(args)
+    },
+    { step: 'build' },
+  )
+  return command
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (!isMissing(error)) throw error
+}

@@ -1,0 +1,120 @@
+import type { Postgres } from '@domains-and-files/persistence'
+import { type ContentCoding, contentCodings } from '../blob-path.ts'
+import type { StoredObject } from './object-reader.ts'
+
+/** A stored content or compressed form: its bytes, or the object that holds them. */
+export type ContentRow = { bytes: Buffer } | StoredObject
+
+interface Row {
+  size: number
+  bytes: Buffer | null
+  object_key: string | null
+  etag: string | null
+}
+
+/** The rows of contents and of the objects of the bucket, outside of the catalog's transactions. */
+export class ContentTable {
+  readonly #postgres: Postgres
+  readonly #graceSeconds: number
+
+  constructor(postgres: Postgres, graceSeconds: number) {
+    this.#postgres = postgres
+    this.#graceSeconds = graceSeconds
+  }
+
+  async find(digest: string, coding: ContentCoding): Promise<ContentRow | undefined> {
+    const [row] = await this.#postgres.query<Row>(
+      'select size, bytes, object_key, etag from static_service.contents where digest = $1 and coding = $2',
+      [digest, numberOf(coding)],
+    )
+    if (!row) return undefined
+    if (row.bytes) return { bytes: row.bytes }
+    return { key: row.object_key ?? '', size: row.size, etag: row.etag ?? undefined }
+  }
+
+  /** The size of each coding that a content is stored in. */
+  async sizes(digest: string): Promise<Map<ContentCoding, number>> {
+    const rows = await this.#postgres.query<{ coding: number; size: number }>(
+      'select coding, size from static_service.contents where digest = $1 order by coding',
+      [digest],
+    )
+    return new Map(rows.map(({ coding, size }) => [contentCodings[coding] ?? 'identity', size]))
+  }
+
+  /** Records that an object is going to be uploaded. It is deleted unless it is committed before it expires. */
+  async addIntent(key: string): Promise<void> {
+    await this.#postgres.query(
+      `insert into static_service.intents (object_key, expires_at)
+         values ($1, clock_timestamp() + make_interval(secs => $2)) on conflict do nothing`,
+      [key, intentSeconds],
+    )
+  }
+
+  /** Postpones the expiry of an intent, and records its multipart upload. */
+  async renewIntent(key: string, uploadId: string): Promise<void> {
+    await this.#postgres.query(
+      `update static_service.intents set upload_id = $2,
+         expires_at = clock_timestamp() + make_interval(secs => $3) where object_key = $1`,
+      [key, uploadId, intentSeconds],
+    )
+  }
+
+  /** Turns an object that was not committed into garbage. Does nothing if it was. */
+  async discard(key: string): Promise<void> {
+    await this.#postgres.query(
+      `with gone as (
+         delete from static_service.intents where object_key = $1 returning object_key, upload_id
+       )
+       insert into static_service.garbage
+         select object_key, upload_id, clock_timestamp() + make_interval(secs => $2) from gone`,
+      [key, this.#graceSeconds],
+    )
+  }
+
+  /** Stores a small compressed form, while its content is stored. */
+  async addFormBytes(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
+    await this.#postgres.query(
+      `with content as (
+         select 1 from static_service.contents where digest = $1 and coding = 0 for key share
+       )
+       insert into static_service.contents (digest, coding, size, bytes)
+         select $1, $2, $3, $4 from content on conflict do nothing`,
+      [digest, numberOf(coding), bytes.length, bytes],
+    )
+  }
+
+  /** Turns an uploaded object into a compressed form. It stays an intent if its content is gone or has that form. */
+  async addFormObject(digest: string, coding: ContentCoding, object: StoredObject): Promise<void> {
+    await this.#postgres.transaction(async (transaction) => {
+      await transaction.query(
+        `with content as (
+           select 1 from static_service.contents where digest = $1 and coding = 0 for key share
+         ), intent as (
+           delete from static_service.intents where object_key = $4 and exists (select from content)
+             and not exists (select from static_service.contents where digest = $1 and coding = $2)
+           returning object_key
+         )
+         insert into static_service.contents (digest, coding, size, object_key, etag)
+           select $1, $2, $3, object_key, $5 from intent`,
+        [digest, numberOf(coding), object.size, object.key, object.etag ?? null],
+      )
+    })
+  }
+
+  async removeForm(digest: string, coding: ContentCoding): Promise<void> {
+    await this.#postgres.query(
+      `with gone as (
+         delete from static_service.contents where digest = $1 and coding = $2 returning object_key
+       )
+       insert into static_service.garbage (object_key, due_at)
+         select object_key, clock_timestamp() + make_interval(secs => $3) from gone
+         where object_key is not null`,
+      [digest, numberOf(coding), this.#graceSeconds],
+    )
+  }
+}
+
+const numberOf = (coding: ContentCoding) => contentCodings.indexOf(coding)
+
+// Far more than the upload of one part takes: each part renews it.
+const intentSeconds = 3600

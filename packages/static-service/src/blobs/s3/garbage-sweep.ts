@@ -1,0 +1,115 @@
+import type { Postgres } from '@domains-and-files/persistence'
+import type { Bucket } from './bucket.ts'
+
+interface Dependencies {
+  postgres: Postgres
+  bucket: Bucket
+  /** Seconds between the end of an object's use and its deletion. */
+  graceSeconds: number
+  onError: (error: unknown) => void
+}
+
+interface Garbage {
+  object_key: string
+  upload_id: string | null
+}
+
+/**
+ * Deletes objects that have been garbage for the grace, and turns the intents of dead uploads into garbage. Any number of
+ * replicas sweep at once. An object leaves the garbage table after it was deleted: if a sweep dies, the next one deletes
+ * it again.
+ */
+export class GarbageSweep {
+  readonly #dependencies: Dependencies
+  readonly #timer: NodeJS.Timeout
+  #running: Promise<void> | undefined
+  /** Objects deleted by this process. */
+  deleted = 0
+
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
+    const intervalMs = Math.min(Math.max(dependencies.graceSeconds * 500, 1000), 60_000)
+    this.#timer = setInterval(() => void this.run(), intervalMs).unref()
+  }
+
+  /** Sweeps until nothing is due. Reports errors instead of throwing them; the next run tries again. */
+  run(): Promise<void> {
+    this.#running ??= this.#sweep()
+      .catch(this.#dependencies.onError)
+      .finally(() => {
+        this.#running = undefined
+      })
+    return this.#running
+  }
+
+  /** Objects that wait for their deletion, and uploads that are not committed. */
+  async count(): Promise<{ garbage: number; intents: number }> {
+    const [counts] = await this.#dependencies.postgres.query<{ garbage: number; intents: number }>(
+      `select (select count(*) from static_service.garbage) garbage,
+         (select count(*) from static_service.intents) intents`,
+    )
+    return counts ?? { garbage: 0, intents: 0 }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#running
+  }
+
+  async #sweep() {
+    await this.#expireIntents()
+    for (let claimed = await this.#claim(); claimed.length > 0; claimed = await this.#claim()) {
+      await this.#delete(claimed)
+      if (claimed.length < batchSize) return
+    }
+  }
+
+  async #expireIntents() {
+    await this.#dependencies.postgres.query(
+      `with dead as (
+         delete from static_service.intents where object_key in (
+           select object_key from static_service.intents where expires_at < clock_timestamp()
+           limit 1000 for update skip locked)
+         returning object_key, upload_id
+       )
+       insert into static_service.garbage
+         select object_key, upload_id, clock_timestamp() + make_interval(secs => $1) from dead`,
+      [this.#dependencies.graceSeconds],
+    )
+  }
+
+  // Claimed by postponing it, so that no transaction is open while the store is called. An object that a content refers to
+  // is never deleted, whatever the table says.
+  #claim(): Promise<Garbage[]> {
+    return this.#dependencies.postgres.query<Garbage>(
+      `update static_service.garbage set due_at = clock_timestamp() + interval '5 minutes'
+       where object_key in (
+         select object_key from static_service.garbage g
+         where due_at <= clock_timestamp()
+           and not exists (select from static_service.backups where expires_at > clock_timestamp())
+           and not exists (select from static_service.contents c where c.object_key = g.object_key)
+         order by due_at limit ${batchSize} for update skip locked)
+       returning object_key, upload_id`,
+    )
+  }
+
+  async #delete(claimed: Garbage[]) {
+    const results = await Promise.allSettled(claimed.map((each) => this.#deleteOne(each)))
+    const done = claimed.filter((_, at) => results[at]?.status === 'fulfilled')
+    await this.#dependencies.postgres.query(
+      'delete from static_service.garbage where object_key = any($1)',
+      [done.map(({ object_key }) => object_key)],
+    )
+    this.deleted += done.length
+    const failure = results.find((result) => result.status === 'rejected')
+    if (failure) throw failure.reason
+  }
+
+  async #deleteOne({ object_key, upload_id }: Garbage) {
+    const { bucket } = this.#dependencies
+    if (upload_id !== null) await bucket.abortMultipart(object_key, upload_id)
+    await bucket.remove(object_key)
+  }
+}
+
+const batchSize = 32

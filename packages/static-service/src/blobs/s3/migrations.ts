@@ -1,0 +1,40 @@
+/**
+ * Contents, and which objects of the bucket exist. Part of the schema `static_service`, whose migrations are one list.
+ * An object's key is in `intents` before its upload begins, in `contents` while a file refers to it, and in `garbage`
+ * until it is deleted: at any moment in exactly one of them.
+ */
+export const contentMigrations = [
+  `create table static_service.contents (
+     digest text collate "C" not null,
+     coding smallint not null, -- an index of contentCodings
+     size bigint not null,
+     bytes bytea, -- up to 32 KiB
+     object_key text collate "C", -- larger ones
+     etag text,
+     primary key (digest, coding),
+     check ((bytes is null) <> (object_key is null))
+   );
+   -- Small contents are mostly compressed already.
+   alter table static_service.contents alter column bytes set storage external;
+   create unique index contents_by_object on static_service.contents (object_key) where object_key is not null;
+
+   create table static_service.intents (
+     object_key text collate "C" primary key,
+     upload_id text, -- of a multipart upload
+     expires_at timestamptz not null
+   );
+   create index intents_by_expiry on static_service.intents (expires_at);
+
+   create table static_service.garbage (
+     object_key text collate "C" primary key,
+     upload_id text,
+     due_at timestamptz not null
+   );
+   create index garbage_by_due on static_service.garbage (due_at);
+
+   -- Nothing is deleted from the bucket while a backup runs.
+   create table static_service.backups (
+     id text primary key,
+     expires_at timestamptz not null
+   )`,
+]

@@ -1,0 +1,230 @@
+import { hash, randomUUID } from 'node:crypto'
+import { accessSync, constants } from 'node:fs'
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Postgres, Probe } from '@domains-and-files/persistence'
+import {
+  type CompressedCoding,
+  type ContentCoding,
+  encodedForms,
+  folderMode,
+  maxSmallBytes,
+} from '../blob-path.ts'
+import { type OpenBlob, openBytes } from '../blob-reader.ts'
+import type { BlobStore } from '../blob-store.ts'
+import type { ContentTransaction } from '../content-transaction.ts'
+import type { VerifiedContents } from '../integrity.ts'
+import { StagedBlob, type StoredBlob } from '../staged-blob.ts'
+import type { Bucket } from './bucket.ts'
+import { ByteBudget } from './byte-budget.ts'
+import { ContentCommit } from './content-commit.ts'
+import { ContentTable } from './content-table.ts'
+import { GarbageSweep } from './garbage-sweep.ts'
+import { ObjectReader } from './object-reader.ts'
+import { uploadObject } from './object-upload.ts'
+import { PendingContents } from './pending-contents.ts'
+
+export interface S3BlobStoreOptions {
+  /** With `contentMigrations` applied. */
+  postgres: Postgres
+  bucket: Bucket
+  /** Of all keys, without a slash at its end; may be empty. */
+  prefix: string
+  /** Seconds for which an object outlives its last reference: longer than the longest download and backup. */
+  graceSeconds: number
+  /** For temporary files. */
+  dataDir: string
+  /** Errors in the background: each is tried again. */
+  onError: (error: unknown) => void
+}
+
+/**
+ * Contents in a bucket of an S3 store, up to 32 KiB in PostgreSQL. An object has a key of its own that is never used
+ * again, so any number of replicas share a bucket. A content becomes durable with the catalog's commit: see `commits`.
+ */
+export class S3BlobStore implements BlobStore {
+  /** The part of the catalog's commits that concerns contents. */
+  readonly commits: ContentTransaction
+  readonly sweep: GarbageSweep
+  /** Objects were uploaded from hashed bytes, which the store compared with their digest; their keys are never reused. */
+  readonly verified: VerifiedContents = { isVerified: () => true, recordVerified: () => undefined }
+  readonly #options: S3BlobStoreOptions
+  readonly #tmp: string
+  readonly #table: ContentTable
+  readonly #probe: Probe
+  readonly #pending = new PendingContents()
+  readonly #memory = new ByteBudget(uploadMemoryBytes)
+  readonly #staged = new Set<string>()
+  readonly #discards = new Set<Promise<void>>()
+  #open = 0
+
+  /** Creates the folder for temporary files, and empties it. */
+  static async open(options: S3BlobStoreOptions): Promise<S3BlobStore> {
+    const tmp = join(options.dataDir, 'tmp')
+    await mkdir(tmp, { recursive: true, mode: folderMode })
+    for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true })
+    return new S3BlobStore(options, tmp)
+  }
+
+  private constructor(options: S3BlobStoreOptions, tmp: string) {
+    const { postgres, bucket, graceSeconds, onError } = options
+    this.#options = options
+    this.#tmp = tmp
+    this.#table = new ContentTable(postgres, graceSeconds)
+    this.commits = new ContentCommit(this.#pending, graceSeconds)
+    this.sweep = new GarbageSweep({ postgres, bucket, graceSeconds, onError })
+    this.#probe = new Probe({
+      check: () => this.#reachBucket(),
+      intervalMs: probeIntervalMs,
+      onChange: (_isAvailable, error) => error && onError(error),
+    })
+  }
+
+  draft(memoryBytes = maxSmallBytes): StagedBlob {
+    const file = join(this.#tmp, randomUUID())
+    this.#staged.add(file)
+    return new StagedBlob({
+      file,
+      isFlushed: false,
+      memoryBytes: Math.min(memoryBytes, maxSmallBytes),
+      storeSmall: async (digest, bytes) => this.#pending.add({ digest, size: bytes.length, bytes }),
+      storeFile: (path, blob) => this.#storeFile(path, blob),
+      onEnd: () => this.#staged.delete(file),
+    })
+  }
+
+  async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
+    const row = await this.#table.find(digest, coding)
+    if (!row) return undefined
+    if ('bytes' in row) return openBytes(row.bytes)
+    this.#open += 1
+    return new ObjectReader(this.#options.bucket, row, () => {
+      this.#open -= 1
+    })
+  }
+
+  async forms(digest: string): Promise<CompressedCoding[]> {
+    const sizes = await this.#table.sizes(digest)
+    return encodedForms.filter((coding) => sizes.has(coding))
+  }
+
+  async formSize(digest: string, coding: ContentCoding): Promise<number | undefined> {
+    return (await this.#table.sizes(digest)).get(coding)
+  }
+
+  async putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
+    if (bytes.length <= maxSmallBytes) return this.#table.addFormBytes(digest, coding, bytes)
+    const { key, etag, discard } = await this.#upload(digest, (key) =>
+      this.#options.bucket.put(key, bytes, hash('sha256', bytes)),
+    )
+    const object = { key, etag, size: bytes.length }
+    // Discarding does nothing to an object that was committed.
+    await this.#table.addFormObject(digest, coding, object).finally(discard)
+  }
+
+  dropForm(digest: string, coding: CompressedCoding): Promise<void> {
+    return this.#table.removeForm(digest, coding)
+  }
+
+  check() {
+    return {
+      disk: { status: this.#canWrite() ? ('ok' as const) : ('unavailable' as const) },
+      s3: { status: this.#probe.isAvailable ? ('ok' as const) : ('unavailable' as const) },
+    }
+  }
+
+  get busy(): number {
+    return this.#open + this.#pending.count
+  }
+
+  async countDrafts(): Promise<number> {
+    return this.#staged.size
+  }
+
+  async close(): Promise<void> {
+    await this.#probe.close()
+    await this.sweep.close()
+    await Promise.all(this.#discards)
+    this.#options.bucket.close()
+  }
+
+  // An equal content that is stored is not uploaded again. The commit finds out if it is deleted meanwhile.
+  async #storeFile(file: string, blob: StoredBlob): Promise<() => void> {
+    const stored = await this.#table.find(blob.digest, 'identity')
+    if (stored) {
+      await rm(file)
+      return () => undefined
+    }
+    const { key, etag, discard } = await this.#upload(blob.digest, (key) =>
+      this.#uploadFile(key, file, blob),
+    )
+    const release = this.#pending.add({ ...blob, key, etag })
+    await rm(file)
+    return () => {
+      release()
+      discard()
+    }
+  }
+
+  // Intent before effect: an object whose key is in no table could never be deleted.
+  async #upload(digest: string, send: (key: string) => Promise<string | undefined>) {
+    const { prefix } = this.#options
+    const key = [...(prefix ? [prefix] : []), digest, randomUUID()].join('/')
+    const discard = () => this.#discard(key)
+    try {
+      await this.#table.addIntent(key)
+      return { key, etag: await send(key), discard }
+    } catch (error) {
+      discard()
+      throw error
+    }
+  }
+
+  #uploadFile(key: string, file: string, { digest, size }: StoredBlob) {
+    let uploadId = ''
+    return uploadObject(
+      { key, file, digest, size },
+      {
+        bucket: this.#options.bucket,
+        memory: this.#memory,
+        onMultipart: (id) => {
+          uploadId = id
+          return this.#table.renewIntent(key, id)
+        },
+        onProgress: () => this.#table.renewIntent(key, uploadId),
+      },
+    )
+  }
+
+  // In the background: an intent that is left behind expires.
+  #discard(key: string) {
+    const discarding = this.#table.discard(key).catch(this.#options.onError)
+    this.#discards.add(discarding)
+    void discarding.finally(() => this.#discards.delete(discarding))
+  }
+
+  #canWrite() {
+    try {
+      accessSync(this.#tmp, constants.W_OK)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  // A HEAD of a key that may be missing would not tell missing rights from a missing object, so it is written once.
+  #isProbeWritten = false
+
+  async #reachBucket() {
+    const { bucket, prefix } = this.#options
+    const key = prefix ? `${prefix}/probe` : 'probe'
+    if (this.#isProbeWritten && (await bucket.head(key))) return
+    await bucket.put(key, new Uint8Array(), emptyDigest)
+    this.#isProbeWritten = true
+  }
+}
+
+const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+const probeIntervalMs = 2000
+// Of the bytes that uploads hold while they are sent.
+const uploadMemoryBytes = 67_108_864
