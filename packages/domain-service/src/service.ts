@@ -5,16 +5,18 @@ import { buildApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { DomainList } from './domain-list/domain-list.ts'
-import { DomainListStore } from './domain-list/list-store.ts'
-import { CallQuota } from './ledger/call-quota.ts'
+import { SqliteListStore } from './domain-list/sqlite-list-store.ts'
 import { CallStore } from './ledger/call-store.ts'
 import { openCounter, openDatabase } from './ledger/database.ts'
 import { HistoryPruning } from './ledger/history-pruning.ts'
-import { ChallengeStore } from './ledger/sqlite/challenge-store.ts'
+import { LocalCallQuota } from './ledger/local-call-quota.ts'
+import { SqliteChallengeStore } from './ledger/sqlite/sqlite-challenge-store.ts'
 import { SqliteLedger } from './ledger/sqlite/sqlite-ledger.ts'
 import { createCallHistogram } from './metrics.ts'
 import { CircuitBreaker } from './registrar/circuit-breaker.ts'
 import { RegistrarClient } from './registrar/client.ts'
+import { LocalWriteQueue } from './zones/local-write-queue.ts'
+import type { WriteQueueOptions } from './zones/write-queue.ts'
 import { ZoneWriter } from './zones/zone-writer.ts'
 
 /**
@@ -39,24 +41,34 @@ export async function createService(
     const registrar = new RegistrarClient({
       account: config.account,
       timeoutMs: config.timeout,
-      quota: new CallQuota({ limits: config.limits, store, clock }),
+      quota: new LocalCallQuota({ limits: config.limits, store, clock }),
       breaker: new CircuitBreaker({ now: clock.now }),
       clock,
       log,
       calls: createCallHistogram(metrics),
     })
-    const domains = new DomainList({
+    const domains = await DomainList.open({
       registrar,
-      store: new DomainListStore(counter, `${config.account.url} ${config.account.userName}`),
+      store: new SqliteListStore(counter, `${config.account.url} ${config.account.userName}`),
       ttlMs: config.domainsTtlMs,
       clock,
       log,
     })
     const ledger = new SqliteLedger(database)
     const { cacheTtl: cacheTtlMs, timeout: timeoutMs, verify, historyDays } = config
-    const zones = new ZoneWriter({ registrar, ledger, clock, cacheTtlMs, timeoutMs, verify, log })
+    const openQueue = (options: WriteQueueOptions) => new LocalWriteQueue(options)
+    const zones = new ZoneWriter({
+      registrar,
+      ledger,
+      clock,
+      cacheTtlMs,
+      timeoutMs,
+      verify,
+      log,
+      openQueue,
+    })
     const pruning = new HistoryPruning({ ledger, clock, log, days: historyDays })
-    const challenges = new ChallengeStore(database)
+    const challenges = new SqliteChallengeStore(database)
     const parts = {
       config,
       auth,

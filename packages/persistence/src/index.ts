@@ -2,13 +2,14 @@
 
 export type { BackupLayout, BlobSource, KeptFile } from './backup/backup-job.ts'
 export { unreadable } from './backup/damage.ts'
-export { runDataCommand } from './backup/data-command.ts'
 export { Progress } from './backup/progress.ts'
 export type { RowContents } from './backup/rows.ts'
+export { runDataCommand } from './backup-commands.ts'
 export { BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, fsyncDirectory } from './durable-files.ts'
 export { DataDirError } from './errors.ts'
 export { migrate } from './migrations.ts'
+export type { Migrations } from './postgres/migrate-postgres.ts'
 export { Postgres, type PostgresOptions } from './postgres/postgres.ts'
 export {
   DatabaseFullError,

@@ -6,7 +6,7 @@ import type { DomainEntry } from '../registrar/responses.ts'
 import { type DomainQuery, isOfType, matchesTerm } from './domain-query.ts'
 import { ListReader, type ListSource, pageSize } from './list-reader.ts'
 import { ListSnapshot } from './list-snapshot.ts'
-import type { DomainListStore, ListPass } from './list-store.ts'
+import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
 
 interface ListOptions {
   registrar: ListSource
@@ -48,9 +48,13 @@ export class DomainList {
   #hasFailed = false
   #isClosed = false
 
-  constructor(options: ListOptions) {
+  /** Continues with what the store has. */
+  static async open(options: ListOptions): Promise<DomainList> {
+    return new DomainList(options, await options.store.load())
+  }
+
+  private constructor(options: ListOptions, { complete, partial }: StoredPasses) {
     this.#options = options
-    const { complete, partial } = options.store.load()
     if (complete) this.#snapshot = new ListSnapshot(complete)
     this.#reader = new ListReader(options, partial)
     if (complete || partial) this.#schedule(partial ? 0 : this.#dueInMs(complete))

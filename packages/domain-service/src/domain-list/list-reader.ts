@@ -46,7 +46,7 @@ export class ListReader {
     return this.#pass?.pages.flat() ?? []
   }
 
-  /** Resolves when the next page has been read. */
+  /** Resolves when the next page has been read, unless it is the last one. */
   get nextPage(): Promise<void> {
     return this.#nextPage.promise
   }
@@ -69,7 +69,7 @@ export class ListReader {
    */
   async read({ isAwaited }: { isAwaited: boolean }): Promise<ListPass> {
     const { registrar, clock } = this.#options
-    const pass = this.#pass ?? this.#begin()
+    const pass = this.#pass ?? (await this.#begin())
     this.#pass = pass
     for (;;) {
       const page = pass.pages.length + 1
@@ -78,16 +78,18 @@ export class ListReader {
         { listType: 'ALL', searchTerm: undefined, sortBy: 'NAME', page, pageSize },
         this.#isImmediate ? 'read' : 'background',
       )
-      this.#add(pass, domains, total)
+      await this.#add(pass, domains, total)
       if (domains.length === 0 || page * pageSize >= total) break
+      this.#announcePage()
     }
-    pass.completedAt = clock.now()
-    this.#store(pass, (id) => this.#options.store.complete(id, clock.now()))
+    const completedAt = clock.now()
+    pass.completedAt = completedAt
+    await this.#store(pass, (id) => this.#options.store.complete(id, completedAt))
     this.#pass = undefined
     return pass
   }
 
-  #begin(): ListPass {
+  async #begin(): Promise<ListPass> {
     const startedAt = this.#options.clock.now()
     const pass: ListPass = {
       id: undefined,
@@ -98,27 +100,31 @@ export class ListReader {
       pages: [],
     }
     try {
-      pass.id = this.#options.store.begin(startedAt)
+      pass.id = await this.#options.store.begin(startedAt)
     } catch (error) {
       this.#options.log.error({ err: error }, 'domain list not stored; kept in memory')
     }
     return pass
   }
 
-  #add(pass: ListPass, domains: DomainEntry[], total: number) {
+  async #add(pass: ListPass, domains: DomainEntry[], total: number) {
     pass.pages.push(domains)
     pass.hasChanged ||= pass.total !== undefined && pass.total !== total
     pass.total = total
-    this.#store(pass, (id) => this.#options.store.addPage(id, pass.pages.length, domains, total))
+    const page = pass.pages.length
+    await this.#store(pass, (id) => this.#options.store.addPage(id, page, domains, total))
+  }
+
+  #announcePage() {
     this.#nextPage.resolve()
     this.#nextPage = Promise.withResolvers()
   }
 
   // After a failure the rest of the pass stays in memory: a later page must not follow a missing one.
-  #store(pass: ListPass, write: (id: number) => void) {
+  async #store(pass: ListPass, write: (id: number) => Promise<void>) {
     if (pass.id === undefined) return
     try {
-      write(pass.id)
+      await write(pass.id)
     } catch (error) {
       pass.id = undefined
       this.#options.log.error({ err: error }, 'domain list not stored; kept in memory')

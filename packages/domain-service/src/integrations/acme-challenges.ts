@@ -3,7 +3,7 @@ import type { Logger } from '@domains-and-files/http'
 import type { Clock, Timer } from '../clock.ts'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { RecordKey } from '../dns/record-validation.ts'
-import type { ChallengeStore, StoredChallenge } from '../ledger/sqlite/challenge-store.ts'
+import type { ChallengeStore, StoredChallenge } from '../ledger/challenge-store.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import type { HostName } from './host-name.ts'
 import type { PatientWriter } from './patient-writer.ts'
@@ -34,7 +34,9 @@ export class AcmeChallenges {
   /** Sweeps every hour; most forgotten challenges are removed before, together with another write. */
   start() {
     this.#timer = this.#options.clock.setTimer(() => {
-      this.sweep()
+      this.sweep().catch((error: unknown) =>
+        this.#options.log.warn({ err: error }, 'old ACME challenges not removed'),
+      )
       this.start()
     }, sweepIntervalMs)
   }
@@ -48,10 +50,10 @@ export class AcmeChallenges {
     requireRrsetWrites(context.caller, [{ name: host.name, type: 'TXT' }])
     const { store, writer, clock } = this.#options
     const challenge = { domain: host.domain.name, name: host.name, value }
-    const others = store.list(challenge).filter((each) => each.value !== value)
+    const others = (await store.list(challenge)).filter((each) => each.value !== value)
     const outdated = others.slice(0, Math.max(0, others.length - (keep - 1)))
-    store.add({ ...challenge, createdAt: clock.now() })
-    this.#sweepDomain(host.domain, value)
+    await store.add({ ...challenge, createdAt: clock.now() })
+    await this.#sweepDomain(host.domain, value)
     await writer.write(
       host.domain,
       writeOf(context, {
@@ -60,7 +62,7 @@ export class AcmeChallenges {
         absent: outdated.map(toKey),
       }),
     )
-    this.#forget(outdated)
+    await this.#forget(outdated)
   }
 
   /** Removes that value only; done where there is none. */
@@ -68,25 +70,25 @@ export class AcmeChallenges {
     requireRrsetWrites(context.caller, [{ name: host.name, type: 'TXT' }])
     const { writer } = this.#options
     const challenge = { domain: host.domain.name, name: host.name, value }
-    this.#sweepDomain(host.domain, value)
+    await this.#sweepDomain(host.domain, value)
     const absent = [toKey(challenge)]
     await writer.write(host.domain, writeOf(context, { kind: 'ensure', present: [], absent }))
-    this.#forget([challenge])
+    await this.#forget([challenge])
   }
 
   /** Removes the challenges of all domains that are too old. */
-  sweep() {
-    const domains = new Set(this.#expired().map(({ domain }) => domain))
+  async sweep(): Promise<void> {
+    const domains = new Set((await this.#expired()).map(({ domain }) => domain))
     for (const name of domains) {
       const domain = readDomain(name)
-      if (typeof domain === 'object') this.#sweepDomain(domain)
+      if (typeof domain === 'object') await this.#sweepDomain(domain)
     }
   }
 
-  // Queued with the client's write, it joins the same batch.
-  #sweepDomain(domain: Domain, except?: string) {
+  // Queued before the client's write, it joins the same batch. Resolves once it is queued.
+  async #sweepDomain(domain: Domain, except?: string) {
     const { zones, log } = this.#options
-    const expired = this.#expired().filter(
+    const expired = (await this.#expired()).filter(
       (each) => each.domain === domain.name && each.value !== except,
     )
     if (expired.length === 0) return
@@ -106,15 +108,15 @@ export class AcmeChallenges {
   }
 
   // The records are gone: a row that stays costs one more sweep.
-  #forget(challenges: StoredChallenge[]) {
+  async #forget(challenges: StoredChallenge[]) {
     try {
-      this.#options.store.remove(challenges)
+      await this.#options.store.remove(challenges)
     } catch (error) {
       this.#options.log.warn({ err: error }, 'removed ACME challenges not forgotten')
     }
   }
 
-  #expired(): StoredChallenge[] {
+  #expired(): Promise<StoredChallenge[]> {
     const { store, clock, maxAgeSeconds } = this.#options
     return store.before(clock.now() - maxAgeSeconds * 1000)
   }

@@ -5,13 +5,13 @@ import { changeNotQueued, serviceStopping } from '../errors.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { BatchCalls } from './batch/batch-calls.ts'
 import { type BatchParts, WriteBatch } from './batch/write-batch.ts'
+import type { BatchEnd } from './write-queue.ts'
 import type { QueuedWrite } from './zone-write.ts'
 
 interface Options {
   registrar: RegistrarClient
   batch: BatchParts
-  /** Called after each batch. `isOpen`: a send of it has no final outcome yet. `hasWritten`: it has sent something. */
-  onBatch: (end: { isOpen: boolean; hasWritten: boolean }) => void
+  onBatch: (end: BatchEnd) => void
   /** Called when nothing waits any more: the queue is not used again. */
   onIdle: () => void
 }

@@ -2,6 +2,7 @@ import type { Logger } from '@domains-and-files/http'
 import type { Clock, Timer } from '../clock.ts'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { BatchEnd } from './write-queue.ts'
 
 interface Options {
   ledger: Ledger
@@ -39,8 +40,7 @@ export class ZoneChecks {
     }
   }
 
-  /** `isOpen`: a send of the batch has no final outcome. `hasWritten`: it has sent something. */
-  afterBatch(domain: Domain, { isOpen, hasWritten }: { isOpen: boolean; hasWritten: boolean }) {
+  afterBatch(domain: Domain, { isOpen, hasWritten }: BatchEnd) {
     if (isOpen) this.#watch(domain)
     // A late write would overwrite this one.
     else if (hasWritten && this.#isWatched(domain)) this.#schedule(domain)

@@ -5,7 +5,7 @@ import { createLogger } from '@domains-and-files/http'
 import { expect, onTestFinished, test } from 'vitest'
 import { DomainList } from '../../src/domain-list/domain-list.ts'
 import type { ListSource } from '../../src/domain-list/list-reader.ts'
-import { DomainListStore } from '../../src/domain-list/list-store.ts'
+import { SqliteListStore } from '../../src/domain-list/sqlite-list-store.ts'
 import { openDatabase } from '../../src/ledger/database.ts'
 import type { DomainEntry } from '../../src/registrar/responses.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -24,7 +24,7 @@ const entry = (name: string): DomainEntry => ({
 })
 
 /** A list over a registrar that gives these pages, and then no answer. */
-function listOf(pages: string[][], total = pages.flat().length) {
+async function listOf(pages: string[][], total = pages.flat().length) {
   const folder = mkdtempSync(join(tmpdir(), 'find-zone-'))
   const database = openDatabase(folder)
   const registrar: ListSource = {
@@ -36,9 +36,9 @@ function listOf(pages: string[][], total = pages.flat().length) {
     waitMs: (priority) => (priority === 'read' ? 1 : 120_000),
     freshAgeMs: 0,
   }
-  const list = new DomainList({
+  const list = await DomainList.open({
     registrar,
-    store: new DomainListStore(database, 'account'),
+    store: new SqliteListStore(database, 'account'),
     ttlMs: 300_000,
     clock: new FakeClock(),
     log: createLogger({ name: 'test', level: 'silent' }),
@@ -64,7 +64,7 @@ test.each([
   ['com', undefined],
   ['', undefined],
 ])('the zone of %j is %j', async (hostName, zone) => {
-  const list = listOf([['example.com', 'shop.it.com', 'example.co.uk', 'xn--bcher-kva.de']])
+  const list = await listOf([['example.com', 'shop.it.com', 'example.co.uk', 'xn--bcher-kva.de']])
 
   const found = await list.findZoneOf(hostName, all)
 
@@ -72,7 +72,7 @@ test.each([
 })
 
 test('a zone that the caller may not see is not found', async () => {
-  const list = listOf([['example.com', 'example.net']])
+  const list = await listOf([['example.com', 'example.net']])
   const isVisible = (name: string) => name === 'example.net'
 
   expect(await list.findZoneOf('www.example.com', isVisible)).toBeUndefined()
@@ -80,7 +80,7 @@ test('a zone that the caller may not see is not found', async () => {
 })
 
 test('while the list is incomplete, the part that was read is searched; otherwise 503 with Retry-After', async () => {
-  const list = listOf([['example.com']], 250)
+  const list = await listOf([['example.com']], 250)
 
   expect((await list.findZoneOf('www.example.com', all))?.name).toBe('example.com')
   await expect(list.findZoneOf('www.example.net', all)).rejects.toMatchObject({

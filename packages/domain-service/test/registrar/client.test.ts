@@ -2,7 +2,7 @@ import { createLogger } from '@domains-and-files/http'
 import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import { CallQuota } from '../../src/ledger/call-quota.ts'
+import { LocalCallQuota } from '../../src/ledger/local-call-quota.ts'
 import { CircuitBreaker } from '../../src/registrar/circuit-breaker.ts'
 import { RegistrarClient } from '../../src/registrar/client.ts'
 import { FakeClock } from '../support/fake-clock.ts'
@@ -103,7 +103,7 @@ test('a zone of unknown email type is not sent: a guess could end e-mail forward
   const client = new RegistrarClient({
     account: { ...account, clientIp: '127.0.0.1' },
     timeoutMs: 1_000,
-    quota: new CallQuota({ limits: [{ calls: 20, window: 'minute' }], store: memoryStore }),
+    quota: new LocalCallQuota({ limits: [{ calls: 20, window: 'minute' }], store: memoryStore }),
     breaker: new CircuitBreaker(),
     clock: systemClock,
     log: createLogger({ name: 'test', level: 'silent' }),

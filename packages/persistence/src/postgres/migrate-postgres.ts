@@ -5,30 +5,52 @@ import { DatabaseRefusedError } from './postgres-errors.ts'
 /** Oldest major version of PostgreSQL that is supported. */
 const minVersion = 15
 
+/** The migrations of each part of a service, by its name: SQL, in order. Names in the SQL are qualified with the schema. */
+export type Migrations = Record<string, string[]>
+
 /**
- * Brings a schema up to date within one transaction that the caller has begun: creates it, and applies the migrations (SQL,
- * in order) that it has not seen. Processes that start at the same time wait for each other.
+ * Brings a schema up to date within one transaction that the caller has begun: creates it, and applies the migrations
+ * that it has not seen. Processes that start at the same time wait for each other.
  * @throws {DatabaseRefusedError} when a newer version of the service has applied more, or PostgreSQL is too old.
  */
 export async function migratePostgres(
   connection: Connection,
-  { schema, migrations }: { schema: string; migrations: string[] },
+  { schema, migrations }: { schema: string; migrations: Migrations },
 ): Promise<void> {
   await requireVersion(connection)
   await connection.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `migrate ${schema}`,
   ])
-  const applied = (await isCreated(connection, schema))
-    ? await readVersion(connection, schema)
-    : await createSchema(connection, schema)
-  if (applied > migrations.length) {
+  if (!(await isCreated(connection, schema))) await createSchema(connection, schema)
+  for (const [part, statements] of Object.entries(migrations)) {
+    await migratePart(connection, { schema, part, statements })
+  }
+}
+
+interface Part {
+  schema: string
+  part: string
+  statements: string[]
+}
+
+async function migratePart(connection: Connection, { schema, part, statements }: Part) {
+  const [row] = await connection.query<{ applied: number }>(
+    `select applied from ${schema}.migrations where part = $1`,
+    [part],
+  )
+  const applied = row?.applied ?? 0
+  if (applied > statements.length) {
     throw new DatabaseRefusedError(
       `The schema ${schema} in DATABASE_URL is of a newer version of this service: start that version, or restore a backup made by this one.`,
     )
   }
-  if (applied === migrations.length) return
-  for (const sql of migrations.slice(applied)) await connection.query(sql)
-  await connection.query(`update ${schema}.migrations set applied = $1`, [migrations.length])
+  if (applied === statements.length) return
+  for (const sql of statements.slice(applied)) await connection.query(sql)
+  await connection.query(
+    `insert into ${schema}.migrations (part, applied) values ($1, $2)
+    on conflict (part) do update set applied = excluded.applied`,
+    [part, statements.length],
+  )
 }
 
 async function requireVersion(connection: Connection) {
@@ -50,19 +72,12 @@ async function isCreated(connection: Connection, schema: string): Promise<boolea
   return row?.found === true
 }
 
-async function readVersion(connection: Connection, schema: string): Promise<number> {
-  const [row] = await connection.query<{ applied: number }>(
-    `select applied from ${schema}.migrations`,
-  )
-  return row?.applied ?? 0
-}
-
 // `create schema if not exists` needs the privilege to create one even if it exists.
-async function createSchema(connection: Connection, schema: string): Promise<number> {
+async function createSchema(connection: Connection, schema: string) {
   const found = await connection.query('select from pg_namespace where nspname = $1', [schema])
   if (found.length === 0) await connection.query(`create schema ${schema}`)
-  await connection.query(`create table ${schema}.migrations (applied integer not null)`)
-  await connection.query(`insert into ${schema}.migrations values (0)`)
+  await connection.query(
+    `create table ${schema}.migrations (part text primary key, applied integer not null)`,
+  )
   await connection.query(CommitLog.tableStatement(schema))
-  return 0
 }

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { clientConfig, connectionOf } from './connections.ts'
-import { migratePostgres } from './migrate-postgres.ts'
+import { type Migrations, migratePostgres } from './migrate-postgres.ts'
 import {
   DatabaseFullError,
   DatabaseRefusedError,
@@ -16,7 +16,7 @@ interface DatabaseOptions {
   url: string
   directUrl?: string | undefined
   schema: string
-  migrations: string[]
+  migrations: Migrations
 }
 
 /** Migrates the database. @throws {DatabaseRefusedError} when it cannot be reached or used. */

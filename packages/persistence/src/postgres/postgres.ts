@@ -2,6 +2,7 @@ import type { Pool, QueryResultRow } from 'pg'
 import { CommitLog } from './commit-log.ts'
 import { clientConfig } from './connections.ts'
 import { Listener } from './listener.ts'
+import type { Migrations } from './migrate-postgres.ts'
 import { openDatabase } from './open-database.ts'
 import { translateError } from './postgres-errors.ts'
 import { Probe } from './probe.ts'
@@ -21,8 +22,7 @@ export interface PostgresOptions {
   timeoutMs: number
   /** Created if it is missing. */
   schema: string
-  /** SQL, in order; names in it are qualified with the schema. */
-  migrations: string[]
+  migrations: Migrations
   /** Errors of idle connections, and changes of availability as the probe sees them. */
   onError: (error: unknown) => void
 }

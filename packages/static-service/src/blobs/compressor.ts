@@ -9,44 +9,44 @@ import { encodedForms } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
 import type { BlobStore } from './blob-store.ts'
 
-/** What the compressor must know of a file. */
+/** The fields of a file that the compressor reads. */
 export type Compressible = Pick<FileRow, 'digest' | 'size' | 'contentType'>
 
-/** Smaller files gain nothing that a packet would notice. */
+/** Smaller files fit in one packet uncompressed. */
 export const minBytes = 1024
 
 /**
- * Makes the compressed forms of stored files, one at a time and off the main thread, and keeps those that are smaller
- * than the file. Its queue is not durable: what is lost with it is asked for again when the file is served.
+ * Compresses stored files, one at a time, in the thread pool, and stores the forms that are smaller than the file. The queue
+ * is in memory: a form that is missing after a restart is queued again when the file is served.
  */
 export class Compressor {
   readonly #store: BlobStore
   readonly #log: Logger
-  readonly #mostBytes: number
+  readonly #maxBytes: number
   readonly #waiting = new Map<string, Compressible>()
-  // Forms that came out no smaller: a property of the bytes, so it never has to be forgotten.
-  readonly #vain = new LRUCache<string, true>({ max: 10_000 })
+  /** Forms that are not smaller than the file. They depend on the bytes alone, so entries never expire. */
+  readonly #useless = new LRUCache<string, true>({ max: 10_000 })
   #listener: (digest: string) => void = () => undefined
   #running: Promise<void> | undefined
   #isClosed = false
 
-  /** `mostBytes` bounds the memory: a file is compressed whole. */
-  constructor(parts: { store: BlobStore; log: Logger; mostBytes?: number }) {
+  /** `maxBytes` bounds the memory: a file is compressed whole. Default: 16 MiB. */
+  constructor(parts: { store: BlobStore; log: Logger; maxBytes?: number }) {
     this.#store = parts.store
     this.#log = parts.log
-    this.#mostBytes = parts.mostBytes ?? 16 * 1024 * 1024
+    this.#maxBytes = parts.maxBytes ?? 16 * 1024 * 1024
   }
 
-  /** Puts a file in the queue, once; a file that is not to be compressed is left alone. Never throws, never waits. */
+  /** Queues a file unless it is queued, not compressible or too large, or the queue is full. Never throws. */
   enqueue(file: Compressible) {
-    const isFit = file.size >= minBytes && file.size <= this.#mostBytes
-    if (this.#isClosed || !isFit || !isCompressible(file.contentType)) return
-    if (this.#waiting.size >= longestQueue) return
+    const hasFittingSize = file.size >= minBytes && file.size <= this.#maxBytes
+    if (this.#isClosed || !hasFittingSize || !isCompressible(file.contentType)) return
+    if (this.#waiting.size >= maxQueued) return
     this.#waiting.set(file.digest, file)
     this.#running ??= this.#work()
   }
 
-  /** Removes a form that does not unfold to its file; a new one is made when it is next asked for. Never throws. */
+  /** Removes a damaged form; the next request for it queues the file again. Never throws. */
   async discard(digest: string, form: (typeof encodedForms)[number]) {
     this.#log.error({ digest, form }, 'compressed form damaged')
     try {
@@ -56,22 +56,22 @@ export class Compressor {
     }
   }
 
-  /** How many files wait to be compressed. */
+  /** Queued files. */
   get waiting(): number {
     return this.#waiting.size
   }
 
-  /** `listener` is told the digest of each file that has got a new form. */
+  /** `listener` is called with the digest of each content that has a new form. */
   onForm(listener: (digest: string) => void) {
     this.#listener = listener
   }
 
-  /** Resolves when the queue is empty and nothing is being made. */
+  /** Resolves when the queue is empty and no compression runs. */
   async idle() {
     while (this.#running) await this.#running
   }
 
-  /** Takes no more, drops what waits, and resolves when what is being made is finished. */
+  /** Drops the queue; resolves when the running compression has ended. */
   async close() {
     this.#isClosed = true
     this.#waiting.clear()
@@ -90,7 +90,7 @@ export class Compressor {
     this.#running = undefined
   }
 
-  // The file stays open, and so is not collected, until its forms are there.
+  // The open blob is leased: its content is not collected until its forms are stored.
   async #compress({ digest }: Compressible) {
     await using blob = await this.#store.open(digest)
     if (!blob) return // Deleted meanwhile.
@@ -98,35 +98,36 @@ export class Compressor {
     for (const form of encodedForms) {
       if (this.#isClosed) return
       const key = `${digest}.${form}`
-      if (this.#vain.has(key) || (await this.#store.formSize(digest, form)) !== undefined) continue
-      bytes ??= await readRight(blob, digest)
-      const made = await makers[form](bytes)
-      if (made.length < bytes.length) {
-        await this.#store.putForm(digest, form, made)
+      if (this.#useless.has(key) || (await this.#store.formSize(digest, form)) !== undefined)
+        continue
+      bytes ??= await readVerified(blob, digest)
+      const compressed = await compress[form](bytes)
+      if (compressed.length < bytes.length) {
+        await this.#store.putForm(digest, form, compressed)
         this.#listener(digest)
       } else {
-        this.#vain.set(key, true)
+        this.#useless.set(key, true)
       }
     }
   }
 }
 
-async function readRight(blob: OpenBlob, digest: string): Promise<Buffer> {
+async function readVerified(blob: OpenBlob, digest: string): Promise<Buffer> {
   const bytes = await blob.read(0, blob.size)
   if (hash('sha256', bytes) === digest) return bytes
-  throw new Error('the stored content is not what was stored')
+  throw new Error('the stored content does not match its digest')
 }
 
-const longestQueue = 10_000
+const maxQueued = 10_000
 
-// Up to here the strongest setting takes at most a second or two; it is paid once, and saves at each download.
+// Up to this size the strongest level takes at most two seconds, once per content.
 const smallBytes = 1024 * 1024
 const compressBrotli = promisify(brotliCompress)
 const compressZstd = promisify(zstdCompress)
 const compressGzip = promisify(gzip)
 const chunkSize = 64 * 1024
 
-const makers: Record<(typeof encodedForms)[number], (bytes: Buffer) => Promise<Buffer>> = {
+const compress: Record<(typeof encodedForms)[number], (bytes: Buffer) => Promise<Buffer>> = {
   br: (bytes) =>
     compressBrotli(bytes, {
       chunkSize,
@@ -135,8 +136,8 @@ const makers: Record<(typeof encodedForms)[number], (bytes: Buffer) => Promise<B
         [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
       },
     }),
-  // Level 19 has a window of at most 8 MiB, which is all that a browser must take (RFC 9659); it is as small as the
-  // file only when the size is told.
+  // Level 19 has a window of at most 8 MiB, the limit for browsers (RFC 9659). With the size pledged, the window is no larger
+  // than the file.
   zstd: (bytes) =>
     compressZstd(bytes, {
       chunkSize,

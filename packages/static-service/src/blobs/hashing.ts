@@ -13,7 +13,7 @@ import {
 } from 'node:zlib'
 import type { ContentCoding, encodedForms } from './blob-path.ts'
 
-/** The digest and size of a file as it lies on the disk; nothing when it is not there. */
+/** SHA-256 digest and size of a file; undefined if it does not exist. */
 export async function hashFile(
   file: string,
 ): Promise<{ digest: string; size: number } | undefined> {
@@ -31,10 +31,10 @@ export async function hashFile(
   return { digest: hash.digest('hex'), size }
 }
 
-/** The digest of what a compressed form unfolds to; nothing when it does not unfold. */
+/** SHA-256 digest of a compressed file's decoded bytes; undefined if it cannot be decoded. */
 export async function hashForm(
   file: string,
-  form: (typeof encodedForms)[number],
+  coding: (typeof encodedForms)[number],
 ): Promise<string | undefined> {
   const hash = createHash('sha256')
   const sink = new Writable({
@@ -44,26 +44,23 @@ export async function hashForm(
     },
   })
   try {
-    await pipeline(createReadStream(file), unfold[form](), sink)
+    await pipeline(createReadStream(file), createDecoder[coding](), sink)
   } catch {
     return undefined
   }
   return hash.digest('hex')
 }
 
-/** As `hashForm`, of bytes in memory, off the main thread but for the hash; of identity, the digest of the bytes. */
+/** As `hashForm`, of bytes in memory. Decodes in the thread pool, to at most `size` bytes; hashes on this thread. */
 export async function hashBytes(
   bytes: Buffer,
-  form: ContentCoding,
+  coding: ContentCoding,
   size: number,
 ): Promise<string | undefined> {
-  if (form === 'identity') return hashOnce('sha256', bytes)
+  if (coding === 'identity') return hashOnce('sha256', bytes)
   try {
-    // Not more than the content has: what was altered could unfold without end.
-    return hashOnce(
-      'sha256',
-      await unfoldBytes[form](bytes, { maxOutputLength: Math.max(size, 1) }),
-    )
+    // Bounded: damaged bytes could decode to any size.
+    return hashOnce('sha256', await decode[coding](bytes, { maxOutputLength: Math.max(size, 1) }))
   } catch {
     return undefined
   }
@@ -71,9 +68,9 @@ export async function hashBytes(
 
 const chunkLength = 1_048_576
 
-const unfold = { br: createBrotliDecompress, zstd: createZstdDecompress, gzip: createGunzip }
+const createDecoder = { br: createBrotliDecompress, zstd: createZstdDecompress, gzip: createGunzip }
 
-const unfoldBytes = {
+const decode = {
   br: promisify(brotliDecompress),
   zstd: promisify(zstdDecompress),
   gzip: promisify(gunzip),

@@ -51,7 +51,7 @@ export class ContentCache {
     this.#codings = new LruLoader(share, () => 64)
     this.#contents = new LruLoader(memoryBytes - 2 * share, (content) => content.length)
     catalog.onChange((paths) => this.#files.invalidate(paths))
-    compressor.onForm((digest) => this.#codings.forget(digest))
+    compressor.onForm((digest) => this.#codings.invalidate([digest]))
   }
 
   /** Its caches by the label of their metrics. */
@@ -127,8 +127,8 @@ export class ContentCache {
 
   /** Drops what is cached about a file whose bytes are missing. */
   invalidate({ row }: ServedFile) {
-    this.#files.forget(row.path)
-    this.#codings.forget(row.digest)
+    this.#files.invalidate([row.path])
+    this.#codings.invalidate([row.digest])
   }
 
   async #openProven(row: FileRow, coding: ContentCoding): Promise<OpenBlob | undefined> {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 
 /**
- * LRU cache bounded in bytes; coalesces concurrent loads. After `forget` it never returns what was loaded before: a
+ * LRU cache bounded in bytes; coalesces concurrent loads. After `invalidate` it never returns what was loaded before: a
  * load that began earlier resolves for its callers only.
  */
 export class LruLoader<Value extends object> {
@@ -17,7 +17,7 @@ export class LruLoader<Value extends object> {
     })
   }
 
-  /** The cached or loaded value. What does not exist is not remembered. */
+  /** The cached or loaded value. A missing one is not cached. */
   get(
     key: string,
     load: () => Promise<Value | undefined>,
@@ -45,19 +45,17 @@ export class LruLoader<Value extends object> {
     return this.#cached.calculatedSize
   }
 
-  forget(key: string) {
-    this.#cached.delete(key)
-    this.#loading.delete(key)
-  }
-
-  /** Forgets these keys, or everything. */
+  /** Drops the values of these keys, or of all. */
   invalidate(keys: readonly string[] | 'all') {
-    if (keys !== 'all') {
-      for (const key of keys) this.forget(key)
+    if (keys === 'all') {
+      this.#cached.clear()
+      this.#loading.clear()
       return
     }
-    this.#cached.clear()
-    this.#loading.clear()
+    for (const key of keys) {
+      this.#cached.delete(key)
+      this.#loading.delete(key)
+    }
   }
 
   #load(key: string, load: () => Promise<Value | undefined>): Promise<Value | undefined> {

@@ -104,11 +104,11 @@ describe('an answer is never older than what was answered before it was asked fo
 })
 
 describe('the memory', () => {
-  test('does not keep what was looked up before it was told to forget', async () => {
+  test('does not cache a value whose load began before it was invalidated', async () => {
     const cache = new LruLoader<{ version: number }>(10_000, () => 1)
     const slow = Promise.withResolvers<{ version: number }>()
     const early = cache.get('a', () => slow.promise)
-    cache.forget('a')
+    cache.invalidate(['a'])
 
     const late = await cache.get('a', async () => ({ version: 2 }))
     slow.resolve({ version: 1 })

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { WorkerRpc } from '../../src/sqlite/worker-rpc.ts'
 
-type Tasks = { ask: (input: null) => string }
+type Methods = { ask: (input: null) => string }
 
 const script = (text: string) => new URL(`data:text/javascript,${encodeURIComponent(text)}`)
 
-test('a thread that breaks down fails what it was asked, and all that it is asked later', async () => {
-  const thread = new WorkerRpc<Tasks>(script('throw new Error("broken")'), null)
+test('a thread that throws fails its pending calls and all later ones', async () => {
+  const thread = new WorkerRpc<Methods>(script('throw new Error("broken")'), null)
 
   const first = await thread.ask('ask', null).catch(String)
   const second = await thread.ask('ask', null).catch(String)
@@ -16,10 +16,19 @@ test('a thread that breaks down fails what it was asked, and all that it is aske
   await thread.close()
 })
 
-test('a thread that ends by itself fails what it was asked', async () => {
-  const thread = new WorkerRpc<Tasks>(script('process.exit(0)'), null)
+test('a thread that exits fails its pending calls', async () => {
+  const thread = new WorkerRpc<Methods>(script('process.exit(0)'), null)
 
   const answer = await thread.ask('ask', null).catch(String)
 
-  expect(answer).toBe('Error: a thread of the catalog has ended')
+  expect(answer).toBe('Error: a worker thread has ended')
+})
+
+test('a thread starts with the first call, and closing one that never started does nothing', async () => {
+  const thread = new WorkerRpc<Methods>(script('throw new Error("started")'), null)
+
+  await thread.close()
+
+  expect(() => thread.check()).not.toThrow()
+  await expect(thread.ask('ask', null)).rejects.toThrow('started')
 })

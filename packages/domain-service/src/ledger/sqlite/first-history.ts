@@ -1,8 +1,8 @@
 import type { Database } from 'better-sqlite3'
 import type { HostRecord } from '../../dns/record.ts'
+import { summarize } from '../change-summary.ts'
 import type { Snapshot } from '../ledger.ts'
-import { summarize } from './change-summary.ts'
-import { compress, digestOf, encodeSnapshot } from './zone-snapshots.ts'
+import { compress, digestOf, encodeSnapshot } from '../snapshot-encoding.ts'
 
 /** SQL functions by which a migration converts the history of version 1, which stored whole zones in each entry. */
 export function registerConversions(database: Database) {

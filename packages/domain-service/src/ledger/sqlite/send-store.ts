@@ -1,5 +1,6 @@
 import type { Database } from 'better-sqlite3'
 import { subtract, toRecord, type Zone } from '../../dns/record.ts'
+import { summarize } from '../change-summary.ts'
 import type {
   ChangeOutcome,
   Intent,
@@ -9,9 +10,9 @@ import type {
   SendIntent,
   SendOutcome,
 } from '../ledger.ts'
-import { summarize } from './change-summary.ts'
-import { type ChangeRow, listedColumns, requestColumns, toStoredChange } from './stored-change.ts'
-import { compress, type ZoneSnapshots } from './zone-snapshots.ts'
+import { compress } from '../snapshot-encoding.ts'
+import { type ChangeRow, listedColumns, requestColumns, toStoredChange } from '../stored-change.ts'
+import type { ZoneSnapshots } from './zone-snapshots.ts'
 
 /** How long the registrar may still carry out a send that was given up. */
 export const lateMs = 600_000

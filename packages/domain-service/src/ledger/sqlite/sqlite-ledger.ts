@@ -1,6 +1,7 @@
 import { inflateRawSync } from 'node:zlib'
 import type { Database } from 'better-sqlite3'
 import { type Row, subtract, toRecord } from '../../dns/record.ts'
+import { summarize } from '../change-summary.ts'
 import type {
   ChangeEffect,
   ChangeFilter,
@@ -12,11 +13,10 @@ import type {
   SendOutcome,
   StoredProblem,
 } from '../ledger.ts'
+import { type ChangeRow, listedColumns, requestColumns, toStoredChange } from '../stored-change.ts'
 import { whereOf } from './change-query.ts'
-import { summarize } from './change-summary.ts'
 import { SendStore } from './send-store.ts'
 import { toStorageError } from './storage-errors.ts'
-import { type ChangeRow, listedColumns, requestColumns, toStoredChange } from './stored-change.ts'
 import { ZoneSnapshots } from './zone-snapshots.ts'
 
 const probeEveryMs = 5_000

@@ -1,57 +1,58 @@
 /**
- * Who holds which digest. What is held is not removed; what is being removed is not held before that has ended.
- * Within this process only: a data folder belongs to one.
+ * Reference counts of digests in use. A leased digest is not removed; a digest that is being removed cannot be leased
+ * until the removal ends. In memory: a data directory belongs to one process.
  */
 export class BlobLeases {
-  readonly #held = new Map<string, number>()
-  readonly #going = new Map<string, Promise<unknown>>()
+  readonly #leases = new Map<string, number>()
+  readonly #removals = new Map<string, Promise<unknown>>()
   readonly #postponed = new Set<string>()
   readonly #onFree: (digest: string) => void
 
-  /** `onFree` is told when a digest is let go of that `whileFree` had found held. */
+  /** `onFree` is called when the last lease of a digest ends that `whileFree` had found leased. */
   constructor(onFree: (digest: string) => void) {
     this.#onFree = onFree
   }
 
-  /** Holds a digest until the function that it returns is called; calling that again does nothing. */
+  /** Leases a digest; the returned function ends the lease, once. */
   async acquire(digest: string): Promise<() => void> {
-    for (let going = this.#going.get(digest); going; going = this.#going.get(digest)) await going
-    this.#held.set(digest, (this.#held.get(digest) ?? 0) + 1)
-    let isHeld = true
+    while (this.#removals.has(digest)) await this.#removals.get(digest)
+    this.#leases.set(digest, (this.#leases.get(digest) ?? 0) + 1)
+    let isLeased = true
     return () => {
-      if (isHeld) this.#letGo(digest)
-      isHeld = false
+      if (isLeased) this.#release(digest)
+      isLeased = false
     }
   }
 
-  /** Runs `remove` while nobody holds the digest, or else does nothing until `onFree` is told. */
+  /** Runs `remove` if the digest is not leased; otherwise does nothing, and `onFree` is called later. */
   async whileFree(digest: string, remove: () => Promise<void>): Promise<void> {
-    if (this.#held.has(digest)) {
+    if (this.#leases.has(digest)) {
       this.#postponed.add(digest)
       return
     }
-    const before = this.#going.get(digest)
-    const going = (before ?? Promise.resolve()).then(remove)
-    const ended = going.catch(() => undefined)
-    this.#going.set(digest, ended)
+    const before = this.#removals.get(digest)
+    const removal = (before ?? Promise.resolve()).then(remove)
+    const ended = removal.catch(() => undefined)
+    this.#removals.set(digest, ended)
     try {
-      await going
+      await removal
     } finally {
-      if (this.#going.get(digest) === ended) this.#going.delete(digest)
+      if (this.#removals.get(digest) === ended) this.#removals.delete(digest)
     }
   }
 
+  /** Leased digests. */
   get count(): number {
-    return this.#held.size
+    return this.#leases.size
   }
 
-  #letGo(digest: string) {
-    const left = (this.#held.get(digest) ?? 1) - 1
+  #release(digest: string) {
+    const left = (this.#leases.get(digest) ?? 1) - 1
     if (left > 0) {
-      this.#held.set(digest, left)
+      this.#leases.set(digest, left)
       return
     }
-    this.#held.delete(digest)
+    this.#leases.delete(digest)
     if (this.#postponed.delete(digest)) this.#onFree(digest)
   }
 }

@@ -4,39 +4,38 @@ import { fsyncDirectory } from '@domains-and-files/persistence'
 import { folderMode } from '../blob-path.ts'
 
 /**
- * The folders below a root, made as they are needed. A folder is entered durably before anybody is told that it is
- * there, also who comes while another makes it, and also when it stood there before: whoever made it may have been
- * killed before its entry was flushed.
+ * Directories below a root, created on demand. `ensure` resolves once the entry of each is fsynced, for concurrent callers
+ * too, and for a directory that existed: the process that created it may have been killed before the fsync.
  */
 export class DurableDirectories {
   readonly #root: string
-  readonly #made = new Map<string, Promise<void>>()
+  readonly #ensured = new Map<string, Promise<void>>()
 
   constructor(root: string) {
     this.#root = root
   }
 
   async ensure(...names: string[]): Promise<string> {
-    let folder = this.#root
+    let directory = this.#root
     for (const name of names) {
-      folder = join(folder, name)
-      await this.#ensureOne(folder)
+      directory = join(directory, name)
+      await this.#ensureOne(directory)
     }
-    return folder
+    return directory
   }
 
-  #ensureOne(folder: string): Promise<void> {
-    const known = this.#made.get(folder)
+  #ensureOne(directory: string): Promise<void> {
+    const known = this.#ensured.get(directory)
     if (known) return known
-    const making = enter(folder)
-    this.#made.set(folder, making)
-    making.catch(() => this.#made.delete(folder))
-    return making
+    const creating = create(directory)
+    this.#ensured.set(directory, creating)
+    creating.catch(() => this.#ensured.delete(directory))
+    return creating
   }
 }
 
-async function enter(folder: string) {
-  // Recursive only so that an existing one is no error: what is above it is there.
-  await mkdir(folder, { recursive: true, mode: folderMode })
-  await fsyncDirectory(dirname(folder))
+async function create(directory: string) {
+  // Recursive only so that an existing directory is no error.
+  await mkdir(directory, { recursive: true, mode: folderMode })
+  await fsyncDirectory(dirname(directory))
 }

@@ -39,6 +39,7 @@ export class FolderBlobStore implements BlobStore {
   readonly #large: LargeContents
   readonly #options: FolderBlobStoreOptions
   readonly #reserve: number
+  readonly #garbage = new Set<string>()
   readonly #removals = new Set<Promise<void>>()
   readonly #postponed = new Set<string>()
   readonly #staged = new Set<string>()
@@ -140,10 +141,9 @@ export class FolderBlobStore implements BlobStore {
 
   /** Removes in the background those of these contents that no file refers to, each once it is not leased. */
   collect(digests: string[]): void {
-    for (const digest of digests) {
-      const removal = this.#leases
-        .whileFree(digest, () => this.#remove(digest))
-        .catch(this.#options.onError)
+    for (const digest of digests) this.#garbage.add(digest)
+    while (this.#garbage.size > 0 && this.#removals.size < maxRemovals) {
+      const removal = this.#removeGarbage()
       this.#removals.add(removal)
       void removal.finally(() => this.#removals.delete(removal))
     }
@@ -239,6 +239,13 @@ export class FolderBlobStore implements BlobStore {
     if (bavail * bsize < this.#reserve) throw insufficientStorage()
   }
 
+  async #removeGarbage() {
+    for (const digest of this.#garbage) {
+      this.#garbage.delete(digest)
+      await this.#leases.whileFree(digest, () => this.#remove(digest)).catch(this.#options.onError)
+    }
+  }
+
   async #remove(digest: string) {
     if (await this.#options.isReferenced(digest)) return
     // Checked after the references, never before: backUp() relies on this order.
@@ -267,6 +274,9 @@ export class FolderBlobStore implements BlobStore {
 const maxReserveBytes = 16_777_216
 
 const postponeMs = 1000
+
+// As many removals as one group commit takes.
+const maxRemovals = 64
 
 // Tried, not compared by device number: renames fail between two mounts of one device as well.
 async function demandRename(dataDir: string) {

@@ -18,6 +18,8 @@ export class SmallContents implements VerifiedContents {
   readonly #size
   readonly #codings
   readonly #verified
+  /** Verified files whose record is not committed yet. */
+  readonly #recording = new Set<string>()
 
   constructor(dataDir: string) {
     this.#db = openContentDatabase(contentDatabaseFile(dataDir))
@@ -58,7 +60,8 @@ export class SmallContents implements VerifiedContents {
   }
 
   /** The first two hex digits of all digests. */
-  prefixes(): Promise<string[]> {
+  async prefixes(): Promise<string[]> {
+    if (!this.#db.prepare('select 1 from contents limit 1').get()) return []
     return this.#worker.ask('prefixes', null)
   }
 
@@ -73,14 +76,21 @@ export class SmallContents implements VerifiedContents {
   }
 
   /** Whether a content file has been found to have its digest, and has not changed since. */
-  isVerified({ digest, coding, stamp }: VerifiedContent): boolean {
+  isVerified(file: VerifiedContent): boolean {
+    if (this.#recording.has(keyOf(file))) return true
+    const { digest, coding, stamp } = file
     const known = this.#verified.get(Buffer.from(digest, 'hex'), contentCodings.indexOf(coding))
     return known === stamp
   }
 
   /** Remembers in the background that a content file has its digest. If that fails, it is hashed again when needed. */
   recordVerified(file: VerifiedContent): void {
-    this.#commits.submit({ kind: 'verified', ...file }).catch(() => undefined)
+    const key = keyOf(file)
+    this.#recording.add(key)
+    this.#commits
+      .submit({ kind: 'verified', ...file })
+      .catch(() => undefined)
+      .finally(() => this.#recording.delete(key))
   }
 
   /** Does nothing while the worker is alive. @throws what ended it. */
@@ -100,3 +110,5 @@ export class SmallContents implements VerifiedContents {
     throw Object.assign(new Error(outcome.failed), { code: outcome.code })
   }
 }
+
+const keyOf = ({ digest, coding, stamp }: VerifiedContent) => `${digest}.${coding}.${stamp}`

@@ -108,11 +108,11 @@ export class SqliteCatalog extends GroupedChanges implements Catalog {
   }
 
   contentPrefixes(): Promise<string[]> {
-    return this.#reader.ask('contentPrefixes', null)
+    return this.#writer.ask('contentPrefixes', null)
   }
 
   contents(prefix: string): Promise<{ digest: string; size: number }[]> {
-    return this.#reader.ask('contents', prefix)
+    return this.#writer.ask('contents', prefix)
   }
 
   status(): CatalogStatus {

@@ -248,3 +248,25 @@ test('however adding, dropping and reading overlap, exactly what is referred to 
     { numRuns: 15 },
   )
 }, 60_000)
+
+test('of many contents to collect, 64 at a time are checked and removed', async () => {
+  let running = 0
+  const counts: number[] = []
+  const dataDir = mkdtempSync(join(tmpdir(), 'static-store-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true }))
+  const store = await FolderBlobStore.open(dataDir, {
+    isReferenced: async () => {
+      running += 1
+      counts.push(running)
+      await new Promise(setImmediate)
+      running -= 1
+      return true
+    },
+    onError: () => undefined,
+  })
+
+  store.collect(Array.from({ length: 500 }, (_, at) => digestOf(String(at))))
+  await store.close()
+
+  expect([counts.length, Math.max(...counts)]).toEqual([500, 64])
+})

@@ -16,6 +16,15 @@ const reserve = new DiskReserve(dirname(file))
 const methods = {
   ready: (_input: null) => Number(db.pragma('synchronous', { simple: true })),
   commit,
+  // Asked by the sweep at startup, for which no second thread should start.
+  contentPrefixes: (_input: null) =>
+    db.prepare<[], string>('select distinct substr(digest, 1, 2) from blobs').pluck().all(),
+  contents: (prefix: string) =>
+    db
+      .prepare<[string, string], { digest: string; size: number }>(
+        'select digest, size from blobs where digest between ? and ?',
+      )
+      .all(prefix, `${prefix}g`),
 }
 
 export type WriteWorkerMethods = typeof methods

@@ -1,15 +1,9 @@
 import type { Database } from 'better-sqlite3'
+import type { ChallengeStore, StoredChallenge } from '../challenge-store.ts'
 import { toStorageError } from './storage-errors.ts'
 
-/** An ACME challenge that was set here. */
-export interface StoredChallenge {
-  domain: string
-  name: string
-  value: string
-}
-
-/** Which ACME challenges were set, and when: what their clients forget is removed. */
-export class ChallengeStore {
+/** The ACME challenges in the service's own SQLite database. */
+export class SqliteChallengeStore implements ChallengeStore {
   readonly #insert
   readonly #delete
   readonly #ofName
@@ -31,8 +25,7 @@ export class ChallengeStore {
     )
   }
 
-  /** Adds a challenge, or renews its age. @throws {HttpError} 503 or 507 where it cannot be stored. */
-  add({ domain, name, value, createdAt }: StoredChallenge & { createdAt: number }) {
+  async add({ domain, name, value, createdAt }: StoredChallenge & { createdAt: number }) {
     try {
       this.#insert.run(domain, name, value, createdAt)
     } catch (error) {
@@ -40,17 +33,15 @@ export class ChallengeStore {
     }
   }
 
-  remove(challenges: StoredChallenge[]) {
+  async remove(challenges: StoredChallenge[]) {
     for (const { domain, name, value } of challenges) this.#delete.run(domain, name, value)
   }
 
-  /** The challenges at a name, oldest first. */
-  list({ domain, name }: { domain: string; name: string }): StoredChallenge[] {
+  async list({ domain, name }: { domain: string; name: string }) {
     return this.#ofName.all(domain, name)
   }
 
-  /** Challenges set before a time, at most 1,000. */
-  before(time: number): StoredChallenge[] {
+  async before(time: number) {
     return this.#before.all(time)
   }
 }

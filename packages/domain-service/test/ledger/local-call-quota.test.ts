@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { CallQuota } from '../../src/ledger/call-quota.ts'
 import { parseRate } from '../../src/ledger/call-rate.ts'
 import { CallStore } from '../../src/ledger/call-store.ts'
 import { openDatabase } from '../../src/ledger/database.ts'
+import { LocalCallQuota } from '../../src/ledger/local-call-quota.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const registrarRate = '20/minute,700/hour,8000/day'
@@ -20,7 +20,7 @@ function setUp(rate = registrarRate) {
   })
   const failures: unknown[] = []
   const restart = () =>
-    new CallQuota({
+    new LocalCallQuota({
       limits: parseRate(rate) ?? [],
       store: new CallStore(database, (error) => failures.push(error)),
       clock,
@@ -49,7 +49,7 @@ function watch<Value>(promise: Promise<Value>) {
   return seen
 }
 
-const takeAll = async (quota: CallQuota, calls: number) => {
+const takeAll = async (quota: LocalCallQuota, calls: number) => {
   for (let call = 0; call < calls; call++) await quota.take('write')
 }
 

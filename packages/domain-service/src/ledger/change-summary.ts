@@ -1,5 +1,5 @@
-import type { HostRecord } from '../../dns/record.ts'
-import type { ChangeSummary } from '../ledger.ts'
+import type { HostRecord } from '../dns/record.ts'
+import type { ChangeSummary } from './ledger.ts'
 
 /** Characters of JSON that each of `added` and `removed` may have in a summary. */
 const maxLength = 4_096

@@ -4,7 +4,7 @@ import type {
   ChangeSummary,
   StoredChange,
   StoredProblem,
-} from '../ledger.ts'
+} from './ledger.ts'
 
 /** The columns that a list reads: none of them is large. */
 export const listedColumns = `id, domain, status, by, token, request_id, reason, is_async, verified, created_at, sent_at,
