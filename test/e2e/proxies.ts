@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
+import { tryConsole, tryDocsPages } from './proxy-pages.ts'
 import { type Kind, kinds, standBefore } from './support/fronts.ts'
 import { compareFiles } from './support/same.ts'
 import { password, type Services, startServices } from './support/services.ts'
@@ -32,15 +33,27 @@ const large = createHash('shake256', { outputLength: 48 * mebibyte })
 for (const kind of kinds) await tryBehind(kind)
 
 async function tryBehind(kind: Kind) {
-  await using services = await startServices({
-    TRUST_PROXY: '127.0.0.1',
-    STATIC_OFFLOAD: kind,
-    MAX_UPLOAD_BYTES: String(64 * mebibyte),
-    PUBLIC_BASE_URL: 'https://example.com/files',
-  })
+  await using services = await startServices(
+    {
+      TRUST_PROXY: '127.0.0.1',
+      STATIC_OFFLOAD: kind,
+      MAX_UPLOAD_BYTES: String(64 * mebibyte),
+      PUBLIC_BASE_URL: 'https://example.com/files',
+      CORS_ORIGIN: 'https://console.example.com',
+    },
+    {
+      DOMAIN_SERVICE_URL: 'https://domains.example.com',
+      STATIC_SERVICE_URL: 'https://files.example.com',
+    },
+  )
   if (kind === 'nginx') letGroupRead(services.dataDir)
   const { domains, files, dataDir } = services
-  const places = { domainPort: domains.port, staticPort: files.port, dataDir }
+  const ports = {
+    domainPort: domains.port,
+    staticPort: files.port,
+    consolePort: services.console.port,
+  }
+  const places = { ...ports, dataDir }
   await using front = await standBefore(kind, places)
   // As if each file had been deleted between the service's response and the proxy's open().
   await using blind = await standBefore(kind, { ...places, dataDir: join(dataDir, 'nothing') })
@@ -72,6 +85,8 @@ async function tryBehind(kind: Kind) {
   await step(`${kind}: a file deleted during its download is sent completely`, () =>
     deleteWhileSent(services, store, token),
   )
+  await step(`${kind}: the docs pages by host name and by prefix`, () => tryDocsPages(front))
+  await step(`${kind}: the console on a host of its own`, () => tryConsole(front))
   await step(`${kind}: a client cannot forge its address`, () => spoof(services, store))
   const prefixed = through(front, 'example.com', '/files')
   await step(`${kind}: both services by prefix`, () =>

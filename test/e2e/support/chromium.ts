@@ -6,8 +6,8 @@ const file = process.env.CHROMIUM ?? '/usr/bin/chromium'
 
 export const hasChromium = existsSync(file)
 
-/** Starts the Chromium of the system without any request of its own. */
-export function launchChromium(): Promise<Browser> {
+/** Starts the Chromium of the system without any request of its own. With `port`, every host name is that local port. */
+export function launchChromium(port?: number): Promise<Browser> {
   return chromium.launch({
     executablePath: file,
     args: [
@@ -18,6 +18,7 @@ export function launchChromium(): Promise<Browser> {
       '--disable-sync',
       '--disable-quic',
       '--no-first-run',
+      ...(port ? [`--host-resolver-rules=MAP * 127.0.0.1:${port}`] : []),
     ],
   })
 }

@@ -13,6 +13,8 @@ export type Kind = (typeof kinds)[number]
 interface Behind {
   domainPort: number
   staticPort: number
+  /** Default: the static service, for tests without a console. */
+  consolePort?: number
   /** DATA_DIR of the static service. */
   dataDir: string
   /** Without TLS, for tests on raw sockets: every host name is the static service. */
@@ -74,6 +76,7 @@ function runNginx({
   ports,
   domainPort,
   staticPort,
+  consolePort = staticPort,
   dataDir,
   isPlain,
 }: Place): ChildProcess {
@@ -111,6 +114,7 @@ function runNginx({
     ['http {', `http { ${buffers.join(' ')}`],
     ['/var/log/nginx/access.log', join(folder, 'access.log')],
     ['/var/log/nginx/error.log', 'stderr'],
+    ['127.0.0.1:3000', `127.0.0.1:${consolePort}`],
     ['127.0.0.1:3001', `127.0.0.1:${domainPort}`],
     ['127.0.0.1:3002', `127.0.0.1:${staticPort}`],
     ['/etc/ssl/certs/example.com.pem', certificate],
@@ -134,6 +138,7 @@ function runCaddy({
   ports,
   domainPort,
   staticPort,
+  consolePort = staticPort,
   dataDir,
   isPlain,
 }: Place): ChildProcess {
@@ -147,6 +152,7 @@ function runCaddy({
     `storage file_system ${folder}/storage`,
   ]
   const text = change(example('Caddyfile'), [
+    ['127.0.0.1:3000', `127.0.0.1:${consolePort}`],
     ['127.0.0.1:3001', `127.0.0.1:${domainPort}`],
     ['127.0.0.1:3002', `127.0.0.1:${staticPort}`],
     ['/var/lib/static-service', dataDir],

@@ -14,17 +14,21 @@ interface Program extends AsyncDisposable {
   lines: () => string[]
 }
 
-/** Both services as processes, the domain service on a sandbox, with an admin `boss`. */
+/** Both services and the console as processes, the domain service on a sandbox, with an admin `boss`. */
 export interface Services extends AsyncDisposable {
   domains: Program
   files: Program
+  console: Program
   /** DATA_DIR of the static service. */
   dataDir: string
 }
 
 export const password = 'correct horse battery'
 
-export async function startServices(env: Record<string, string>): Promise<Services> {
+export async function startServices(
+  env: Record<string, string>,
+  consoleEnv: Record<string, string>,
+): Promise<Services> {
   const folder = mkdtempSync(join(tmpdir(), 'services-'))
   const shared = { ADMIN_USERNAME: 'boss', ADMIN_PASSWORD: password, ...env }
   const sandbox = await run('registrar-sandbox', {})
@@ -38,12 +42,15 @@ export async function startServices(env: Record<string, string>): Promise<Servic
   })
   const dataDir = join(folder, 'files')
   const files = await run('static-service', { ...shared, DATA_DIR: dataDir })
+  const webConsole = await run('console', consoleEnv)
   return {
     domains,
     files,
+    console: webConsole,
     dataDir,
     async [Symbol.asyncDispose]() {
-      for (const program of [files, domains, sandbox]) await program[Symbol.asyncDispose]()
+      for (const program of [webConsole, files, domains, sandbox])
+        await program[Symbol.asyncDispose]()
       rmSync(folder, { recursive: true, force: true })
     },
   }
