@@ -92,7 +92,11 @@ export const fileTooLarge = (maxBytes: number) =>
   new HttpError(413, 'file_too_large', `Maximum file size: ${maxBytes} bytes`)
 
 export const tooManyFiles = (maxFiles: number) =>
-  new HttpError(413, 'too_many_files', `Too many parts: at most ${maxFiles} files and one path`)
+  new HttpError(
+    413,
+    'too_many_files',
+    `Too many parts: at most ${maxFiles === 1 ? 'one file' : `${maxFiles} files`} and one path`,
+  )
 
 export const notMultipart = () =>
   new HttpError(415, 'unsupported_media_type', 'Send files as multipart/form-data')

@@ -24,6 +24,7 @@ export function findPathFault(path: string): PathFault | undefined {
 function wholeFault(path: string, segments: number): string | undefined {
   if (!path.isWellFormed()) return 'it is not valid Unicode'
   if (path === '') return 'it is empty'
+  if (path.endsWith('/')) return 'it ends with a slash'
   if (Buffer.byteLength(path) > maxPathBytes) return `it has more than ${maxPathBytes} bytes`
   if (forbidden.test(path)) {
     return 'it contains a backslash, a control character or a bidirectional override'

@@ -21,9 +21,11 @@ interface Dependencies {
 
 /** Routes that list the stored files: as pages, by category and as a tree. */
 export function registerBrowseRoutes(app: App, dependencies: Dependencies) {
-  for (const slash of ['', '/']) listFiles(app, slash, dependencies)
-  listCategories(app, dependencies)
-  getTree(app, dependencies)
+  for (const slash of ['', '/']) {
+    listFiles(app, slash, dependencies)
+    listCategories(app, slash, dependencies)
+    getTree(app, slash, dependencies)
+  }
 }
 
 const tags = ['files']
@@ -103,9 +105,9 @@ const listCategoriesSchema = {
   },
 }
 
-function listCategories(app: App, { catalog }: Dependencies) {
+function listCategories(app: App, slash: string, { catalog }: Dependencies) {
   app.get(
-    '/api/files/categories',
+    `/api/files/categories${slash}`,
     { config: { access: 'viewer' }, schema: listCategoriesSchema },
     async () => ({ categories: (await catalog.categories()).map(describeCategory) }),
   )
@@ -140,9 +142,9 @@ const getTreeSchema = {
   },
 }
 
-function getTree(app: App, { catalog }: Dependencies) {
+function getTree(app: App, slash: string, { catalog }: Dependencies) {
   app.get(
-    '/api/files/tree',
+    `/api/files/tree${slash}`,
     { config: { access: 'viewer' }, schema: getTreeSchema },
     async (request, reply) => {
       const { prefix, depth } = request.query

@@ -24,7 +24,7 @@ const putFileSchema = (maxBytes: number) => ({
   operationId: 'putFile',
   summary: 'Store the request body as a file',
   description:
-    'The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload.',
+    'The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The response has no ETag (RFC 9110, 9.3.4), since GET returns the record; If-Match also accepts the quoted `sha256`.',
   tags: ['files'],
   params: FilePath,
   requestHeaders: {

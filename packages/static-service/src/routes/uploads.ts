@@ -14,10 +14,17 @@ import {
 } from '../errors.ts'
 import { encodePath, join, readDirectory, readPath, readWrittenPath } from '../files/file-path.ts'
 import type { FileRow } from '../files/file-record.ts'
+import { etagOf } from '../rfc9110/entity-tags.ts'
 import { describeFile, FileRecord } from './file-schema.ts'
 import { conditionsOf } from './files.ts'
 import { formOverhead, readForm } from './multipart-form.ts'
-import { file, locationHeader, uploadConditions, uploadErrors } from './openapi-examples.ts'
+import {
+  file,
+  locationHeader,
+  recordTag,
+  uploadConditions,
+  uploadErrors,
+} from './openapi-examples.ts'
 import { storeFiles } from './store-files.ts'
 import type { UploadLimits } from './upload-limits.ts'
 
@@ -45,6 +52,8 @@ export async function registerUploadRoutes(app: App, dependencies: UploadDepende
   })
 }
 
+const uploadHeaders = { ...locationHeader, ...recordTag }
+
 const binary = { type: 'string', format: 'binary' } as const
 
 const formErrors = [
@@ -63,8 +72,8 @@ const uploadFileSchema = (maxBytes: number) => ({
   requestHeaders: uploadConditions,
   errors: [...formErrors, fileTooLarge(maxBytes), fileMissing('file'), tooManyFiles(1)],
   responses: {
-    200: { description: 'Replaced: the record of the file', headers: locationHeader },
-    201: { description: 'Created: the record of the file', headers: locationHeader },
+    200: { description: 'Replaced: the record of the file', headers: uploadHeaders },
+    201: { description: 'Created: the record of the file', headers: uploadHeaders },
   },
   consumes: ['multipart/form-data'],
   body: z.any().meta({
@@ -115,6 +124,7 @@ function uploadFile(app: App, dependencies: UploadDependencies) {
       return reply
         .code(wasNew ? 201 : 200)
         .header('location', `/api/files/${encodePath(row.path)}`)
+        .header('etag', etagOf(row))
         .send(describeFile(row, publicBaseUrl))
     },
   )

@@ -43,6 +43,13 @@ test.each([
   expect(codeOf(() => readPath(text))).toBe(expected)
 })
 
+test.each([
+  ['a/', 'Invalid path: it ends with a slash'],
+  ['a//b', 'Invalid path: a segment is empty'],
+])('the refusal of the path %j says: %s', (text, detail) => {
+  expect(() => readPath(text)).toThrow(detail)
+})
+
 describe('slashes at the ends', () => {
   test('a written path may start with one', () => {
     expect(readWrittenPath('/a/b')).toBe('a/b')

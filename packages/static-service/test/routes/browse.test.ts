@@ -135,6 +135,24 @@ test('an empty store has an empty tree, no categories and no files', async () =>
   expect(files?.body.pagination).toMatchObject({ total_items: 0, total_pages: 0 })
 })
 
+test('lists, categories and the tree have the same address with and without a slash', async () => {
+  await using service = await start()
+  await service.put('a/b')
+  const paths = ['/api/files', '/api/files/categories', '/api/files/tree']
+
+  const answers = await Promise.all(
+    paths.map(async (path) => [
+      await service.call('GET', path),
+      await service.call('GET', `${path}/`),
+    ]),
+  )
+
+  for (const [plain, slashed] of answers) {
+    expect(slashed?.status).toBe(200)
+    expect(slashed?.body).toEqual(plain?.body)
+  }
+})
+
 test('a tree is opened as deep as it is asked', async () => {
   await using service = await start()
   await putAll(service, ['a/b/c/d', 'a/x', 'y'])

@@ -36,6 +36,21 @@ test('a file that was uploaded can be described and downloaded', async () => {
   expect(served.bytes).toEqual(bytes)
 })
 
+test('the ETag of an upload is that of the record, and a condition of the next upload', async () => {
+  await using service = await start()
+  const upload = (content: string, headers: Record<string, string> = {}) =>
+    service.send('upload', [file(content)], { headers })
+
+  const first = await upload('1')
+  const described = await service.call('GET', '/api/files/a.txt')
+  const second = await upload('2', { 'if-match': String(first.headers.etag) })
+  const late = await upload('3', { 'if-match': String(first.headers.etag) })
+
+  expect(first.headers.etag).toBe(described.headers.etag)
+  expect([second.status, late.status]).toEqual([200, 412])
+  expect(second.headers.etag).not.toBe(first.headers.etag)
+})
+
 test('the URL of a file is absolute when the service knows its own', async () => {
   await using service = await start({ env: { PUBLIC_BASE_URL: 'https://cdn.example.com/x/' } })
 
@@ -182,6 +197,21 @@ test.each([
 
   expect([answer.status, answer.body.code]).toEqual([status, code])
   await expect.poll(() => service.filesOnDisk()).toEqual([])
+})
+
+test('the limit of parts is named, in the singular where it is one', async () => {
+  await using service = await start({ env: { MAX_BATCH_FILES: '2' } })
+
+  const one = await service.send('upload', [file('x'), file('y')])
+  const two = await service.send(
+    'upload/batch',
+    [1, 2, 3].map((at) => files('x', `f${at}`)),
+  )
+
+  expect([one.body.detail, two.body.detail]).toEqual([
+    'Too many parts: at most one file and one path',
+    'Too many parts: at most 2 files and one path',
+  ])
 })
 
 test('a file of exactly the limit is stored', async () => {
