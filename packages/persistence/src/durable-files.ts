@@ -1,5 +1,5 @@
 import { chownSync, statSync } from 'node:fs'
-import { mkdir, open } from 'node:fs/promises'
+import { mkdir, open, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
 /** Makes creations, renames and removals in this directory survive a power loss. */
@@ -15,13 +15,21 @@ export async function fsyncDirectory(directory: string): Promise<void> {
 /** Creates a directory (0700) and its missing parents, each entry fsynced. */
 export async function createDirectory(directory: string): Promise<void> {
   const wanted = resolve(directory)
-  const first = await mkdir(wanted, { recursive: true, mode: 0o700 })
-  if (!first) return
-  for (let made = wanted; ; made = dirname(made)) {
-    await fsyncDirectory(dirname(made))
-    if (made === first) return
+  if (await isDirectory(wanted)) return
+  const parent = dirname(wanted)
+  if (parent !== wanted) await createDirectory(parent)
+  // Not `recursive`: Node repeats that forever where mkdir answers ENOENT below an existing directory, as in procfs.
+  try {
+    await mkdir(wanted, { mode: 0o700 })
+  } catch (error) {
+    // Another process may have created it meanwhile.
+    if (!(await isDirectory(wanted))) throw error
   }
+  await fsyncDirectory(parent)
 }
+
+const isDirectory = async (path: string) =>
+  (await stat(path, { throwIfNoEntry: false }))?.isDirectory() ?? false
 
 /** Writes a new private file (0600); durable once its directory is fsynced. */
 export async function writeNew(file: string, bytes: Buffer | string): Promise<void> {

@@ -95,3 +95,10 @@ test('a data directory that cannot be created is refused in one sentence that na
     ),
   )
 })
+
+test('a data directory that the file system does not let anybody create is refused at once', async () => {
+  // procfs answers ENOENT to mkdir below an existing directory.
+  await expect(openDataDir('/proc/nope')).rejects.toThrow(
+    /^Cannot start: DATA_DIR \/proc\/nope is not writable \(.*\): set DATA_DIR to .*\.$/,
+  )
+})
