@@ -54,7 +54,7 @@ export async function createService(
       clock,
       log,
     })
-    const ledger = new SqliteLedger(database)
+    const ledger = new SqliteLedger(database, clock.now)
     const { cacheTtl: cacheTtlMs, timeout: timeoutMs, verify, historyDays } = config
     const openQueue = (options: WriteQueueOptions) => new LocalWriteQueue(options)
     const zones = new ZoneWriter({

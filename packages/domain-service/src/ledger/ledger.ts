@@ -138,10 +138,12 @@ export interface LateSend {
   confirmed: Snapshot
 }
 
-/** The last confirmed send of a domain. */
-export interface LastSend {
+/** A send that may have reached the registrar: the zone that it replaced, and the one that stands since. */
+export interface RecentSend {
   base: Snapshot
-  found: Snapshot
+  zone: Snapshot
+  /** The registrar reported success, or the zone was read afterwards. */
+  isDone: boolean
 }
 
 export interface StoredChange {
@@ -228,8 +230,8 @@ export interface Ledger {
   unsettledDomains(): Promise<string[]>
   /** Outdated given-up sends of a domain, younger than ten minutes and not repaired yet, newest first. */
   lateSends(domain: string): Promise<LateSend[]>
-  /** The last send of a domain whose zone is known, if it ended less than a minute ago. */
-  lastSend(domain: string): Promise<LastSend | undefined>
+  /** The last five sends of a domain within a minute, newest first, without those that the registrar did not accept. */
+  recentSends(domain: string): Promise<RecentSend[]>
 
   find(id: number): Promise<StoredChange | undefined>
   findByKey(by: string, key: string): Promise<{ id: number; fingerprint: string } | undefined>

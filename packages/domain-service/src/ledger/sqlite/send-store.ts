@@ -4,9 +4,9 @@ import { summarize } from '../change-summary.ts'
 import type {
   ChangeOutcome,
   Intent,
-  LastSend,
   LateSend,
   OpenSend,
+  RecentSend,
   SendIntent,
   SendOutcome,
 } from '../ledger.ts'
@@ -17,7 +17,7 @@ import type { ZoneSnapshots } from './zone-snapshots.ts'
 /** How long the registrar may still carry out a send that was given up. */
 export const lateMs = 600_000
 
-/** How long a zone that differs from the last send is suspected of being an outdated answer. */
+/** How long the registrar may show the zone that a send replaced. */
 const recentMs = 60_000
 
 interface SendRow {
@@ -85,7 +85,7 @@ export class SendStore {
   late(domain: string): LateSend[] {
     const given = this.#statements.givenUp.all({ domain, since: this.#now() - lateMs })
     if (given.length === 0) return []
-    const last = this.#statements.last.get({ domain, since: 0 })
+    const last = this.#statements.last.get(domain)
     return given.flatMap((send) => {
       const isOutdated = last !== undefined && last.id > send.id
       if (!isOutdated && send.state !== 'refused') return []
@@ -96,10 +96,13 @@ export class SendStore {
     })
   }
 
-  last(domain: string): LastSend | undefined {
-    const row = this.#statements.last.get({ domain, since: this.#now() - recentMs })
-    if (!row) return undefined
-    return { base: this.#zones.get(row.base), found: this.#zones.get(row.found ?? row.zone) }
+  recent(domain: string): RecentSend[] {
+    const rows = this.#statements.recent.all({ domain, since: this.#now() - recentMs })
+    return rows.map(({ base, zone, state }) => ({
+      base: this.#zones.get(base),
+      zone: this.#zones.get(zone),
+      isDone: state !== 'open' && state !== 'unknown',
+    }))
   }
 
   #startChange(intent: Intent, sendId: number, now: number): number {
@@ -216,8 +219,17 @@ const prepare = (database: Database) => ({
     `select * from sends where domain = :domain and given_up_at > :since and repaired_at is null
        and state not in ('open', 'unsent') order by id desc limit 20`,
   ),
-  last: database.prepare<[{ domain: string; since: number }], SendRow>(
-    `select * from sends where domain = :domain and state in ('settled', 'unverified') and ended_at > :since
-     order by id desc limit 1`,
+  last: database.prepare<[string], SendRow>(
+    `select * from sends where domain = ? and state in ('settled', 'unverified') order by id desc limit 1`,
+  ),
+  // An unknown send was last seen not done, which may have been an outdated answer.
+  recent: database.prepare<
+    [{ domain: string; since: number }],
+    { base: string; zone: string; state: string }
+  >(
+    `select state, base, iif(state = 'unknown', zone, coalesce(found, zone)) as zone from sends
+     where domain = :domain and coalesce(ended_at, started_at) > :since and state not in ('refused', 'unsent')
+       and (state <> 'closed' or found is not null)
+     order by id desc limit 5`,
   ),
 })

@@ -115,8 +115,8 @@ export class SqliteLedger implements Ledger {
     return this.#sends.late(domain)
   }
 
-  async lastSend(domain: string) {
-    return this.#sends.last(domain)
+  async recentSends(domain: string) {
+    return this.#sends.recent(domain)
   }
 
   async find(id: number) {

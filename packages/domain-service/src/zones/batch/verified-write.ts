@@ -2,8 +2,10 @@ import { HttpError, type Logger } from '@domains-and-files/http'
 import { type Clock, delay } from '../../clock.ts'
 import { etagOf, type Zone } from '../../dns/record.ts'
 import { writeNotConfirmed } from '../../errors.ts'
+import type { RecentSend } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
 import { type BatchCalls, StaleRead } from './batch-calls.ts'
+import { originOf, readCurrent } from './current-zone.ts'
 import { describeDifference, isSame } from './zone-comparison.ts'
 
 /**
@@ -26,6 +28,8 @@ interface Write {
   domain: string
   before: Zone
   after: Zone
+  /** Sends before this one, newest first. */
+  recent: RecentSend[]
   verify: boolean
   /** Pause before the zone is read again where the registrar may have given an outdated answer. */
   lookAgainMs: number
@@ -55,7 +59,8 @@ export async function writeVerified(write: Write): Promise<WriteOutcome> {
     if (!failure && !write.verify)
       return { kind: 'written', zone: write.after, verified: true, givenUp }
 
-    const outcome = await readBack(write, failure)
+    const mayResend = failure?.kind === 'unknown' && !isLast
+    const outcome = await readBack(write, { failure, mayResend })
     const isDone = outcome !== 'unchanged' && outcome.kind === 'written'
     givenUp ||= failure?.kind === 'unknown' && !isDone
     if (outcome !== 'unchanged') return { ...outcome, givenUp }
@@ -106,20 +111,24 @@ async function send(write: Write): Promise<Sent> {
 }
 
 /** @returns the zone if it is not the one that the write is based on. */
-async function readAgainIfStale({ calls, before }: Write): Promise<Zone | undefined> {
+async function readAgainIfStale(write: Write): Promise<Zone | undefined> {
+  const { calls, before } = write
   await calls.ensure(2)
   if (calls.isFresh) return undefined
   await calls.ensure(3)
-  const zone = await calls.read()
+  // No send, or one without an answer: the zone may well be as it was.
+  const base = { base: before, zone: before, isDone: true }
+  const zone = await readCurrent({ ...write, recent: [base, ...write.recent] }, calls)
   const known = zone.emailType === undefined ? { ...zone, emailType: before.emailType } : zone
   return etagOf(known) === etagOf(before) ? undefined : zone
 }
 
 async function readBack(
   write: Write,
-  failure: CallFailed | undefined,
+  { failure, mayResend }: { failure: CallFailed | undefined; mayResend: boolean },
 ): Promise<DistributiveOmit<WriteOutcome, 'givenUp'> | 'unchanged'> {
   const { calls, before, after } = write
+  const recent = [{ base: before, zone: after, isDone: !failure }, ...write.recent]
   for (let look = 1; ; look++) {
     let zone: Zone
     try {
@@ -130,17 +139,21 @@ async function readBack(
         'The change was sent, but the zone could not be read back: read it before you try again'
       return { kind: 'unknown', error: writeNotConfirmed(detail, cause) }
     }
+    const isOld = isSame(zone, before)
+    // To send the same zone again does no harm, even if it is there already.
+    if (isOld && mayResend) return 'unchanged'
+    if (originOf(zone, recent) === 'replaced' && look < looks) {
+      await delay(write.clock, write.lookAgainMs)
+      continue
+    }
     if (isSame(zone, after)) {
       const emailType = zone.emailType ?? after.emailType
       return { kind: 'written', zone: { ...zone, emailType }, verified: true }
     }
-    const isOld = isSame(zone, before)
-    if (failure && isOld) return 'unchanged'
+    if (isOld && failure) return 'unchanged'
     const error = writeNotConfirmed(describeDifference(zone, after))
-    if (!isOld) return { kind: 'differs', zone, error }
     // Accepted, and perhaps still to be shown: a later read resolves it.
-    if (look === looks) return { kind: 'unknown', zone, error }
-    await delay(write.clock, write.lookAgainMs)
+    return { kind: isOld ? 'unknown' : 'differs', zone, error }
   }
 }
 

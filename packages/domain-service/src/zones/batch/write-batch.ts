@@ -2,7 +2,7 @@ import type { HttpError, Logger } from '@domains-and-files/http'
 import type { Clock } from '../../clock.ts'
 import type { Zone } from '../../dns/record.ts'
 import { emailTypeUnknown, zoneKeepsChanging } from '../../errors.ts'
-import type { LateSend, Ledger } from '../../ledger/ledger.ts'
+import type { LateSend, Ledger, RecentSend } from '../../ledger/ledger.ts'
 import type { ResponseCache } from '../../registrar/response-cache.ts'
 import type { QueuedWrite } from '../zone-write.ts'
 import type { BatchCalls } from './batch-calls.ts'
@@ -48,6 +48,7 @@ export class WriteBatch {
   readonly #domain: string
   readonly #recorder: BatchRecorder
   #zone: Zone | undefined
+  #recent: RecentSend[] = []
   #emailType: Promise<string | undefined> | undefined
   #late: LateRepair | undefined
   #isOpen = false
@@ -72,8 +73,8 @@ export class WriteBatch {
 
   /** Reads the zone and resolves what earlier sends left open. @throws where it cannot be read. */
   async read(): Promise<void> {
-    this.#zone = await readCurrent(this.#parts, this.#calls, this.#domain)
     const { ledger, log, clock } = this.#parts
+    this.#zone = await this.#readCurrent()
     await resolveOpenSends({ ledger, log, now: clock.now }, this.#zone)
   }
 
@@ -127,13 +128,18 @@ export class WriteBatch {
   async #currentZone(isForWrite: boolean): Promise<Zone> {
     if (!this.#zone) {
       await this.#calls.ensure(3)
-      this.#zone = await this.#calls.read()
+      this.#zone = await this.#readCurrent()
     }
     if (this.#zone.emailType !== undefined || !isForWrite) return this.#zone
     // Where getInfo fails too, a write needs `email_type` in its body.
     this.#emailType ??= this.#calls.emailType().catch(() => undefined)
     this.#zone = { ...this.#zone, emailType: await this.#emailType }
     return this.#zone
+  }
+
+  async #readCurrent(): Promise<Zone> {
+    this.#recent = await this.#parts.ledger.recentSends(this.#domain)
+    return readCurrent({ ...this.#parts, recent: this.#recent }, this.#calls)
   }
 
   async #findLateWrite(zone: Zone): Promise<void> {
@@ -190,6 +196,7 @@ export class WriteBatch {
       calls: this.#calls,
       before,
       after,
+      recent: this.#recent,
     })
   }
 

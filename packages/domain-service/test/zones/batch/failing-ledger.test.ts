@@ -1,23 +1,11 @@
-import { join } from 'node:path'
-import Database from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
-import { databaseName } from '../../../src/ledger/database.ts'
+import { expect, test } from 'vitest'
+import { failSends } from '../../support/failing-sends.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { type Service, start } from '../../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const add = (service: Service, name: string) =>
   service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.9' } })
-
-/** Makes every insert or update of a send fail, as a failing disk does. Returns what ends the failure. */
-function failSends({ dataDir }: Service, operation: 'insert' | 'update') {
-  const database = new Database(join(dataDir, databaseName))
-  onTestFinished(() => void database.close())
-  database.exec(
-    `create trigger failing before ${operation} on sends begin select raise(abort, 'disk fails'); end`,
-  )
-  return () => database.exec('drop trigger failing')
-}
 
 test('a write whose intent cannot be recorded is a 503, and nothing is sent; reads go on', async () => {
   await using service = await start({ clock: new FakeClock() })

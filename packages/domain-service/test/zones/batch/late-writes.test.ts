@@ -159,7 +159,7 @@ test('a write that was never confirmed may be carried out late; it stays, and th
   const clock = new FakeClock()
   await using service = await start({ clock, env: { CACHE_TTL_MS: '0' } })
   service.sandbox.fault({ kind: 'late', command: setHosts, times: 2 })
-  const lost = await add(service, 'first')
+  const lost = await driveClock(clock, service, add(service, 'first'))
   const before = (await service.call('GET', history)).body.history?.[0]?.status
   await service.sandbox.runLate()
 

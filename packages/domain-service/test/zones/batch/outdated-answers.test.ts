@@ -1,0 +1,90 @@
+import { expect, test } from 'vitest'
+import { driveClock } from '../../support/drive-clock.ts'
+import { failSends } from '../../support/failing-sends.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { type Service, start } from '../../support/start.ts'
+
+const hosts = '/api/domains/example.com/dns/hosts'
+const getHosts = 'namecheap.domains.dns.getHosts'
+const setHosts = 'namecheap.domains.dns.setHosts'
+
+const add = (service: Service, name: string) =>
+  service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.9' } })
+
+const namesOf = (service: Service) =>
+  service.sandbox
+    .zone('example.com')
+    .hosts.map(({ name }) => name)
+    .toSorted()
+
+test.each([1, 2, 3])(
+  '%i outdated answers before a write do not undo the write before',
+  async (times) => {
+    const clock = new FakeClock()
+    await using service = await start({ clock })
+    await add(service, 'first')
+    service.sandbox.fault({ kind: 'outdated', command: getHosts, times })
+
+    const { status } = await driveClock(clock, service, add(service, 'second'))
+
+    expect([status, namesOf(service)]).toEqual([201, ['first', 'second', 'www']])
+  },
+)
+
+test('an outdated answer, where a held-back write reads again, does not undo the write before', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  await add(service, 'first')
+  service.sandbox.clearCalls()
+  // The registrar wants no call for a second: the write is held back after its read.
+  service.sandbox.fault({ kind: 'status', status: 405, command: setHosts })
+  const answer = add(service, 'second')
+  await expect.poll(service.commands, { timeout: 20_000 }).toContain('dns.sethosts')
+  service.sandbox.fault({ kind: 'outdated', command: getHosts })
+  await clock.advance(1_500)
+
+  const { status } = await driveClock(clock, service, answer)
+
+  expect([status, namesOf(service)]).toEqual([201, ['first', 'second', 'www']])
+})
+
+test('an outdated answer after a write whose outcome was not recorded does not undo it', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  const repair = failSends(service, 'update')
+  const first = await add(service, 'first')
+  repair()
+  service.sandbox.fault({ kind: 'outdated', command: getHosts })
+
+  const { status } = await driveClock(clock, service, add(service, 'second'))
+
+  expect([first.status, status]).toEqual([201, 201])
+  expect(namesOf(service)).toEqual(['first', 'second', 'www'])
+  const { body } = await service.call('GET', '/api/domains/example.com/dns/history')
+  expect(body.history).toMatchObject([{ status: 'confirmed' }, { status: 'confirmed' }])
+})
+
+test('an unconfirmed write that only outdated answers hid is not undone by the next one', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  service.sandbox.fault({ kind: 'outdated', command: getHosts, after: 1, times: 4 })
+  const first = await driveClock(clock, service, add(service, 'first'))
+
+  const second = await driveClock(clock, service, add(service, 'second'))
+
+  expect([first.status, second.status]).toEqual([502, 201])
+  expect(namesOf(service)).toEqual(['first', 'second', 'www'])
+})
+
+test('a done write whose answer was an unlisted error is not called failed for one outdated answer', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  service.sandbox.fault(
+    { kind: 'error', number: 9999999, execute: true, command: setHosts },
+    { kind: 'outdated', command: getHosts, after: 1 },
+  )
+
+  const { status } = await driveClock(clock, service, add(service, 'first'))
+
+  expect([status, namesOf(service)]).toEqual([201, ['first', 'www']])
+})
