@@ -124,6 +124,20 @@ test('a late write is repaired although the registrar refuses the write that fin
   expect(await statusesOf(service)).toEqual(['refused', 'confirmed', 'confirmed', 'confirmed'])
 })
 
+test('a late write whose repair got no answer, and is not to be seen, is repaired by the next write', async () => {
+  const { service, clock } = await startWithLateWrite()
+  await using _service = service
+  await service.sandbox.runLate()
+  service.sandbox.fault({ kind: 'reset', command: setHosts, times: 2 })
+  const third = await driveClock(clock, service, add(service, 'third'))
+  expect([third.body.code, namesOf(service)]).toEqual(['write_not_confirmed', ['first', 'www']])
+
+  const fourth = await driveClock(clock, service, add(service, 'fourth'))
+
+  expect(fourth.status).toBe(201)
+  expect(namesOf(service)).toEqual(['first', 'fourth', 'second', 'www'])
+})
+
 test('a given-up write is still known after a restart', async () => {
   const { service, clock } = await startWithLateWrite()
   await using _service = service
