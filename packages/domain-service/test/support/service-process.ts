@@ -110,8 +110,11 @@ export class ServiceProcess {
     }
   }
 
+  // A busy machine may make a service that has just started shed load.
   async #logIn() {
-    const { body } = await this.#send('POST', '/api/auth/login', { username: 'admin', password })
+    const logIn = () => this.#send('POST', '/api/auth/login', { username: 'admin', password })
+    let { status, body } = await logIn()
+    while (status === 503) ({ status, body } = await logIn())
     this.#token = z.object({ access_token: z.string() }).parse(body).access_token
   }
 }

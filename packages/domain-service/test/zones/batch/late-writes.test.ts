@@ -121,7 +121,9 @@ test('a late write is repaired although the registrar refuses the write that fin
 
   expect(status).toBe(422)
   await expect.poll(() => namesOf(service), { timeout: 10_000 }).toEqual(['first', 'second', 'www'])
-  expect(await statusesOf(service)).toEqual(['refused', 'confirmed', 'confirmed', 'confirmed'])
+  await expect
+    .poll(() => statusesOf(service), { timeout: 10_000 })
+    .toEqual(['refused', 'confirmed', 'confirmed', 'confirmed'])
 })
 
 test('a late write whose repair got no answer, and is not to be seen, is repaired by the next write', async () => {
