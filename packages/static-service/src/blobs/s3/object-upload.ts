@@ -26,9 +26,9 @@ export async function uploadObject(
   dependencies: Dependencies,
 ): Promise<string | undefined> {
   await using handle = await open(source.file, 'r')
-  if (source.size > maxSingleBytes) return uploadParts(handle, source, dependencies)
+  if (source.size > maxSingleBytes) return await uploadParts(handle, source, dependencies)
   const { bucket, memory } = dependencies
-  return memory.run(source.size, async () => {
+  return await memory.run(source.size, async () => {
     const bytes = await readAt(handle, { start: 0, length: source.size })
     return bucket.put(source.key, bytes, source.digest)
   })

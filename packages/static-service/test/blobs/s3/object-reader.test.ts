@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { openS3Contents } from '../../support/s3/s3-contents.ts'
+
+const content = randomBytes(3_000_000)
+const chunkBytes = 262_144
+
+test('reads that follow each other share one request, and others make a new one', async () => {
+  await using contents = await openS3Contents()
+  const digest = await contents.add(content)
+  contents.s3.calls.length = 0
+  await using blob = await contents.store.open(digest)
+
+  blob?.expect?.(0, content.length)
+  for (let at = 0; at < content.length; at += chunkBytes) {
+    const chunk = await blob?.read(at, chunkBytes)
+    expect(chunk?.equals(content.subarray(at, at + chunkBytes))).toBe(true)
+  }
+  expect(contents.s3.calls).toHaveLength(1)
+  await blob?.read(5, 10)
+  expect(contents.s3.calls).toHaveLength(2)
+})
+
+test('a download that is cut in the middle is continued where it ended', async () => {
+  await using contents = await openS3Contents()
+  const digest = await contents.add(content)
+  let cuts = 0
+  contents.s3.fault = () => {
+    cuts += 1
+    return cuts <= 5 ? { kind: 'cut-response' } : undefined
+  }
+  await using blob = await contents.store.open(digest)
+
+  blob?.expect?.(0, content.length)
+  const read = await blob?.read(0, content.length)
+
+  expect(read?.equals(content)).toBe(true)
+  expect(cuts).toBe(6)
+})
+
+test('no more is fetched than is read, but for what the connection buffers', async () => {
+  await using contents = await openS3Contents()
+  const digest = await contents.add(randomBytes(60_000_000))
+  await using blob = await contents.store.open(digest)
+
+  blob?.expect?.(0, 60_000_000)
+  await blob?.read(0, chunkBytes)
+  // Another object passes meanwhile.
+  await contents.add(randomBytes(10_000_000))
+
+  expect(contents.s3.bytesSent).toBeLessThan(20_000_000)
+})
+
+test('an object that was replaced or removed behind the service is an error, and not served', async () => {
+  await using contents = await openS3Contents()
+  const digest = await contents.add(content)
+  const [key = ''] = contents.s3.store.everStored
+  await contents.s3.store.alter(key, (bytes) => bytes.fill(0, 5, 6))
+  await using altered = await contents.store.open(digest)
+
+  await expect(altered?.read(0, 10)).rejects.toThrow('is not the one that was stored')
+  await contents.s3.store.remove(key)
+  await expect(altered?.read(0, 10)).rejects.toThrow('is missing')
+})
+
+test.each([
+  ['is away', { kind: 'status', status: 500 }],
+  ['is silent', { kind: 'silent' }],
+  ['ends every download without a byte', { kind: 'lost-response' }],
+] as const)('a read while S3 %s answers unavailable', async (_name, fault) => {
+  await using contents = await openS3Contents({ timeoutMs: 300 })
+  const digest = await contents.add(content)
+  await using blob = await contents.store.open(digest)
+  contents.s3.fault = () => fault
+
+  await expect(blob?.read(0, 10)).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+})
+
+test('a client that pauses longer than the time limit gets the rest', async () => {
+  await using contents = await openS3Contents({ timeoutMs: 1000 })
+  const long = randomBytes(30_000_000)
+  const digest = await contents.add(long)
+  await using blob = await contents.store.open(digest)
+  blob?.expect?.(0, long.length)
+  await blob?.read(0, chunkBytes)
+  await expect.poll(() => contents.s3.brokenDownloads, { timeout: 15_000 }).toBe(1)
+
+  const rest = await blob?.read(chunkBytes, long.length)
+
+  expect(rest?.equals(long.subarray(chunkBytes))).toBe(true)
+})

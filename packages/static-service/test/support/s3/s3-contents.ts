@@ -1,0 +1,120 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Postgres } from '@domains-and-files/persistence'
+import { testDatabase } from '../../../../../test/support/postgres/test-database.ts'
+import { Bucket } from '../../../src/blobs/s3/bucket.ts'
+import { contentMigrations } from '../../../src/blobs/s3/migrations.ts'
+import { S3BlobStore } from '../../../src/blobs/s3/s3-blob-store.ts'
+import { bucketName, type S3Server, startS3 } from './s3-server.ts'
+
+interface Options {
+  graceSeconds?: number
+  /** Without progress on S3. */
+  timeoutMs?: number
+}
+
+export interface S3Contents extends AsyncDisposable {
+  store: S3BlobStore
+  s3: S3Server
+  postgres: Postgres
+  errors: unknown[]
+  /** Temporary files of `store`. */
+  tmp: string
+  /** Stores and commits a content, as an upload does; returns its digest. */
+  add: (content: string | Buffer) => Promise<string>
+  /** What the catalog's transaction does when first files refer to contents. */
+  commit: (...digests: string[]) => Promise<void>
+  /** What it does when no file refers to contents any more. */
+  free: (...digests: string[]) => Promise<void>
+  /** A store of another replica, with its own temporary files. */
+  openReplica: () => Promise<S3BlobStore>
+  /** The keys in a table, sorted. */
+  keysIn: (table: 'contents' | 'intents' | 'garbage') => Promise<string[]>
+  /** As if the grace, or the life of intents, were over. */
+  makeDue: (table: 'intents' | 'garbage') => Promise<void>
+}
+
+/** Contents on an S3 server for tests and on a PostgreSQL database of their own. */
+export async function openS3Contents({
+  graceSeconds = 3600,
+  timeoutMs = 10_000,
+}: Options = {}): Promise<S3Contents> {
+  await using stack = new AsyncDisposableStack()
+  const database = stack.use(await testDatabase())
+  const s3 = stack.use(await startS3())
+  const folder = await mkdtemp(join(tmpdir(), 's3-contents-'))
+  stack.defer(() => rm(folder, { recursive: true }))
+  const errors: unknown[] = []
+  const onError = (error: unknown) => void errors.push(error)
+  const postgres = await Postgres.open({
+    url: database.url,
+    maxConnections: 10,
+    timeoutMs: 5000,
+    schema: 'static_service',
+    migrations: { contents: contentMigrations },
+    onError,
+  })
+  stack.defer(() => postgres.close())
+  const owned = stack.move()
+  let replicas = 0
+  const openReplica = async () => {
+    const bucket = await Bucket.open({
+      bucket: bucketName,
+      region: 'us-east-1',
+      endpoint: s3.url,
+      forcePathStyle: true,
+      credentials: { accessKeyId: 'test-access-key', secretAccessKey: 'test-secret-key' },
+      timeoutMs,
+    })
+    replicas += 1
+    const dataDir = join(folder, String(replicas))
+    const replica = await S3BlobStore.open({
+      postgres,
+      bucket,
+      prefix: 'files',
+      graceSeconds,
+      dataDir,
+      onError,
+    })
+    owned.defer(() => replica.close())
+    return replica
+  }
+  const store = await openReplica()
+  const change = (change: { added: string[]; freed: string[] }) =>
+    postgres.transaction(async (transaction) => {
+      const missing = await store.commits.findMissing(transaction, change.added)
+      if (missing.size > 0) throw new Error(`missing: ${[...missing]}`)
+      await store.commits.apply(transaction, change)
+    })
+  const commit = (...added: string[]) => change({ added, freed: [] })
+  return {
+    store,
+    s3,
+    postgres,
+    errors,
+    tmp: join(folder, '1', 'tmp'),
+    add: async (content) => {
+      await using draft = store.draft()
+      await draft.write(Buffer.from(content))
+      await draft.seal()
+      const { digest } = await draft.keep()
+      await commit(digest)
+      return digest
+    },
+    commit,
+    free: (...freed) => change({ added: [], freed }),
+    openReplica,
+    keysIn: async (table) => {
+      const rows = await postgres.query<{ object_key: string }>(
+        `select object_key from static_service.${table} where object_key is not null order by 1`,
+      )
+      return rows.map(({ object_key }) => object_key)
+    },
+    makeDue: async (table) => {
+      const column = table === 'intents' ? 'expires_at' : 'due_at'
+      await postgres.query(`update static_service.${table} set ${column} = now() - interval '1 s'`)
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
