@@ -29,15 +29,9 @@ export function enforceAccess(app: FastifyInstance, dependencies: AccessDependen
       const needed = accessOf(request)
       if (needed === 'public') return done()
       const token = readCredential(request.headers, errors)
-      const admitCaller = (caller: Verified) => admit(request, { token, caller, needed })
-      if (prefixOf(token) !== apiTokens.prefix) {
-        admitCaller(sessions.verify(token))
-        return done()
-      }
-      apiTokens
-        .verify(token, request.ip)
-        .then(admitCaller)
-        .then(() => done(), done)
+      const isApiToken = prefixOf(token) === apiTokens.prefix
+      const verified = isApiToken ? apiTokens.verify(token, request.ip) : sessions.verify(token)
+      verified.then((caller) => admit(request, { token, caller, needed })).then(() => done(), done)
     } catch (error) {
       done(error as Error) // Only errors are thrown above.
     }

@@ -7,7 +7,13 @@ import { registerTokenRoutes } from './api-tokens/token-routes.ts'
 import { createAuthErrors } from './errors.ts'
 import { createHashQueue, type HashQueue } from './login/hash-queue.ts'
 import { registerLoginRoutes } from './login/login.ts'
-import { defaultLoginLimits, LoginLimit, type LoginLimits } from './login/login-limit.ts'
+import {
+  defaultLoginLimits,
+  type LoginLimit,
+  type LoginLimits,
+  type OnLockout,
+} from './login/login-limit.ts'
+import { MemoryLoginLimit } from './login/memory-login-limit.ts'
 import { verifyPassword } from './login/password.ts'
 import { jwtOptions, SessionTokens } from './sessions/session-tokens.ts'
 import type { Users } from './users/users.ts'
@@ -24,6 +30,8 @@ export interface AuthOptions {
   /** Shared with the metrics. */
   hashes?: HashQueue
   loginLimits?: LoginLimits
+  /** Where failed logins are counted. Default: in this process. */
+  createLoginLimit?: ((limits: LoginLimits, onLockout: OnLockout) => LoginLimit) | undefined
   /** Verifies a password against a PHC string. Injected by tests that count hashes. */
   verify?: typeof verifyPassword
   /** Milliseconds since 1970. Injected by tests. */
@@ -46,9 +54,11 @@ export const auth = fastifyPlugin(
       now: now ?? Date.now,
       find,
     })
-    // Monotonic: setting the clock back must not extend a lockout.
-    const clock = now ?? (() => performance.now())
-    const limit = new LoginLimit(loginLimits, clock, ({ username, isUser, address }, lockout) =>
+    const inMemory = (limits: LoginLimits, onLockout: OnLockout) =>
+      // Monotonic: setting the clock back must not extend a lockout.
+      new MemoryLoginLimit(limits, now ?? (() => performance.now()), onLockout)
+    const { createLoginLimit = inMemory } = options
+    const limit = createLoginLimit(loginLimits, ({ username, isUser, address }, lockout) =>
       // An unknown username may be a password typed into the wrong field.
       app.log.warn(
         { client: address, limit: lockout, ...(isUser && { username }) },

@@ -1,7 +1,7 @@
 import { integerSetting } from '@domains-and-files/http'
 import { z } from 'zod'
 import { maxPasswordLength } from './login/password.ts'
-import { Username } from './users/users-file.ts'
+import { Username } from './users/user.ts'
 
 /** The settings of this package, as a zod shape to spread into a service's schema. */
 export const authSettings = {

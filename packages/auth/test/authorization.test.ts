@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { allowsDomain } from '../src/index.ts'
-import { Domains } from '../src/users/users-file.ts'
+import { Domains } from '../src/users/user.ts'
 
 const vera = { domains: Domains.parse(['Example.com', '*.co.uk', 'm\u00fcnchen.de']) }
 

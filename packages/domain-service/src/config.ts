@@ -1,6 +1,12 @@
 import { isIPv4 } from 'node:net'
 import { authConfig, authSettings } from '@domains-and-files/auth'
-import { readEnv, serverConfig, serverSettings } from '@domains-and-files/http'
+import {
+  databaseConfig,
+  databaseSettings,
+  readEnv,
+  serverConfig,
+  serverSettings,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 import { parseRate } from './ledger/call-rate.ts'
 
@@ -9,6 +15,7 @@ const positive = z.coerce.number().int().min(1)
 export const Settings = z.object({
   ...serverSettings({ port: 3001, dataDir: 'data/domain-service' }),
   ...authSettings,
+  ...databaseSettings,
   REGISTRAR_URL: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional(),
   REGISTRAR_API_USER: z.string().min(1).optional(),
   REGISTRAR_API_KEY: z.string().min(1).optional(),
@@ -70,6 +77,8 @@ export function readConfig(env: Record<string, string | undefined>) {
   return {
     ...serverConfig(settings),
     auth: authConfig(settings),
+    /** PostgreSQL; undefined: SQLite and files in DATA_DIR. */
+    database: databaseConfig(settings),
     account: settings.REGISTRAR_URL
       ? {
           url: settings.REGISTRAR_URL,

@@ -1,5 +1,11 @@
 import { authConfig, authSettings } from '@domains-and-files/auth'
-import { readEnv, serverConfig, serverSettings } from '@domains-and-files/http'
+import {
+  databaseConfig,
+  databaseSettings,
+  readEnv,
+  serverConfig,
+  serverSettings,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 import { findPathFault } from './files/path-rules.ts'
 
@@ -11,6 +17,7 @@ const headerValue = z.string().regex(/^[\x20-\x7e]+$/, 'must be printable ASCII'
 export const Settings = z.object({
   ...serverSettings({ port: 3002, dataDir: 'data/static-service' }),
   ...authSettings,
+  ...databaseSettings,
   MAX_UPLOAD_BYTES: bytes.min(1).default(1_073_741_824),
   MAX_BATCH_FILES: z.coerce.number().int().min(1).max(1000).default(100),
   QUOTA_BYTES: bytes.optional(),
@@ -59,6 +66,8 @@ export function readConfig(env: Record<string, string | undefined>) {
   return {
     ...serverConfig(settings),
     auth: authConfig(settings),
+    /** PostgreSQL; undefined: SQLite and files in DATA_DIR. */
+    database: databaseConfig(settings),
     maxUploadBytes: settings.MAX_UPLOAD_BYTES,
     maxBatchFiles: settings.MAX_BATCH_FILES,
     /** Maximum bytes of the distinct contents; undefined: limited by the disk. */

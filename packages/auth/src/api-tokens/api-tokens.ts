@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Caller, intersectDomains, lowerRole, type Role } from '../authorization.ts'
-import type { User } from '../users/users-file.ts'
+import type { User } from '../users/user.ts'
 import { refuseEscalation } from './escalation.ts'
 import { isInNetworks } from './networks.ts'
 import type { StoredToken, TokenRequest, TokenStore } from './stored-token.ts'
@@ -9,7 +9,7 @@ import { createToken, digestOf } from './token-format.ts'
 
 interface ApiTokensOptions {
   store: TokenStore
-  find: (username: string) => User | undefined
+  find: (username: string) => Promise<User | undefined>
   /** `ds_` or `ss_`. */
   prefix: string
   /** Milliseconds since 1970. */
@@ -41,7 +41,7 @@ export class ApiTokens {
     const token = await store.find(digestOf(text))
     if (!token) return 'invalid'
     if (token.networks && !isInNetworks(address, token.networks)) return 'invalid'
-    const owner = find(token.owner)
+    const owner = await find(token.owner)
     if (!owner || owner.id !== token.owner_id) return 'invalid'
     if (token.expires_at && Date.parse(token.expires_at) <= now()) return 'expired'
     this.#touch(token)
@@ -57,7 +57,7 @@ export class ApiTokens {
     const { expires_in: lifetime = defaultLifetime, name, ...limits } = request
     const text = createToken(this.prefix)
     const at = now()
-    const ownerId = find(owner.username)?.id
+    const ownerId = (await find(owner.username))?.id
     const token: StoredToken = {
       id: randomUUID(),
       name,

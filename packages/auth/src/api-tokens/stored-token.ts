@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Role } from '../authorization.ts'
-import { Domains, Username } from '../users/users-file.ts'
+import { Domains, Username } from '../users/user.ts'
 import { Network } from './networks.ts'
 import { RecordLimit } from './record-limits.ts'
 

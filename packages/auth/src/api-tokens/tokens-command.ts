@@ -4,11 +4,15 @@ import { parseArgs } from 'node:util'
 import { describeIssue } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Caller } from '../authorization.ts'
+import { openCommandDatabase, usesDatabase } from '../postgres/command-database.ts'
+import { PostgresTokens } from '../postgres/postgres-tokens.ts'
+import { PostgresUsers } from '../postgres/postgres-users.ts'
 import { tokenPrefixOf } from '../services.ts'
-import { Users } from '../users/users.ts'
+import { FileUsers } from '../users/file-users.ts'
+import type { Users } from '../users/users.ts'
 import { ApiTokens } from './api-tokens.ts'
 import { describeRecordLimits } from './record-limits.ts'
-import { type StoredToken, TokenName, tokenLimits } from './stored-token.ts'
+import { type StoredToken, TokenName, type TokenStore, tokenLimits } from './stored-token.ts'
 import { TokenFile, tokensFileName } from './token-file.ts'
 
 const help = `Manages the API tokens of a service.
@@ -23,7 +27,7 @@ limits the token to reading and writing these records (* stands for one or more 
 once; only its digest is stored. Changes take effect at once, also in a running service.
 
 The tokens are in DATA_DIR/tokens.json (default DATA_DIR: data/domain-service or data/static-service), the users in
-USERS_FILE (default: DATA_DIR/users.json, or data/users.json as with \`npm start\`).
+USERS_FILE (default: DATA_DIR/users.json, or data/users.json as with \`npm start\`). With DATABASE_URL both are there.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
@@ -50,7 +54,25 @@ async function runCommand(): Promise<string> {
   if (values.help) return help
   if (service !== 'domain' && service !== 'static')
     throw new UsageError('Name the service: domain or static')
-  const { tokens, users } = openService(`${service}-service`)
+  if (!usesDatabase(process.env))
+    return run(openFiles(`${service}-service`), command, argument, values)
+  await using database = await openCommandDatabase(`${service}-service`, process.env)
+  const users = new PostgresUsers(database)
+  const tokens = openTokens(users, new PostgresTokens(database, fail), `${service}-service`)
+  return await run({ tokens, users }, command, argument, values)
+}
+
+interface Opened {
+  tokens: ApiTokens
+  users: Users
+}
+
+async function run(
+  { tokens, users }: Opened,
+  command: string | undefined,
+  argument: string | undefined,
+  values: Options,
+): Promise<string> {
   if (command === 'add') return addToken(tokens, users, argument, values)
   if (command === 'list') return listTokens(await tokens.list(values.owner))
   if (command === 'remove') {
@@ -60,23 +82,30 @@ async function runCommand(): Promise<string> {
   throw new UsageError('Missing command: add, list or remove')
 }
 
-function openService(service: string) {
+function openFiles(service: string): Opened {
   const dataDir = process.env.DATA_DIR || join('data', service)
   // `npm start` shares one users file between the services.
   const shared = join('data', 'users.json')
   const isShared = !process.env.DATA_DIR && existsSync(shared)
   const usersFile = process.env.USERS_FILE || (isShared ? shared : join(dataDir, 'users.json'))
-  const fail = (error: unknown) => {
-    throw error
+  const users = new FileUsers(usersFile, fail)
+  return {
+    tokens: openTokens(users, new TokenFile(join(dataDir, tokensFileName), fail), service),
+    users,
   }
-  const users = new Users(usersFile, fail)
-  const tokens = new ApiTokens({
-    store: new TokenFile(join(dataDir, tokensFileName), fail),
+}
+
+function openTokens(users: Users, store: TokenStore, service: string) {
+  return new ApiTokens({
+    store,
     find: (username) => users.find(username),
     prefix: tokenPrefixOf(service),
     now: Date.now,
   })
-  return { tokens, users }
+}
+
+function fail(error: unknown): never {
+  throw error
 }
 
 type Options = ReturnType<typeof readArguments>['values']
@@ -107,7 +136,7 @@ async function addToken(
   name: string | undefined,
   options: Options,
 ): Promise<string> {
-  const user = users.find(options.owner ?? '')
+  const user = await users.find(options.owner ?? '')
   if (!user) throw new UsageError('--owner must name a user')
   const { username, role, domains } = user
   const owner: Caller = { username, role, ...(domains && { domains }) }

@@ -1,4 +1,3 @@
-import { AttemptCounter } from './attempt-counter.ts'
 import { clientNetwork } from './client-network.ts'
 
 /** Maximum failed logins in `windowMs`. */
@@ -30,75 +29,32 @@ export interface Attempt {
 /** Which limit an attempt reached. */
 export type Lockout = 'username and network' | 'network' | 'username'
 
-interface Counters {
-  pairs: AttemptCounter
-  usernames: AttemptCounter
+export type OnLockout = (attempt: Attempt, lockout: Lockout) => void
+
+/** Either the attempt had to wait and was not made, or it was made. */
+export interface AttemptOutcome {
+  /** 0 if the attempt was made. */
+  secondsToWait: number
+  isRight: boolean
 }
 
 /**
  * Limits failed logins so that guessing is slow, while nobody can lock a user out from another network with a few
  * attempts. Unknown usernames are counted apart: a flood of invented names cannot evict the count of a real one.
  */
-export class LoginLimit {
-  readonly #networks: AttemptCounter
-  readonly #known: Counters
-  readonly #unknown: Counters
-  readonly #onLockout: (attempt: Attempt, lockout: Lockout) => void
-
-  constructor(
-    limits: LoginLimits,
-    now: () => number,
-    onLockout: (attempt: Attempt, lockout: Lockout) => void,
-  ) {
-    const counter = (max: number) => new AttemptCounter({ max, windowMs: limits.windowMs, now })
-    const counters = () => ({
-      pairs: counter(limits.perPair),
-      usernames: counter(limits.perUsername),
-    })
-    this.#networks = counter(limits.perNetwork)
-    this.#known = counters()
-    this.#unknown = counters()
-    this.#onLockout = onLockout
-  }
-
+export interface LoginLimit {
   /** Seconds until this attempt is allowed; 0 if it is allowed now. */
-  secondsToWait(attempt: Attempt): number {
-    const waits = this.#scopesOf(attempt).map(([, counter, key]) => counter.waitMs(key))
-    return Math.ceil(Math.max(...waits) / 1000)
-  }
-
+  secondsToWait(attempt: Attempt): Promise<number>
   /**
-   * Runs an allowed attempt and counts a failure. A success resets the count of its username and network. An attempt
-   * that throws does not count.
+   * Makes an attempt if it is allowed now, and counts a failure. A success resets the count of its username and network.
+   * An attempt that throws does not count. A running attempt counts as failed, so that concurrent ones cannot pass the
+   * limit together.
    */
-  async count(attempt: Attempt, verify: () => Promise<boolean>): Promise<boolean> {
-    const scopes = this.#scopesOf(attempt)
-    const running = scopes.map(([lockout, counter, key]) => [lockout, counter.begin(key)] as const)
-    try {
-      const isRight = await verify()
-      if (isRight) this.#countersOf(attempt).pairs.reset(pairOf(attempt))
-      else this.#recordFailure(attempt, running)
-      return isRight
-    } finally {
-      for (const [, { end }] of running) end()
-    }
-  }
-
-  #recordFailure(attempt: Attempt, running: (readonly [Lockout, { fail: () => boolean }])[]) {
-    for (const [lockout, { fail }] of running) if (fail()) this.#onLockout(attempt, lockout)
-  }
-
-  #scopesOf(attempt: Attempt): [Lockout, AttemptCounter, string][] {
-    const { pairs, usernames } = this.#countersOf(attempt)
-    return [
-      ['username and network', pairs, pairOf(attempt)],
-      ['network', this.#networks, clientNetwork(attempt.address)],
-      ['username', usernames, attempt.username],
-    ]
-  }
-
-  #countersOf = ({ isUser }: Attempt) => (isUser ? this.#known : this.#unknown)
+  run(attempt: Attempt, verify: () => Promise<boolean>): Promise<AttemptOutcome>
 }
 
-// Unambiguous: a network contains no space.
-const pairOf = ({ username, address }: Attempt) => `${clientNetwork(address)} ${username}`
+/** What an attempt is counted by. A network contains no space, so the key of a pair is unambiguous. */
+export function keysOf({ username, address }: Attempt): Record<Lockout, string> {
+  const network = clientNetwork(address)
+  return { 'username and network': `${network} ${username}`, network, username }
+}

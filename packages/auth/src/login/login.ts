@@ -8,7 +8,7 @@ import type { AuthErrors } from '../errors.ts'
 import type { SessionTokens } from '../sessions/session-tokens.ts'
 import type { Users } from '../users/users.ts'
 import { type HashQueue, isQueueFull } from './hash-queue.ts'
-import type { Attempt, LoginLimit } from './login-limit.ts'
+import type { LoginLimit } from './login-limit.ts'
 import { maxPasswordLength } from './password.ts'
 
 const Login = z
@@ -79,8 +79,7 @@ export function registerLoginRoutes(app: App, dependencies: LoginDependencies) {
 
 /** POST /api/auth/login */
 const logIn = ({ users, sessions, limit, tokenTtl, errors, hashes, verify }: LoginDependencies) => {
-  const refuseTooMany = (attempt: Attempt) => {
-    const seconds = limit.secondsToWait(attempt)
+  const refuseTooMany = (seconds: number) => {
     if (seconds > 0) throw errors.tooManyLogins(seconds)
   }
   return defineRoute({
@@ -101,17 +100,15 @@ const logIn = ({ users, sessions, limit, tokenTtl, errors, hashes, verify }: Log
     handler: async (request, reply) => {
       reply.header('cache-control', 'no-store')
       const { username, password } = request.body
-      const user = users.find(username)
+      const { user, hash } = await users.findLogin(username)
       const attempt = { username, isUser: user !== undefined, address: request.ip }
 
-      // Checked again after the queue: earlier attempts may have reached the limit meanwhile.
-      refuseTooMany(attempt)
+      refuseTooMany(await limit.secondsToWait(attempt))
       if (isQueueFull(hashes)) throw errors.tooBusy()
-      const isRight = await hashes(async () => {
-        refuseTooMany(attempt)
-        return limit.count(attempt, () => verify(user?.password ?? users.dummyHash, password))
-      })
-      if (!user || !isRight) throw errors.credentialsInvalid()
+      const outcome = await hashes(() => limit.run(attempt, () => verify(hash, password)))
+      // Earlier attempts may have reached the limit while this one was queued.
+      refuseTooMany(outcome.secondsToWait)
+      if (!user || !outcome.isRight) throw errors.credentialsInvalid()
 
       request.log.info({ username }, 'logged in')
       return {

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import type { Caller } from '../authorization.ts'
-import type { User } from '../users/users-file.ts'
+import type { User } from '../users/user.ts'
 
 const Claims = z.object({
   sub: z.string(),
@@ -18,7 +18,7 @@ interface SessionTokenOptions {
   secret: string
   ttl: number
   now: () => number
-  find: (username: string) => User | undefined
+  find: (username: string) => Promise<User | undefined>
 }
 
 /** Options of @fastify/jwt that pin algorithm, issuer and audience. `SessionTokens` checks times, with its own clock. */
@@ -62,14 +62,14 @@ export class SessionTokens {
     })
   }
 
-  /** The caller that this token identifies. Role and domains come from the users file, not from the token. */
-  verify(token: string): Caller | RejectedToken {
+  /** The caller that this token identifies. Role and domains come from the users, not from the token. */
+  async verify(token: string): Promise<Caller | RejectedToken> {
     const claims = this.#read(token)
     const now = this.#options.now()
     if (!claims || (claims.nbf !== undefined && claims.nbf * 1000 > now)) return 'invalid'
     if (claims.exp * 1000 <= now) return 'expired'
 
-    const user = this.#options.find(claims.sub)
+    const user = await this.#options.find(claims.sub)
     if (!user || !this.#isOfPassword(user, claims.pwd)) return 'invalid'
     const { username, role, domains } = user
     return { username, role, ...(domains && { domains }), expiresAt: new Date(claims.exp * 1000) }

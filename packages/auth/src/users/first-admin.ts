@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { StartRefusedError } from '@domains-and-files/http'
 import type { Role } from '../authorization.ts'
 import { hashPassword, minPasswordLength } from '../login/password.ts'
-import { readUsersIfAny, updateUsers } from './users-file.ts'
+import type { UserStore } from './users.ts'
 
 interface FirstAdminOptions {
   username?: string | undefined
@@ -14,12 +14,15 @@ interface FirstAdminOptions {
 
 /**
  * Creates the first admin if there are no users: the one from the settings or, outside production, one with a random
- * password, which is printed. Of several services that start together on one file, exactly one creates it.
+ * password, which is printed. Of several services that start together on one store, exactly one creates it.
  * @throws {StartRefusedError} in production without settings, or when only one of the two settings is given.
  */
-export async function ensureFirstAdmin(file: string, options: FirstAdminOptions): Promise<void> {
+export async function ensureFirstAdmin(
+  store: UserStore,
+  options: FirstAdminOptions,
+): Promise<void> {
   const { username, password, production, print = printLine } = options
-  if (readUsersIfAny(file).length > 0) return
+  if ((await store.list()).length > 0) return
   if (!username !== !password) {
     throw new StartRefusedError(
       'There are no users yet: set both ADMIN_USERNAME and ADMIN_PASSWORD, or neither.',
@@ -27,13 +30,13 @@ export async function ensureFirstAdmin(file: string, options: FirstAdminOptions)
   }
   if (!username && production) {
     throw new StartRefusedError(
-      `There are no users in ${file}: set ADMIN_USERNAME and ADMIN_PASSWORD, or add one with \`npm run users -- add\`.`,
+      `There are no users in ${store.name}: set ADMIN_USERNAME and ADMIN_PASSWORD, or add one with \`npm run users -- add\`.`,
     )
   }
 
   const name = username ?? 'admin'
   const secret = password ?? randomBytes(15).toString('base64url')
-  const isCreated = await addFirst(file, { username: name, password: await hashPassword(secret) })
+  const isCreated = await addFirst(store, { username: name, password: await hashPassword(secret) })
   if (!isCreated) return
   if (!password)
     print(`Created the user ${name} with the password ${secret} (it is not shown again).`)
@@ -42,9 +45,9 @@ export async function ensureFirstAdmin(file: string, options: FirstAdminOptions)
   }
 }
 
-async function addFirst(file: string, admin: { username: string; password: string }) {
+async function addFirst(store: UserStore, admin: { username: string; password: string }) {
   let isCreated = false
-  await updateUsers(file, (users) => {
+  await store.update((users) => {
     isCreated = users.length === 0
     return isCreated ? [{ ...admin, role: 'admin' satisfies Role, id: randomUUID() }] : users
   })

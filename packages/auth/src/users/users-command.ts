@@ -3,10 +3,14 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Role } from '../authorization.ts'
 import { hashPassword, needsRehash } from '../login/password.ts'
+import { openCommandDatabase, usesDatabase } from '../postgres/command-database.ts'
+import { PostgresUsers } from '../postgres/postgres-users.ts'
 import { readNewPassword } from './terminal.ts'
-import { Domains, readUsersIfAny, type User, Username, updateUsers } from './users-file.ts'
+import { Domains, type User, Username } from './user.ts'
+import type { UserStore } from './users.ts'
+import { UserFile } from './users-file.ts'
 
-const help = `Manages the users file: who may log in, and with which rights.
+const help = `Manages the users: who may log in, and with which rights.
 
   users add <name> --role <viewer|editor|admin> [--domains example.com,*.co.uk]
   users passwd <name>
@@ -18,7 +22,8 @@ The password is read from the terminal, or from the first line of standard input
 which other programs could see. It has at least 8 characters. A new password or a removal ends the tokens
 of that user at once. The last admin is kept, unless --force is given.
 
-The file is USERS_FILE, else DATA_DIR/users.json, else data/users.json.
+The file is USERS_FILE, else DATA_DIR/users.json, else data/users.json. With DATABASE_URL the users are there, for
+each service apart: add --service domain or --service static.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
@@ -27,7 +32,7 @@ class UsageError extends Error {}
 interface Command {
   parameters: string[]
   options: string[]
-  run: (words: string[], options: Options) => Promise<string> | string
+  run: (store: UserStore, words: string[], options: Options) => Promise<string>
 }
 
 const commands = new Map<string, Command>([
@@ -47,8 +52,6 @@ const commands = new Map<string, Command>([
 
 type Options = ReturnType<typeof readArguments>['values']
 
-const file = process.env.USERS_FILE || join(process.env.DATA_DIR || 'data', 'users.json')
-
 try {
   process.stdout.write(await runCommand())
 } catch (error) {
@@ -64,7 +67,8 @@ async function runCommand(): Promise<string> {
   if (values.help) return help
   const command = commands.get(name)
   if (!command) throw new UsageError('Missing command: add, passwd, role, list or remove')
-  const stray = Object.keys(values).find((option) => !command.options.includes(option))
+  const { service, ...options } = values
+  const stray = Object.keys(options).find((option) => !command.options.includes(option))
   if (stray) throw new UsageError(`users ${name} has no option --${stray}`)
   if (words.length !== command.parameters.length) {
     // The surplus arguments are not quoted: one may be a password.
@@ -72,7 +76,19 @@ async function runCommand(): Promise<string> {
       `Usage: users ${[name, ...command.parameters].join(' ')}; a password is never an argument`,
     )
   }
-  return command.run(words, values)
+  if (!usesDatabase(process.env)) return command.run(openFile(service), words, values)
+  await using database = await openCommandDatabase(readService(service), process.env)
+  return await command.run(new PostgresUsers(database), words, values)
+}
+
+function openFile(service: string | undefined): UserStore {
+  if (service !== undefined) throw new UsageError('--service is only for DATABASE_URL')
+  return new UserFile(process.env.USERS_FILE || join(process.env.DATA_DIR || 'data', 'users.json'))
+}
+
+function readService(service: string | undefined): string {
+  if (service === 'domain' || service === 'static') return `${service}-service`
+  throw new UsageError('With DATABASE_URL add --service domain or --service static')
 }
 
 function readArguments() {
@@ -84,6 +100,7 @@ function readArguments() {
         domains: { type: 'string' },
         'all-domains': { type: 'boolean' },
         force: { type: 'boolean' },
+        service: { type: 'string' },
         help: { type: 'boolean', short: 'h' },
       },
     })
@@ -93,7 +110,7 @@ function readArguments() {
   }
 }
 
-async function addUser([name]: string[], options: Options): Promise<string> {
+async function addUser(store: UserStore, [name]: string[], options: Options): Promise<string> {
   const username = readName(name)
   const role = readRole(options.role)
   const domains = readDomains(options.domains)
@@ -101,34 +118,38 @@ async function addUser([name]: string[], options: Options): Promise<string> {
     if (users.some((user) => user.username === username))
       throw new Error(`The user ${username} exists already`)
   }
-  refuseDuplicate(readUsersIfAny(file)) // Before the password prompt; the check under the lock decides.
+  refuseDuplicate(await store.list()) // Before the password prompt; the check under the lock decides.
   const password = await hashNewPassword()
-  await updateUsers(file, (users) => {
+  await store.update((users) => {
     refuseDuplicate(users)
     return [...users, { username, role, password, ...(domains && { domains }), id: randomUUID() }]
   })
   return `Added ${username} as ${role}\n`
 }
 
-async function changePassword([name]: string[]): Promise<string> {
+async function changePassword(store: UserStore, [name]: string[]): Promise<string> {
   const username = readName(name)
-  expectUser(readUsersIfAny(file), username)
+  expectUser(await store.list(), username, store)
   const password = await hashNewPassword()
-  await updateUsers(file, (users) =>
-    replaceUser(users, { ...expectUser(users, username), password }),
+  await store.update((users) =>
+    replaceUser(users, { ...expectUser(users, username, store), password }),
   )
   return `Changed the password of ${username}; their tokens are revoked\n`
 }
 
-async function changeRole([name, wanted]: string[], options: Options): Promise<string> {
+async function changeRole(
+  store: UserStore,
+  [name, wanted]: string[],
+  options: Options,
+): Promise<string> {
   if (options.domains !== undefined && options['all-domains']) {
     throw new UsageError('Give either --domains or --all-domains')
   }
   const username = readName(name)
   const role = readRole(wanted)
   const domains = readDomains(options.domains)
-  await updateUsers(file, (users) => {
-    const { domains: before, ...user } = expectUser(users, username)
+  await store.update((users) => {
+    const { domains: before, ...user } = expectUser(users, username, store)
     const limit = options['all-domains'] ? undefined : (domains ?? before)
     const after = replaceUser(users, { ...user, role, ...(limit && { domains: limit }) })
     return keepAdmin(users, after, options)
@@ -136,9 +157,9 @@ async function changeRole([name, wanted]: string[], options: Options): Promise<s
   return `${username} is ${role} now\n`
 }
 
-function listUsers(): string {
-  const users = readUsersIfAny(file)
-  if (users.length === 0) return `No users in ${file}\n`
+async function listUsers(store: UserStore): Promise<string> {
+  const users = await store.list()
+  if (users.length === 0) return `No users in ${store.name}\n`
   const width = Math.max(...users.map(({ username }) => username.length))
   const lines = users.map(({ username, role, domains, password }) =>
     [
@@ -151,10 +172,10 @@ function listUsers(): string {
   return `${lines.join('\n')}\n`
 }
 
-async function removeUser([name]: string[], options: Options): Promise<string> {
+async function removeUser(store: UserStore, [name]: string[], options: Options): Promise<string> {
   const username = readName(name)
-  await updateUsers(file, (users) => {
-    const user = expectUser(users, username)
+  await store.update((users) => {
+    const user = expectUser(users, username, store)
     return keepAdmin(
       users,
       users.filter((other) => other !== user),
@@ -174,9 +195,9 @@ function replaceUser(users: User[], changed: User): User[] {
   return users.map((user) => (user.username === changed.username ? changed : user))
 }
 
-function expectUser(users: User[], username: string): User {
+function expectUser(users: User[], username: string, store: UserStore): User {
   const user = users.find((each) => each.username === username)
-  if (!user) throw new Error(`No user ${username} in ${file}`)
+  if (!user) throw new Error(`No user ${username} in ${store.name}`)
   return user
 }
 

@@ -4,11 +4,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { type App, createApp, createLogger, createMetrics } from '@domains-and-files/http'
+import type { Postgres } from '@domains-and-files/persistence'
 import { ApiTokens } from '../../src/api-tokens/api-tokens.ts'
 import { TokenFile } from '../../src/api-tokens/token-file.ts'
-import { type AuthOptions, auth, callerOf, Users } from '../../src/index.ts'
+import { type AuthOptions, auth, callerOf } from '../../src/index.ts'
 import { hashPassword } from '../../src/login/password.ts'
-import type { User } from '../../src/users/users-file.ts'
+import { PostgresLoginLimit } from '../../src/postgres/postgres-login-limit.ts'
+import { PostgresTokens } from '../../src/postgres/postgres-tokens.ts'
+import { PostgresUsers } from '../../src/postgres/postgres-users.ts'
+import { FileUsers } from '../../src/users/file-users.ts'
+import type { User } from '../../src/users/user.ts'
 
 export const secret = 'a secret of the tests, 32 bytes or more'
 export const weak = { memory: 8, passes: 1, lanes: 1 }
@@ -42,6 +47,18 @@ interface StartOptions extends Partial<AuthOptions> {
   trustProxy?: boolean
 }
 
+/** As `start`, with users, API tokens and failed logins in PostgreSQL. The caller adds the users. */
+export function startReplica(database: Postgres) {
+  const users = new PostgresUsers(database)
+  const store = new PostgresTokens(database, () => undefined)
+  const find = (username: string) => users.find(username)
+  return start({
+    users,
+    apiTokens: new ApiTokens({ store, find, prefix: 'ds_', now: Date.now }),
+    createLoginLimit: (limits, onLockout) => new PostgresLoginLimit(database, limits, onLockout),
+  })
+}
+
 /** The plugin in an app on a real socket, with the users vera (viewer), edda (editor) and adam (admin). */
 export async function start({ early, routes, trustProxy = false, ...options }: StartOptions = {}) {
   const folder = await makeFolder()
@@ -53,7 +70,7 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
   ]
   await writeUsers(file, people)
   const reports: string[] = []
-  const users = new Users(file, (error) => reports.push(String(error)))
+  const users = new FileUsers(file, (error) => reports.push(String(error)))
   const clock = { ms: Date.parse('2026-11-20T19:20:00.500Z') }
 
   const store = new TokenFile(join(folder.path, 'tokens.json'), (error) =>

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { authSettings } from '../../src/index.ts'
 import { verifyPassword } from '../../src/login/password.ts'
 import { ensureFirstAdmin } from '../../src/users/first-admin.ts'
-import { readUsers } from '../../src/users/users-file.ts'
+import { readUsers, UserFile } from '../../src/users/users-file.ts'
 import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
 
 async function begin() {
@@ -31,7 +31,7 @@ test.each([true, false])(
     await using place = await begin()
     const { file, said, say } = place
 
-    await ensureFirstAdmin(file, {
+    await ensureFirstAdmin(new UserFile(file), {
       username: 'root',
       password: 'long enough',
       production,
@@ -49,8 +49,8 @@ test('without settings an admin with a random password is created, and printed o
   await using place = await begin()
   const { file, said, say } = place
 
-  await ensureFirstAdmin(file, { production: false, print: say })
-  await ensureFirstAdmin(file, { production: false, print: say })
+  await ensureFirstAdmin(new UserFile(file), { production: false, print: say })
+  await ensureFirstAdmin(new UserFile(file), { production: false, print: say })
 
   const [, password = ''] =
     /^Created the user admin with the password ([\w-]{20}) /.exec(said[0] ?? '') ?? []
@@ -62,7 +62,7 @@ test('production refuses to start rather than invent an admin', async () => {
   await using place = await begin()
   const { file } = place
 
-  const started = ensureFirstAdmin(file, { production: true })
+  const started = ensureFirstAdmin(new UserFile(file), { production: true })
 
   await expect(started).rejects.toThrow(/^There are no users in .*users\.json: set ADMIN_USERNAME/)
 })
@@ -72,7 +72,9 @@ test('a users file without users counts as none', async () => {
   const { file } = place
   await writeUsers(file, [])
 
-  await expect(ensureFirstAdmin(file, { production: true })).rejects.toThrow('There are no users')
+  await expect(ensureFirstAdmin(new UserFile(file), { production: true })).rejects.toThrow(
+    'There are no users',
+  )
 })
 
 test.each([{ username: 'root' }, { password: 'long enough' }])(
@@ -81,7 +83,7 @@ test.each([{ username: 'root' }, { password: 'long enough' }])(
     await using place = await begin()
     const { file } = place
 
-    const started = ensureFirstAdmin(file, { ...half, production: false })
+    const started = ensureFirstAdmin(new UserFile(file), { ...half, production: false })
 
     await expect(started).rejects.toThrow('set both ADMIN_USERNAME and ADMIN_PASSWORD, or neither')
   },
@@ -93,7 +95,11 @@ test('the settings change nothing once there are users', async () => {
   const vera = await makeUser('vera')
   await writeUsers(file, [vera])
 
-  await ensureFirstAdmin(file, { username: 'root', password: 'long enough', production: true })
+  await ensureFirstAdmin(new UserFile(file), {
+    username: 'root',
+    password: 'long enough',
+    production: true,
+  })
 
   expect(readUsers(file)).toEqual([vera])
 })
@@ -103,14 +109,16 @@ test('an invalid users file does not count as none', async () => {
   const { file } = place
   await writeFile(file, '')
 
-  await expect(ensureFirstAdmin(file, { production: false })).rejects.toThrow('it is not JSON')
+  await expect(ensureFirstAdmin(new UserFile(file), { production: false })).rejects.toThrow(
+    'it is not JSON',
+  )
 })
 
 test('a short password is accepted with a warning', async () => {
   await using place = await begin()
   const { file, said, say } = place
 
-  await ensureFirstAdmin(file, {
+  await ensureFirstAdmin(new UserFile(file), {
     username: 'root',
     password: 'short',
     production: false,
@@ -123,8 +131,11 @@ test('a short password is accepted with a warning', async () => {
 test('of services that start together exactly one creates the admin', async () => {
   await using place = await begin()
   const { file } = place
-  const script = `const { ensureFirstAdmin } = await import(${JSON.stringify(new URL('../../src/users/first-admin.ts', import.meta.url).href)})
-    await ensureFirstAdmin(${JSON.stringify(file)}, { production: false })`
+  const source = (name: string) =>
+    JSON.stringify(new URL(`../../src/users/${name}`, import.meta.url).href)
+  const script = `const { ensureFirstAdmin } = await import(${source('first-admin.ts')})
+    const { UserFile } = await import(${source('users-file.ts')})
+    await ensureFirstAdmin(new UserFile(${JSON.stringify(file)}), { production: false })`
 
   const said = await Promise.all(
     Array.from({ length: 4 }, async () => {

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { Users } from '../../src/index.ts'
+import { FileUsers } from '../../src/users/file-users.ts'
 import { readUsers, updateUsers } from '../../src/users/users-file.ts'
 import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
 
@@ -16,15 +16,15 @@ async function open(text = JSON.stringify({ users: [adam, vera] })) {
   const file = join(folder.path, 'users.json')
   await writeFile(file, text)
   const reports: string[] = []
-  const users = new Users(file, (error) => reports.push(String(error)))
+  const users = new FileUsers(file, (error) => reports.push(String(error)))
   return { folder, file, users, reports, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
 }
 
 test('a user is found with the rights of the file', async () => {
   await using opened = await open()
 
-  expect(opened.users.find('vera')).toEqual(vera)
-  expect(opened.users.find('Vera')).toBeUndefined()
+  expect(await opened.users.find('vera')).toEqual(vera)
+  expect(await opened.users.find('Vera')).toBeUndefined()
 })
 
 test.each([
@@ -45,7 +45,7 @@ test.each([
 test('a file that is missing cannot be opened', async () => {
   await using folder = await makeFolder()
 
-  expect(() => new Users(join(folder.path, 'users.json'), () => undefined)).toThrow('ENOENT')
+  expect(() => new FileUsers(join(folder.path, 'users.json'), () => undefined)).toThrow('ENOENT')
 })
 
 test('the reason quotes no password hash', async () => {
@@ -62,7 +62,7 @@ test('a change of the same length is seen at the next look-up', async () => {
 
   for (const role of ['viewer', 'editor', 'viewer', 'editor'] as const) {
     await writeUsers(opened.file, [{ ...vera, role }])
-    roles.push(opened.users.find('vera')?.role)
+    roles.push((await opened.users.find('vera'))?.role)
   }
 
   expect(roles).toEqual(['viewer', 'editor', 'viewer', 'editor'])
@@ -74,14 +74,18 @@ test('a replaced file is seen at the next look-up', async () => {
   await writeUsers(`${opened.file}.new`, [vera])
   await rename(`${opened.file}.new`, opened.file)
 
-  expect(opened.users.find('adam')).toBeUndefined()
+  expect(await opened.users.find('adam')).toBeUndefined()
 })
 
 test('while the file is invalid its last valid content counts, and one report is made', async () => {
   await using opened = await open()
 
   await writeFile(opened.file, '{ "users": [')
-  const found = [opened.users.find('adam'), opened.users.find('vera'), opened.users.find('adam')]
+  const found = [
+    await opened.users.find('adam'),
+    await opened.users.find('vera'),
+    await opened.users.find('adam'),
+  ]
 
   expect(found).toEqual([adam, vera, adam])
   expect(opened.reports).toEqual([expect.stringContaining('it is not JSON')])
@@ -91,7 +95,7 @@ test('while the file is missing its last valid content counts, and one report is
   await using opened = await open()
 
   await rm(opened.file)
-  const found = [opened.users.find('adam'), opened.users.find('vera')]
+  const found = [await opened.users.find('adam'), await opened.users.find('vera')]
 
   expect(found).toEqual([adam, vera])
   expect(opened.reports).toEqual([expect.stringContaining('ENOENT')])
@@ -101,11 +105,11 @@ test('a repaired file counts again, and a new fault is reported again', async ()
   await using opened = await open()
 
   await writeFile(opened.file, '{')
-  opened.users.find('adam')
+  await opened.users.find('adam')
   await writeUsers(opened.file, [vera])
-  const afterMending = opened.users.find('adam')
+  const afterMending = await opened.users.find('adam')
   await writeFile(opened.file, '[')
-  opened.users.find('adam')
+  await opened.users.find('adam')
 
   expect(afterMending).toBeUndefined()
   expect(opened.reports).toHaveLength(2)

@@ -1,0 +1,113 @@
+import { join } from 'node:path'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { parsePhc } from '../../src/login/password.ts'
+import { PostgresUsers } from '../../src/postgres/postgres-users.ts'
+import { FileUsers } from '../../src/users/file-users.ts'
+import type { User } from '../../src/users/user.ts'
+import type { UserStore, Users } from '../../src/users/users.ts'
+import { UserFile } from '../../src/users/users-file.ts'
+import { makeDatabase } from '../support/database.ts'
+import { makeFolder, makeUser } from '../support/start.ts'
+
+interface Backend extends AsyncDisposable {
+  store: UserStore
+  openUsers: () => Users
+}
+
+const backends: [string, () => Promise<Backend>][] = [
+  [
+    'a file',
+    async () => {
+      const folder = await makeFolder()
+      const file = join(folder.path, 'users.json')
+      const openUsers = () => new FileUsers(file, () => undefined)
+      return { store: new UserFile(file), openUsers, ...folder }
+    },
+  ],
+  [
+    'PostgreSQL',
+    async () => {
+      const { database, ...rest } = await makeDatabase()
+      const users = new PostgresUsers(database)
+      return { store: users, openUsers: () => users, ...rest }
+    },
+  ],
+]
+
+const adam = await makeUser('adam', { role: 'admin', id: '1' })
+const vera = await makeUser('vera', { domains: ['example.com'] })
+
+describe.each(backends)('users in %s', async (_name, open) => {
+  const { store, openUsers, ...backend } = await open()
+  afterAll(() => backend[Symbol.asyncDispose]())
+  beforeEach(() => store.update(() => [adam, vera]))
+
+  test('are found by their exact name, with their rights', async () => {
+    const users = openUsers()
+
+    expect(await users.find('vera')).toEqual(vera)
+    expect(await users.find('Vera')).toBeUndefined()
+  })
+
+  test('are listed in the order of their addition', async () => {
+    const edda = await makeUser('a-late-user')
+
+    await store.update((users) => [...users, edda])
+
+    expect(await store.list()).toEqual([adam, vera, edda])
+  })
+
+  test('a change is seen at the next look-up', async () => {
+    const users = openUsers()
+    await users.find('vera')
+
+    await store.update(([first, second]) => changeRole([first, second], 'editor'))
+
+    expect((await users.find('vera'))?.role).toBe('editor')
+    expect(await users.find('adam')).toEqual(adam)
+  })
+
+  test('a removed user is not found', async () => {
+    await store.update((users) => users.filter(({ username }) => username !== 'vera'))
+
+    expect(await openUsers().find('vera')).toBeUndefined()
+  })
+
+  test('nothing changes if a change throws, or names a user twice', async () => {
+    const stop = () => {
+      throw new Error('stop')
+    }
+
+    await expect(store.update(stop)).rejects.toThrow('stop')
+    await expect(store.update((users) => [...users, adam])).rejects.toThrow('twice')
+
+    expect(await store.list()).toEqual([adam, vera])
+  })
+
+  test('no change is lost when several are made at once', async () => {
+    const added = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((name) => makeUser(name)))
+
+    await Promise.all(added.map((user) => store.update((users) => [...users, user])))
+
+    expect((await store.list()).map(({ username }) => username).sort()).toEqual(
+      ['a', 'adam', 'b', 'c', 'd', 'e', 'vera'].sort(),
+    )
+  })
+
+  test('a login of an unknown user is verified against a hash of the same cost', async () => {
+    const users = openUsers()
+
+    const known = await users.findLogin('adam')
+    const first = await users.findLogin('nobody')
+    const second = await users.findLogin('somebody')
+
+    expect(known).toEqual({ user: adam, hash: adam.password })
+    expect(first.user).toBeUndefined()
+    expect(parsePhc(first.hash)?.cost).toEqual(parsePhc(adam.password)?.cost)
+    expect(first.hash).not.toBe(adam.password)
+    expect(second.hash).toBe(first.hash)
+  })
+})
+
+const changeRole = (users: (User | undefined)[], role: User['role']): User[] =>
+  users.flatMap((user) => (user ? [user.username === 'vera' ? { ...user, role } : user] : []))
