@@ -48,6 +48,7 @@ export type Rejection =
   | 'move_into_itself'
   | 'invalid_target'
   | 'content_changed'
+  | 'content_missing'
   | 'precondition_failed'
   | 'quota_exceeded'
   | 'file_not_found'

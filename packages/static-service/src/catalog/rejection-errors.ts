@@ -1,4 +1,5 @@
 import {
+  contentMissing,
   directoryNotFound,
   fileNotFound,
   invalidPath,
@@ -30,6 +31,7 @@ const errors: Record<Exclude<Rejection, 'quota_exceeded'>, (path: string) => Err
   move_into_itself: moveIntoItself,
   invalid_target: invalidTarget,
   content_changed: preconditionFailed,
+  content_missing: contentMissing,
   precondition_failed: preconditionFailed,
   file_not_found: fileNotFound,
   directory_not_found: directoryNotFound,

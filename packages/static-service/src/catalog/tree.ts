@@ -26,7 +26,6 @@ export interface DirectoryNode {
 }
 
 export interface DirectoryRow {
-  id: number
   name: string
   path: string
   /** Number of files and directories directly in it. */

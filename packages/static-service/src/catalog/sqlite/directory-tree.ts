@@ -1,12 +1,16 @@
 import {
+  type DirectoryRow as CountedDirectory,
   type DirectoryNode,
-  type DirectoryRow,
   type FileNode,
   maxNodes,
   type TreeQuery,
   toNode,
 } from '../tree.ts'
 import type { Database } from './database.ts'
+
+interface DirectoryRow extends CountedDirectory {
+  id: number
+}
 
 /**
  * The directory at `prefix` with everything below it, as JSON of the response: the worker serializes it, because 10,000

@@ -1,6 +1,7 @@
 import type { Statement } from 'better-sqlite3'
 import type { FileRow, NewFile } from '../../files/file-record.ts'
 import { nameOf, parentOf } from '../../files/path-segments.ts'
+import type { FileTable, FreedContents } from '../file-table.ts'
 import { fold } from '../fold.ts'
 import type { Database } from './database.ts'
 import { DirectoryCounts } from './directory-counts.ts'
@@ -12,33 +13,11 @@ interface RowPosition {
   directory: number
 }
 
-/** Contents that a transaction has left without references. */
-export class FreedContents {
-  readonly #sizes = new Map<string, number>()
-
-  add(digest: string, size: number) {
-    this.#sizes.set(digest, size)
-  }
-
-  /** It is referred to again. */
-  keep(digest: string) {
-    this.#sizes.delete(digest)
-  }
-
-  get digests(): string[] {
-    return [...this.#sizes.keys()]
-  }
-
-  get bytes(): number {
-    return [...this.#sizes.values()].reduce((total, size) => total + size, 0)
-  }
-}
-
 /**
  * Rows of files with everything that is derived from them: counts of directories and categories, the search index, and
  * the references to contents. For use inside a transaction.
  */
-export class FileRows {
+export class FileRows implements FileTable {
   readonly #directories: DirectoryCounts
   readonly #find: Statement<[string], FileRow>
   readonly #below: Statement<[string, string, number], FileRow>

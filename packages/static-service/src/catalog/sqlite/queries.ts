@@ -2,6 +2,7 @@ import type { Statement } from 'better-sqlite3'
 import type { CategoryCount, FileRow, VersionRow } from '../../files/file-record.ts'
 import { parentOf } from '../../files/path-segments.ts'
 import type { ListedVersion, SizeRange, Totals } from '../catalog.ts'
+import { cutChangelog, maxListedBytes } from '../listed-version.ts'
 import type { Database } from './database.ts'
 
 export const fileColumns = `path, name, digest, size, content_type contentType, category,
@@ -101,20 +102,5 @@ export function listVersions(
        from versions order by id desc limit ? offset ?`,
     )
     .all(maxListedBytes, take, skip)
-  return rows.map(({ bytes, ...row }) => ({
-    ...row,
-    changelog: cutUtf8(row.changelog, maxListedBytes),
-    isTruncated: bytes > maxListedBytes,
-  }))
-}
-
-const maxListedBytes = 1024
-
-// At most this many bytes, cut between two characters.
-function cutUtf8(text: string, maxBytes: number): string {
-  const bytes = Buffer.from(text)
-  if (bytes.length <= maxBytes) return text
-  let end = maxBytes
-  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
-  return bytes.toString('utf8', 0, end)
+  return rows.map(cutChangelog)
 }

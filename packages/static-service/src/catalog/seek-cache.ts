@@ -1,4 +1,4 @@
-import type { FileRow } from '../../../files/file-record.ts'
+import type { FileRow } from '../files/file-record.ts'
 
 /** A position in an order: the row there, and the number of rows before it. */
 export interface SeekPosition {

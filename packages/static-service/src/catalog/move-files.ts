@@ -1,10 +1,11 @@
-import type { FileRow } from '../../files/file-record.ts'
-import { findPathFault } from '../../files/path-rules.ts'
-import { type MoveFileCommand, type Outcome, Rejected } from '../commands.ts'
-import { type FileRows, FreedContents } from './file-rows.ts'
+import type { FileRow } from '../files/file-record.ts'
+import { findPathFault } from '../files/path-rules.ts'
+import type { DirectoryMove } from './catalog.ts'
+import { type MoveFileCommand, type Outcome, Rejected } from './commands.ts'
+import { type FileTable, FreedContents } from './file-table.ts'
 
 /** @throws {Rejected} */
-export function moveFile(rows: FileRows, command: MoveFileCommand, now: string): Outcome {
+export function moveFile(rows: FileTable, command: MoveFileCommand, now: string): Outcome {
   const { from, to, overwrite, digest, contentType, category } = command
   const row = rows.find(from)
   if (!row) throw new Rejected('file_not_found', from)
@@ -16,32 +17,35 @@ export function moveFile(rows: FileRows, command: MoveFileCommand, now: string):
   return { done: 'move', files: 1, freed: freed.digests, changed: [from, to] }
 }
 
-interface DirectoryMove {
-  from: string
-  to: string
-  overwrite: boolean
-}
-
 /**
  * Moves every file below a directory. All leave before the first arrives: a directory can move up into its own parent.
  * @throws {Rejected}
  */
-export function moveDirectory(rows: FileRows, move: DirectoryMove, now: string): Outcome {
+export function moveDirectory(rows: FileTable, move: DirectoryMove, now: string): Outcome {
   const { from, to, overwrite } = move
   if (!rows.isDirectory(from)) throw new Rejected('directory_not_found', from)
   if (from === to) return { done: 'move', files: 0, freed: [], changed: [] }
-  if (from === '' || to.startsWith(`${from}/`)) throw new Rejected('move_into_itself', to)
+  if (isIntoItself(move)) throw new Rejected('move_into_itself', to)
   const moving = rows.findBelow(from)
   const freed = new FreedContents()
   for (const row of moving) rows.remove(row, freed)
   for (const row of moving) {
-    const rest = row.path.slice(from.length + 1)
-    const path = to === '' ? rest : `${to}/${rest}`
+    const path = movedPath(row.path, move)
     if (findPathFault(path)) throw new Rejected('invalid_target', path)
     place(rows, { ...row, path, updatedAt: now }, { overwrite, freed })
   }
   return { done: 'move', files: moving.length, freed: freed.digests, changed: 'all' }
 }
+
+/** Where a file below the directory goes. */
+export function movedPath(path: string, { from, to }: DirectoryMove): string {
+  const rest = path.slice(from.length + 1)
+  return to === '' ? rest : `${to}/${rest}`
+}
+
+/** A directory cannot move to a place below itself. */
+export const isIntoItself = ({ from, to }: DirectoryMove) =>
+  from === '' || to.startsWith(`${from}/`)
 
 interface Placement {
   overwrite: boolean
@@ -49,7 +53,7 @@ interface Placement {
 }
 
 // The time of the change is now: a cache that knows the previous file at this path must not take it for unmodified.
-function place(rows: FileRows, row: FileRow, { overwrite, freed }: Placement) {
+function place(rows: FileTable, row: FileRow, { overwrite, freed }: Placement) {
   const existing = rows.find(row.path)
   if (existing && !overwrite) throw new Rejected('target_exists', row.path)
   if (existing) rows.remove(existing, freed)

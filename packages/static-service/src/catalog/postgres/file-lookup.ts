@@ -1,0 +1,109 @@
+import type { Postgres } from '@domains-and-files/persistence'
+import { LRUCache } from 'lru-cache'
+import type { FileRow } from '../../files/file-record.ts'
+import { fileColumns } from './file-columns.ts'
+
+interface KnownFile {
+  row: FileRow
+  revision: number
+}
+
+interface Lookup {
+  promise: Promise<FileRow | undefined>
+  resolve: (row: FileRow | undefined) => void
+  reject: (error: unknown) => void
+}
+
+/** One row for each file that exists; `row` is null where the known one is current. */
+interface Found {
+  path: string
+  revision: number
+  row: FileRow | null
+}
+
+/**
+ * Finds files by path. Look-ups of one event-loop iteration go in one statement. Each reads PostgreSQL: known rows only
+ * spare sending and parsing those that have not changed. An unchanged file is the same object as before.
+ */
+export class FileLookup {
+  readonly #postgres: Postgres
+  readonly #known = new LRUCache<string, KnownFile>({ max: maxKnown })
+  #waiting = new Map<string, Lookup>()
+  #running = 0
+  #isScheduled = false
+
+  constructor(postgres: Postgres) {
+    this.#postgres = postgres
+  }
+
+  find(path: string): Promise<FileRow | undefined> {
+    const known = this.#waiting.get(path)
+    if (known) return known.promise
+    const lookup = Promise.withResolvers<FileRow | undefined>()
+    this.#waiting.set(path, lookup)
+    this.#schedule()
+    return lookup.promise
+  }
+
+  /** Look-ups without an answer. */
+  get waiting(): number {
+    return this.#waiting.size + this.#running
+  }
+
+  #schedule() {
+    if (this.#isScheduled || this.#running >= maxRunning) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      void this.#run()
+    })
+  }
+
+  async #run() {
+    const lookups = this.#waiting
+    if (lookups.size === 0) return
+    this.#waiting = new Map()
+    this.#running += 1
+    try {
+      const rows = await this.#read([...lookups.keys()])
+      for (const [path, { resolve }] of lookups) resolve(rows.get(path))
+    } catch (error) {
+      for (const { reject } of lookups.values()) reject(error)
+    } finally {
+      this.#running -= 1
+      if (this.#waiting.size > 0) this.#schedule()
+    }
+  }
+
+  async #read(paths: string[]): Promise<Map<string, FileRow>> {
+    const known = paths.map((path) => this.#known.get(path))
+    const revisions = known.map((each) => each?.revision ?? 0)
+    const found = await this.#postgres.query<Found & Record<string, unknown>>(lookupQuery, [
+      paths,
+      revisions,
+    ])
+    const rows = new Map<string, FileRow>()
+    const before = new Map(paths.map((path, at) => [path, known[at]]))
+    for (const { path, revision, row } of found) {
+      const current = row ?? before.get(path)?.row
+      if (!current) throw new Error(`the row of ${path} is neither known nor sent`)
+      rows.set(path, current)
+      if (row) this.#known.set(path, { row, revision })
+    }
+    return rows
+  }
+}
+
+const maxKnown = 10_000
+
+// Two: while PostgreSQL works on one, the next is collected.
+const maxRunning = 2
+
+const lookupQuery = `
+  select asked.path, file.revision, case when file.revision <> asked.revision then row_to_json(file."row") end "row"
+  from unnest($1::text[], $2::bigint[]) asked (path, revision)
+    join lateral (
+      select revision, "row" from static_service.files
+        cross join lateral (select ${fileColumns}) "row"
+      where files.path = asked.path
+    ) file on true`

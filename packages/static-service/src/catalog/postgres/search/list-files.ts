@@ -1,0 +1,148 @@
+import type { Postgres, Transaction } from '@domains-and-files/persistence'
+import type { FileRow } from '../../../files/file-record.ts'
+import { fold } from '../../fold.ts'
+import { type FileList, type ListQuery, maxHits } from '../../list-query.ts'
+import { SeekCache } from '../../seek-cache.ts'
+import { fileColumns } from '../file-columns.ts'
+import { findMatches } from './find-matches.ts'
+import { orders } from './list-order.ts'
+import { countOf, type ListScope, readScope } from './list-scope.ts'
+import { PathSample } from './path-sample.ts'
+import { scanPage } from './scan-page.ts'
+
+// More files of a directory are read along the order instead of collected and sorted.
+const maxSorted = 2000
+
+const maxCachedResults = 64
+
+/** What is known about lists of one revision of the catalog. */
+interface RevisionCache {
+  revision: number
+  positions: SeekCache
+  /** Ids of complete results for their next pages; undefined: more matches than are counted. */
+  results: Map<string, string[] | undefined>
+}
+
+const newCache = (revision: number): RevisionCache => ({
+  revision,
+  positions: new SeekCache(),
+  results: new Map(),
+})
+
+interface ListRead {
+  transaction: Transaction
+  query: ListQuery
+  scope: ListScope
+  cache: RevisionCache
+}
+
+/** Pages of the stored files in a total order. Each is of one snapshot; caches are used for the same revision only. */
+export class FileListing {
+  readonly #postgres: Postgres
+  readonly #sample = new PathSample()
+  #cache = newCache(-1)
+
+  constructor(postgres: Postgres) {
+    this.#postgres = postgres
+  }
+
+  list(query: ListQuery): Promise<FileList> {
+    return this.#postgres.snapshot(async (transaction) => {
+      const scope = await readScope(transaction, query)
+      if (scope.isMissing) return { rows: [], total: 0, isExact: true }
+      return this.#page({ transaction, query, scope, cache: this.#cacheOf(scope.revision) })
+    })
+  }
+
+  /**
+   * An index provides the page where it has the order and the total is known. Otherwise the matching files are collected
+   * and sorted, unless they are many: then they are read along the order, where the next match is mostly near.
+   */
+  async #page(read: ListRead): Promise<FileList> {
+    const { query, scope, transaction } = read
+    const skip = (query.page - 1) * query.pageSize
+    const total = countOf(query, scope)
+    const isIndexed = !scope.directory || query.sort === 'path' || query.sort === '-path'
+    if (total !== undefined && (isIndexed || total > maxSorted)) {
+      const rows = skip >= total ? [] : await this.#scan(read, { skip, total })
+      return { rows, total, isExact: true }
+    }
+    const ids = await this.#matches(read)
+    if (ids) {
+      const onPage = ids.slice(skip, skip + query.pageSize)
+      const rows = await readRows(transaction, onPage, query.sort)
+      return { rows, total: ids.length, isExact: true }
+    }
+    return { rows: await this.#scan(read, { skip }), total: maxHits, isExact: false }
+  }
+
+  async #matches({ transaction, query, scope, cache }: ListRead) {
+    const key = JSON.stringify(keyOf(query))
+    if (cache.results.has(key)) return cache.results.get(key)
+    if (query.search) await this.#sample.refresh(transaction, scope.population)
+    const ids = await findMatches(transaction, { query, scope, sample: this.#sample })
+    if (cache.results.size >= maxCachedResults) cache.results.clear()
+    cache.results.set(key, ids)
+    return ids
+  }
+
+  // Counts from the nearest known position; in the second half from the end where the total is known.
+  async #scan({ transaction, query, scope, cache }: ListRead, { skip, total }: Span) {
+    const { pageSize } = query
+    const isBackwards = total !== undefined && skip > total / 2
+    const sort = sortOf(query, scope)
+    const order = orders[isBackwards ? orders[sort].reversed : sort]
+    const take = isBackwards ? Math.min(pageSize, total - skip) : pageSize
+    const position = isBackwards ? total - skip - take : skip
+    const scale = JSON.stringify([order.by, ...keyOf(query)])
+    const start = cache.positions.before(scale, position)
+    const offset = position - (start?.position ?? 0)
+    const span = { order, start: start?.row, offset, take }
+    const ids = await scanPage(transaction, { query, scope, sample: this.#sample, ...span })
+    const rows = await readRows(transaction, ids, query.sort)
+    const row = isBackwards ? rows.at(-1) : rows[0]
+    if (row && (position > 0 || query.search || scope.directory)) {
+      cache.positions.add(scale, { position, row })
+    }
+    return rows
+  }
+
+  // A snapshot older than the cache is rare: it gets an empty one.
+  #cacheOf(revision: number): RevisionCache {
+    if (revision > this.#cache.revision) this.#cache = newCache(revision)
+    if (revision !== this.#cache.revision) return newCache(revision)
+    this.#cache.positions.enter(revision)
+    return this.#cache
+  }
+}
+
+interface Span {
+  skip: number
+  /** Number of files in the list, if known. */
+  total?: number
+}
+
+// What determines the files of a list and their order, without the page.
+const keyOf = ({ category, search, prefix, recursive, sort }: ListQuery) => [
+  search && fold(search),
+  category,
+  prefix,
+  recursive,
+  sort,
+]
+
+// The index of a directory has its files by name.
+const sortOf = ({ sort, category, search }: ListQuery, { directory }: ListScope) => {
+  if (directory?.isRecursive !== false || category || search) return sort
+  if (sort === 'path') return 'name'
+  return sort === '-path' ? '-name' : sort
+}
+
+async function readRows(transaction: Transaction, ids: string[], sort: ListQuery['sort']) {
+  if (ids.length === 0) return []
+  return transaction.query<FileRow & Record<string, unknown>>(
+    `select ${fileColumns} from static_service.files where id = any($1::bigint[])
+     order by ${orders[sort].by}`,
+    [ids],
+  )
+}
