@@ -1,42 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import Sqlite from 'better-sqlite3'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Catalog } from '../../src/catalog/catalog.ts'
-import { fold } from '../../src/catalog/fold.ts'
 import { type ListQuery, sorts } from '../../src/catalog/list-query.ts'
-import { databaseFile, openDatabase, openReader } from '../../src/catalog/sqlite/database.ts'
-import { migrations } from '../../src/catalog/sqlite/migrations.ts'
-import { bodyOf } from '../../src/catalog/sqlite/search/trigrams.ts'
-import { SqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
-import type { NewFile } from '../../src/files/file-record.ts'
+import { databases, openCatalog, putPaths, toFile } from '../support/catalogs.ts'
 import type { Node } from '../support/start.ts'
-
-const makeFolder = () => {
-  const folder = mkdtempSync(join(tmpdir(), 'static-catalog-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
-}
-
-async function open(paths: string[] = []): Promise<Catalog> {
-  const catalog = await SqliteCatalog.open(makeFolder())
-  onTestFinished(() => catalog.close())
-  for (let from = 0; from < paths.length; from += 2000) {
-    await catalog.put(paths.slice(from, from + 2000).map(toFile))
-  }
-  return catalog
-}
-
-const toFile = (path: string): NewFile => ({
-  path,
-  digest: Buffer.from(path).toString('hex').padStart(64, '0').slice(-64),
-  size: path.length,
-  contentType: path.endsWith('.png') ? 'image/png' : 'text/plain',
-  category: path.endsWith('.png') ? 'image' : 'document',
-  uploadedBy: 'tester',
-})
 
 const numbered = (count: number, write: (number: string) => string) =>
   Array.from({ length: count }, (_, at) => write(String(at).padStart(5, '0')))
@@ -61,155 +28,115 @@ const unopened = (node: Node): Node[] =>
     ? [node]
     : (node.children ?? []).flatMap(unopened)
 
-test.each(['writing', 'reading'])(
-  'every commit waits for the disk, also after reopening: %s',
-  (kind) => {
-    const file = join(makeFolder(), 'x.sqlite')
-    const first = openDatabase(file)
-    const atFirst = first.pragma('synchronous', { simple: true })
-    first.close()
-
-    const again = kind === 'writing' ? openDatabase(file) : openReader(file)
-    const settings = ['synchronous', 'journal_mode'].map((name) =>
-      again.pragma(name, { simple: true }),
-    )
-    again.close()
-
-    expect([atFirst, ...settings]).toEqual([2, 2, 'wal'])
-  },
-)
-
-test('a database of a newer version is left alone', () => {
-  const file = join(makeFolder(), 'x.sqlite')
-  const db = openDatabase(file)
-  db.pragma('user_version = 99')
-  db.close()
-
-  expect(() => openDatabase(file)).toThrow('is of a newer version of this service')
-})
-
-test('a database of the first schema is brought up to date, and its files are found', async () => {
-  const folder = makeFolder()
-  const db = new Sqlite(databaseFile(folder))
-  db.exec(migrations[0] ?? '')
-  db.pragma('user_version = 1')
-  const insert = db.prepare(
-    `insert into files values (?, 1, ?, ?, ?, '00', 1, 'text/plain', 'document', 'tester', '2026', '2026')`,
-  )
-  for (const [at, path] of ['plain.txt', 'straße.txt'].entries()) {
-    insert.run(at + 1, path, path, fold(path))
-    db.prepare('insert into grams (rowid, body) values (?, ?)').run(
-      at + 1,
-      bodyOf(fold(path), 'document'),
-    )
+describe.each(databases)('%s', (database) => {
+  const open = async (paths: string[] = []) => {
+    const catalog = await openCatalog(database)
+    await putPaths(catalog, paths)
+    return catalog
   }
-  db.close()
 
-  const catalog = await SqliteCatalog.open(folder)
-  onTestFinished(() => catalog.close())
-  const found = await Promise.all(['PLAIN', 'STRASSE'].map((search) => list(catalog, { search })))
+  test.each(sorts)(
+    'pages by %s are the same in whatever order they are asked for',
+    async (sort) => {
+      const paths = numbered(90, (number) => `${Number(number) % 7}/f${number}`)
+      const catalog = await open(paths)
+      const pages = (order: number[]) =>
+        order.reduce<Promise<string[][]>>(async (before, page) => {
+          const read = [...(await before)]
+          read[page - 1] = (await list(catalog, { sort, page, pageSize: 10 })).paths
+          return read
+        }, Promise.resolve([]))
 
-  expect(found.map(({ paths }) => paths)).toEqual([['plain.txt'], ['straße.txt']])
-})
+      const first = await pages([1, 2, 3, 4, 5, 6, 7, 8, 9])
+      const again = await pages([4, 9, 2, 3, 8, 5, 1, 7, 6])
+      await catalog.remove(paths[17] ?? '')
+      await catalog.put([toFile('0/a'), toFile('3/f'), toFile('9')])
+      const changed = await pages([7, 9, 3, 4, 1, 2, 5, 8, 6])
+      const whole = await list(catalog, { sort, pageSize: 200 })
 
-test.each(sorts)('pages by %s are the same in whatever order they are asked for', async (sort) => {
-  const paths = numbered(90, (number) => `${Number(number) % 7}/f${number}`)
-  const catalog = await open(paths)
-  const pages = (order: number[]) =>
-    order.reduce<Promise<string[][]>>(async (before, page) => {
-      const read = [...(await before)]
-      read[page - 1] = (await list(catalog, { sort, page, pageSize: 10 })).paths
-      return read
-    }, Promise.resolve([]))
-
-  const first = await pages([1, 2, 3, 4, 5, 6, 7, 8, 9])
-  const again = await pages([4, 9, 2, 3, 8, 5, 1, 7, 6])
-  await catalog.remove(paths[17] ?? '')
-  await catalog.put([toFile('0/a'), toFile('3/f'), toFile('9')])
-  const changed = await pages([7, 9, 3, 4, 1, 2, 5, 8, 6])
-  const whole = await list(catalog, { sort, pageSize: 200 })
-
-  expect(again).toEqual(first)
-  expect(new Set(first.flat())).toEqual(new Set(paths))
-  expect(changed.flat()).toEqual(whole.paths.slice(0, 90))
-})
-
-test('hits are counted exactly up to 10,000 and no further, and every page of them can be read', async () => {
-  const catalog = await open([
-    ...numbered(10_001, (number) => `many/${number}.txt`),
-    ...numbered(10_000, (number) => `just/${number}.png`),
-  ])
-
-  const exact = await list(catalog, { search: 'just', page: 3334 })
-  const capped = await list(catalog, { search: 'MANY' })
-  const deep = await list(catalog, { search: 'many', page: 3334 })
-  const last = await list(catalog, { search: 'many', sort: '-path' })
-  const letter = await list(catalog, { search: 'a', category: 'document' })
-
-  expect([exact.total, exact.isExact, exact.paths]).toEqual([10_000, true, ['just/09999.png']])
-  expect([capped.total, capped.isExact]).toEqual([10_000, false])
-  expect(capped.paths).toEqual(['many/00000.txt', 'many/00001.txt', 'many/00002.txt'])
-  expect(deep.paths).toEqual(['many/09999.txt', 'many/10000.txt'])
-  expect(last.paths).toEqual(['many/10000.txt', 'many/09999.txt', 'many/09998.txt'])
-  expect([letter.total, letter.isExact]).toEqual([10_000, false])
-})
-
-test('the pages of the second half are the same as counted from the beginning', async () => {
-  const paths = numbered(100, (number) => `f${number}`)
-  const catalog = await open(paths)
-
-  const pages = await Promise.all(
-    Array.from({ length: 15 }, (_, at) => list(catalog, { page: at + 1, pageSize: 7 })),
+      expect(again).toEqual(first)
+      expect(new Set(first.flat())).toEqual(new Set(paths))
+      expect(changed.flat()).toEqual(whole.paths.slice(0, 90))
+    },
   )
 
-  expect(pages.flatMap((page) => page.paths)).toEqual(paths)
-})
+  test('hits are counted exactly up to 10,000 and no further, and every page of them can be read', async () => {
+    const catalog = await open([
+      ...numbered(10_001, (number) => `many/${number}.txt`),
+      ...numbered(10_000, (number) => `just/${number}.png`),
+    ])
 
-test('a tree has 10,000 nodes at most, and what is left unopened can be asked for', async () => {
-  const catalog = await open(numbered(12_000, (number) => `d${number.slice(0, 3)}/${number}.txt`))
+    const exact = await list(catalog, { search: 'just', page: 3334 })
+    const capped = await list(catalog, { search: 'MANY' })
+    const deep = await list(catalog, { search: 'many', page: 3334 })
+    const last = await list(catalog, { search: 'many', sort: '-path' })
+    const letter = await list(catalog, { search: 'a', category: 'document' })
 
-  const all = await tree(catalog)
-  const [left] = unopened(all)
-  const rest = await tree(catalog, left?.path)
+    expect([exact.total, exact.isExact, exact.paths]).toEqual([10_000, true, ['just/09999.png']])
+    expect([capped.total, capped.isExact]).toEqual([10_000, false])
+    expect(capped.paths).toEqual(['many/00000.txt', 'many/00001.txt', 'many/00002.txt'])
+    expect(deep.paths).toEqual(['many/09999.txt', 'many/10000.txt'])
+    expect(last.paths).toEqual(['many/10000.txt', 'many/09999.txt', 'many/09998.txt'])
+    expect([letter.total, letter.isExact]).toEqual([10_000, false])
+  })
 
-  expect(count(all)).toBeLessThanOrEqual(10_000)
-  expect(count(all)).toBeGreaterThan(9_000)
-  expect(all).toMatchObject({ file_count: 12_000 })
-  expect(unopened(all).length).toBe(120 - Math.floor((10_000 - 121) / 100))
-  expect(rest.children).toHaveLength(100)
-})
+  test('the pages of the second half are the same as counted from the beginning', async () => {
+    const paths = numbered(100, (number) => `f${number}`)
+    const catalog = await open(paths)
 
-test('a directory that is too large for an answer says that there is more', async () => {
-  const catalog = await open([...numbered(10_500, (number) => `flat/${number}`), 'small/x'])
+    const pages = await Promise.all(
+      Array.from({ length: 15 }, (_, at) => list(catalog, { page: at + 1, pageSize: 7 })),
+    )
 
-  const root = await tree(catalog)
-  const flat = await tree(catalog, 'flat')
+    expect(pages.flatMap((page) => page.paths)).toEqual(paths)
+  })
 
-  expect(root.children?.map((child) => child.children?.length ?? null)).toEqual([null, 1])
-  expect(root.truncated).toBeUndefined()
-  expect([flat.children?.length, flat.truncated, flat.file_count]).toEqual([9_999, true, 10_500])
-})
+  test('a tree has 10,000 nodes at most, and what is left unopened can be asked for', async () => {
+    const catalog = await open(numbered(12_000, (number) => `d${number.slice(0, 3)}/${number}.txt`))
 
-test('changes that come together are each done or refused alone, and told before they are answered', async () => {
-  const catalog = await open(['taken'])
-  const events: string[] = []
-  catalog.onChange((paths) => events.push(...paths))
-  const put = async (path: string) => {
-    try {
-      await catalog.put([toFile(path)], { ifNoneMatch: '*' })
-      events.push(`answered ${path}`)
-    } catch (error) {
-      events.push(`refused ${path}: ${error instanceof Error && 'code' in error && error.code}`)
+    const all = await tree(catalog)
+    const [left] = unopened(all)
+    const rest = await tree(catalog, left?.path)
+
+    expect(count(all)).toBeLessThanOrEqual(10_000)
+    expect(count(all)).toBeGreaterThan(9_000)
+    expect(all).toMatchObject({ file_count: 12_000 })
+    expect(unopened(all).length).toBe(120 - Math.floor((10_000 - 121) / 100))
+    expect(rest.children).toHaveLength(100)
+  })
+
+  test('a directory that is too large for an answer says that there is more', async () => {
+    const catalog = await open([...numbered(10_500, (number) => `flat/${number}`), 'small/x'])
+
+    const root = await tree(catalog)
+    const flat = await tree(catalog, 'flat')
+
+    expect(root.children?.map((child) => child.children?.length ?? null)).toEqual([null, 1])
+    expect(root.truncated).toBeUndefined()
+    expect([flat.children?.length, flat.truncated, flat.file_count]).toEqual([9_999, true, 10_500])
+  })
+
+  test('changes that come together are each done or refused alone, and told before they are answered', async () => {
+    const catalog = await open(['taken'])
+    const events: string[] = []
+    catalog.onChange((paths) => events.push(...paths))
+    const put = async (path: string) => {
+      try {
+        await catalog.put([toFile(path)], { ifNoneMatch: '*' })
+        events.push(`answered ${path}`)
+      } catch (error) {
+        events.push(`refused ${path}: ${error instanceof Error && 'code' in error && error.code}`)
+      }
     }
-  }
 
-  await Promise.all(['a', 'taken', 'taken/x', 'b', 'a'].map(put))
+    await Promise.all(['a', 'taken', 'taken/x', 'b', 'a'].map(put))
 
-  expect(events.filter((event) => /^[ab]$/.test(event))).toEqual(['a', 'b'])
-  expect(events.indexOf('a')).toBeLessThan(events.indexOf('answered a'))
-  expect(events.filter((event) => event.startsWith('refused')).sort()).toEqual([
-    'refused a: precondition_failed',
-    'refused taken/x: path_conflict',
-    'refused taken: precondition_failed',
-  ])
+    expect(events.filter((event) => /^[ab]$/.test(event))).toEqual(['a', 'b'])
+    expect(events.indexOf('a')).toBeLessThan(events.indexOf('answered a'))
+    expect(events.filter((event) => event.startsWith('refused')).sort()).toEqual([
+      'refused a: precondition_failed',
+      'refused taken/x: path_conflict',
+      'refused taken: precondition_failed',
+    ])
+  })
 })

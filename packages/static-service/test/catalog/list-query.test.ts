@@ -1,11 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
-import type { Catalog } from '../../src/catalog/catalog.ts'
+import { describe, expect, test } from 'vitest'
 import { type ListQuery, sorts } from '../../src/catalog/list-query.ts'
-import { SqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
 import type { NewFile } from '../../src/files/file-record.ts'
+import { databases, openCatalog } from '../support/catalogs.ts'
 
 // More files directly in one directory, and below it, than a result is collected and sorted for.
 const inLarge = Array.from({ length: 10_050 }, (_, at) => `large/${at % 97}-${at}.txt`)
@@ -23,19 +19,6 @@ const files = [...inLarge, ...below, ...others, ...siblings].map(
   }),
 )
 
-async function open(): Promise<Catalog> {
-  const folder = mkdtempSync(join(tmpdir(), 'static-catalog-'))
-  const catalog = await SqliteCatalog.open(folder)
-  onTestFinished(async () => {
-    await catalog.close()
-    rmSync(folder, { recursive: true, force: true })
-  })
-  for (let from = 0; from < files.length; from += 2000) {
-    await catalog.put(files.slice(from, from + 2000))
-  }
-  return catalog
-}
-
 function expected({ prefix = '', recursive = true, category, search = '', sort }: ListQuery) {
   const start = prefix && `${prefix}/`
   const found = files
@@ -49,53 +32,63 @@ function expected({ prefix = '', recursive = true, category, search = '', sort }
   return found.map(({ path }) => path)
 }
 
-test('a directory is listed page by page in every order, at every size', async () => {
-  const catalog = await open()
-  const filters: Partial<ListQuery>[] = [
-    { prefix: 'large' },
-    { prefix: 'large', recursive: false },
-    { prefix: 'large', category: 'document' },
-    { prefix: 'large', category: 'image' },
-    { prefix: 'large', search: '.txt' },
-    { prefix: 'large', search: '9-9' },
-    { prefix: 'large', recursive: false, search: '.txt' },
-    { prefix: 'large/3' },
-    { prefix: 'other', search: '4', recursive: true },
-    { recursive: false },
-    { recursive: false, category: 'document' },
-    { prefix: 'other', recursive: false },
-  ]
+describe.each(databases)('%s', (database) => {
+  const open = async () => {
+    const catalog = await openCatalog(database)
+    for (let from = 0; from < files.length; from += 2000) {
+      await catalog.put(files.slice(from, from + 2000))
+    }
+    return catalog
+  }
 
-  for (const filter of filters) {
-    for (const sort of sorts.filter((each) => !each.endsWith('updated_at'))) {
-      const query = { sort, page: 1, pageSize: 200, ...filter }
-      const all = expected(query)
-      const last = Math.max(1, Math.ceil(all.length / 200))
-      for (const page of [1, 3, last, Math.ceil(last / 2), last - 1, last + 1].filter(Boolean)) {
-        const list = await catalog.list({ ...query, page })
-        const label = JSON.stringify({ ...query, page })
-        expect([label, list.rows.map(({ path }) => path)]).toEqual([
-          label,
-          all.slice((page - 1) * 200, page * 200),
-        ])
-        expect([label, list.total]).toEqual([label, list.isExact ? all.length : 10_000])
-        expect([label, list.isExact]).toEqual([
-          label,
-          all.length <= 10_000 || !(filter.category || filter.search),
-        ])
+  test('a directory is listed page by page in every order, at every size', async () => {
+    const catalog = await open()
+    const filters: Partial<ListQuery>[] = [
+      { prefix: 'large' },
+      { prefix: 'large', recursive: false },
+      { prefix: 'large', category: 'document' },
+      { prefix: 'large', category: 'image' },
+      { prefix: 'large', search: '.txt' },
+      { prefix: 'large', search: '9-9' },
+      { prefix: 'large', recursive: false, search: '.txt' },
+      { prefix: 'large/3' },
+      { prefix: 'other', search: '4', recursive: true },
+      { recursive: false },
+      { recursive: false, category: 'document' },
+      { prefix: 'other', recursive: false },
+    ]
+
+    for (const filter of filters) {
+      for (const sort of sorts.filter((each) => !each.endsWith('updated_at'))) {
+        const query = { sort, page: 1, pageSize: 200, ...filter }
+        const all = expected(query)
+        const last = Math.max(1, Math.ceil(all.length / 200))
+        for (const page of [1, 3, last, Math.ceil(last / 2), last - 1, last + 1].filter(Boolean)) {
+          const list = await catalog.list({ ...query, page })
+          const label = JSON.stringify({ ...query, page })
+          expect([label, list.rows.map(({ path }) => path)]).toEqual([
+            label,
+            all.slice((page - 1) * 200, page * 200),
+          ])
+          expect([label, list.total]).toEqual([label, list.isExact ? all.length : 10_000])
+          expect([label, list.isExact]).toEqual([
+            label,
+            all.length <= 10_000 || !(filter.category || filter.search),
+          ])
+        }
       }
     }
-  }
-})
+  })
 
-test('an update is seen on the next page, also where results are cached', async () => {
-  const catalog = await open()
-  const query: ListQuery = { prefix: 'other/1', sort: '-size', page: 1, pageSize: 10 }
-  const before = await catalog.list(query)
+  test('an update is seen on the next page, also where results are cached', async () => {
+    const catalog = await open()
+    const query: ListQuery = { prefix: 'other/1', sort: '-size', page: 1, pageSize: 10 }
+    const before = await catalog.list(query)
 
-  await catalog.remove(before.rows[0]?.path ?? '')
-  const after = await catalog.list(query)
+    await catalog.remove(before.rows[0]?.path ?? '')
+    const after = await catalog.list(query)
 
-  expect(after.rows.slice(0, 9)).toEqual(before.rows.slice(1))
-  expect(after.total).toBe(before.total - 1)
+    expect(after.rows.slice(0, 9)).toEqual(before.rows.slice(1))
+    expect(after.total).toBe(before.total - 1)
+  })
 })

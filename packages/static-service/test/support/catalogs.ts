@@ -1,0 +1,91 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Postgres } from '@domains-and-files/persistence'
+import { onTestFinished } from 'vitest'
+import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import type { ContentTransaction } from '../../src/blobs/content-transaction.ts'
+import type { Catalog } from '../../src/catalog/catalog.ts'
+import { catalogMigrations, schemaName } from '../../src/catalog/postgres/migrations.ts'
+import { PostgresCatalog } from '../../src/catalog/postgres/postgres-catalog.ts'
+import { SqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
+import type { NewFile } from '../../src/files/file-record.ts'
+
+/** The implementations of `Catalog`, by the name of their database. */
+export const databases = ['SQLite', 'PostgreSQL'] as const
+
+export type DatabaseName = (typeof databases)[number]
+
+interface Options {
+  quotaBytes?: number
+}
+
+/** A new, empty catalog, which is closed and removed with the test. */
+export const openCatalog = (database: DatabaseName, options: Options = {}): Promise<Catalog> =>
+  database === 'SQLite' ? openSqlite(options) : openPostgres(options)
+
+/** Stores a file at each path. */
+export async function putPaths(catalog: Catalog, paths: string[]): Promise<void> {
+  for (let from = 0; from < paths.length; from += 2000) {
+    await catalog.put(paths.slice(from, from + 2000).map(toFile))
+  }
+}
+
+/** A file with a content of its own. */
+export const toFile = (path: string): NewFile => ({
+  path,
+  digest: Buffer.from(path).toString('hex').padStart(64, '0').slice(-64),
+  size: path.length,
+  contentType: path.endsWith('.png') ? 'image/png' : 'text/plain',
+  category: path.endsWith('.png') ? 'image' : 'document',
+  uploadedBy: 'tester',
+})
+
+/** A new folder, which is removed with the test. */
+export function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'static-catalog-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+async function openSqlite(options: Options) {
+  const catalog = await SqliteCatalog.open(makeFolder(), options)
+  onTestFinished(() => catalog.close())
+  return catalog
+}
+
+async function openPostgres(options: Options) {
+  const { url } = await newDatabase()
+  return (await openReplica(url, options)).catalog
+}
+
+/** A new, empty database, which is removed with the test. */
+export async function newDatabase() {
+  const database = await testDatabase()
+  onTestFinished(() => database[Symbol.asyncDispose]())
+  return database
+}
+
+/** A catalog on a database that other processes may use too; it is closed with the test. */
+export async function openReplica(
+  url: string,
+  { contents = allPresent, ...options }: Options & { contents?: ContentTransaction } = {},
+) {
+  const postgres = await Postgres.open({
+    url,
+    maxConnections: 5,
+    timeoutMs: 30_000,
+    schema: schemaName,
+    migrations: { catalog: catalogMigrations },
+    onError: () => undefined,
+  })
+  onTestFinished(() => postgres.close())
+  const catalog = await PostgresCatalog.open(postgres, { ...options, contents })
+  onTestFinished(() => catalog.close())
+  return { catalog, postgres }
+}
+
+const allPresent: ContentTransaction = {
+  findMissing: async () => new Set(),
+  apply: async () => undefined,
+}
