@@ -43,7 +43,6 @@ export class FolderBlobStore implements BlobStore {
   readonly #removals = new Set<Promise<void>>()
   readonly #postponed = new Set<string>()
   readonly #staged = new Set<string>()
-  #roomCheck: Promise<void> | undefined
   #mayHaveOldFiles = true
   #timer: NodeJS.Timeout | undefined
   readonly #leases = new BlobLeases((digest) => this.collect([digest]))
@@ -112,7 +111,7 @@ export class FolderBlobStore implements BlobStore {
     const release = await this.#leases.acquire(digest)
     try {
       if ((await this.formSize(digest, 'identity')) === undefined) return
-      await this.#demandRoom()
+      this.#demandRoom()
       if (bytes.length <= maxSmallBytes) await this.small.store(digest, coding, bytes)
       else await this.#large.writeForm({ digest, coding, tmpFile: this.#newTmpFile() }, bytes)
     } catch (error) {
@@ -217,7 +216,7 @@ export class FolderBlobStore implements BlobStore {
       this.collect([digest])
     }
     try {
-      await this.#demandRoom()
+      this.#demandRoom()
       await store()
       return end
     } catch (error) {
@@ -226,16 +225,9 @@ export class FolderBlobStore implements BlobStore {
     }
   }
 
-  // Coalesces concurrent checks.
-  #demandRoom(): Promise<void> {
-    this.#roomCheck ??= this.#checkRoom().finally(() => {
-      this.#roomCheck = undefined
-    })
-    return this.#roomCheck
-  }
-
-  async #checkRoom() {
-    const { bavail, bsize } = await statfs(this.#dataDir)
+  // Synchronous: the kernel answers from memory, in less time than the thread pool takes to be woken.
+  #demandRoom() {
+    const { bavail, bsize } = statfsSync(this.#dataDir)
     if (bavail * bsize < this.#reserve) throw insufficientStorage()
   }
 
