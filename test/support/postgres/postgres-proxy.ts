@@ -1,0 +1,107 @@
+import { once } from 'node:events'
+import net from 'node:net'
+
+/** What happens to a COMMIT: `lose` cuts the connection before it arrives, `hide` cuts it before its answer returns. */
+export type CommitFault = 'lose' | 'hide'
+
+interface Link {
+  client: net.Socket
+  server: net.Socket
+  /** The answer of a hidden COMMIT must not pass. */
+  isHidden: boolean
+}
+
+/** A TCP proxy before a PostgreSQL server, which cuts and delays connections. */
+export class PostgresProxy {
+  readonly #target: URL
+  readonly #listener: net.Server
+  readonly #links = new Set<Link>()
+  #isSilent = false
+  /** Decides for each COMMIT. */
+  onCommit: (() => CommitFault | undefined) | undefined
+
+  private constructor(url: string) {
+    this.#target = new URL(url)
+    this.#listener = net.createServer((client) => this.#connect(client))
+  }
+
+  /** Opens a proxy on a free port of the loopback interface before the server of a connection URL. */
+  static async open(url: string): Promise<PostgresProxy> {
+    const proxy = new PostgresProxy(url)
+    proxy.#listener.listen(0, '127.0.0.1')
+    await once(proxy.#listener, 'listening')
+    return proxy
+  }
+
+  /** The connection URL through the proxy. */
+  get url(): string {
+    const address = this.#listener.address()
+    if (address === null || typeof address === 'string') throw new Error('the proxy is closed')
+    const url = new URL(this.#target)
+    url.port = String(address.port)
+    return url.href
+  }
+
+  /** Ends all connections. */
+  cut(): void {
+    for (const link of this.#links) this.#end(link)
+  }
+
+  /** Passes nothing on any more, as when a machine has vanished; new connections are accepted, but not answered. */
+  silence(): void {
+    this.#isSilent = true
+    for (const { client, server } of this.#links) {
+      client.pause()
+      server.pause()
+    }
+  }
+
+  /** Passes everything on again, also what has arrived meanwhile. */
+  resume(): void {
+    this.#isSilent = false
+    for (const { client, server } of this.#links) {
+      client.resume()
+      server.resume()
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.cut()
+    this.#listener.close()
+    await once(this.#listener, 'close')
+  }
+
+  #connect(client: net.Socket) {
+    const server = net.connect(Number(this.#target.port), this.#target.hostname)
+    const link: Link = { client, server, isHidden: false }
+    this.#links.add(link)
+    for (const socket of [client, server]) {
+      socket.on('error', () => this.#end(link))
+      socket.on('close', () => this.#end(link))
+      if (this.#isSilent) socket.pause()
+    }
+    client.on('data', (chunk: Buffer) => this.#forward(link, chunk))
+    server.on('data', (chunk) => {
+      // The server has answered, so the COMMIT has taken effect.
+      if (link.isHidden) this.#end(link)
+      else client.write(chunk)
+    })
+  }
+
+  #forward(link: Link, chunk: Buffer) {
+    const fault = isCommit(chunk) ? this.onCommit?.() : undefined
+    if (fault === 'lose') return this.#end(link)
+    link.isHidden ||= fault === 'hide'
+    link.server.write(chunk)
+  }
+
+  #end(link: Link) {
+    this.#links.delete(link)
+    link.client.destroy()
+    link.server.destroy()
+  }
+}
+
+// A query message ('Q', a length, the SQL); it fits into one chunk.
+const isCommit = (chunk: Buffer) =>
+  chunk[0] === 0x51 && /(?:^|; )commit\0/.test(chunk.toString('latin1', 5))
