@@ -12,7 +12,8 @@ const startFiles = ['users.json', 'admin-password', 'registrar.json']
 const [command = '', target = '', ...rest] = process.argv.slice(2)
 const folder = rest.find((argument) => !argument.startsWith('-'))
 if (!folder || ![...services, 'all'].includes(target)) {
-  process.stderr.write(`Usage: npm run ${command} -- <domain|static|all> <folder> [--verify]\n`)
+  const options = command === 'backup' ? '[--verify] [--skip-damaged]' : '[--verify]'
+  process.stderr.write(`Usage: npm run ${command} -- <domain|static|all> <folder> ${options}\n`)
   process.exit(2)
 }
 process.exit(target === 'all' ? runAll(folder) : runService(target, rest, {}))

@@ -11,11 +11,9 @@ const readme = read('README.md')
 
 // Where each documented command is tested; the others are run by the tests below.
 const testedBy: Record<string, string> = {
-  'npm run tokens -- add domain certificates --owner alice --record _acme-challenge:TXT':
+  'npm run tokens -- add domain certificates --owner admin --record _acme-challenge:TXT':
     'packages/auth/test/api-tokens/tokens-command.test.ts',
   'npm run tokens -- list domain': 'packages/auth/test/api-tokens/tokens-command.test.ts',
-  'npm run tokens -- remove domain 3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50':
-    'packages/auth/test/api-tokens/tokens-command.test.ts',
   'npm start': 'test/e2e/start.test.ts',
   'npm run dev': 'test/e2e/start.test.ts',
   'npm test': 'this run',
@@ -27,7 +25,8 @@ const testedBy: Record<string, string> = {
   'npm run test:proxy': 'by hand: installs nginx and Caddy',
   'npm run faults': 'by hand: npm test runs the short form',
   'npm run bench': 'by hand: takes an hour',
-  'export DOMAINS_USERNAME=admin FILES_USERNAME=admin': 'test/e2e/commands.test.ts',
+  'export DOMAINS_USERNAME=admin DOMAINS_PASSWORD=PASSWORD FILES_USERNAME=admin FILES_PASSWORD=PASSWORD':
+    'test/e2e/commands.test.ts',
   'npx domains add alder-and-finch.com A www 192.0.2.1 --dry-run': 'test/e2e/commands.test.ts',
   'npx files sync ./docs docs/': 'test/e2e/commands.test.ts',
   'docker compose up --build': 'test/e2e/run-containers',
@@ -98,6 +97,24 @@ test('the commands of the README work as pasted', async () => {
   expect(managed[1]).toMatch(/alice +editor/)
   expect(JSON.parse(readFileSync(users, 'utf8')).users).toHaveLength(1)
   expect(checked).toContain('1 files, 1 contents')
+}, 120_000)
+
+test('after a wrong password the documented logins print the error', async () => {
+  await using everything = await startEverything()
+  const files = ['README.md', 'scripts/start/examples/{domain,static}-service.sh']
+  const logins = globSync(files, { cwd: root })
+    .flatMap((file) => read(file).match(/^(?:API|FILES)=.*\nTOKEN=.*PASSWORD.*$/gm) ?? [])
+    .map((login) =>
+      login
+        .replace('http://127.0.0.1:3001', everything.domains)
+        .replace('http://127.0.0.1:3002', everything.files),
+    )
+
+  const output = await run(`{ ${logins.join('\necho "token: $TOKEN."\n')}\n} 2>&1 | cat`)
+
+  expect(logins).toHaveLength(4)
+  expect(output.match(/^\{.*"code":"invalid_credentials".*\}$/gm)).toHaveLength(4)
+  expect(output.match(/^token: \.$/gm)).toHaveLength(3)
 }, 60_000)
 
 test('the backup and restore commands of docs/operations.md work as pasted', async () => {

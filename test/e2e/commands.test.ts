@@ -14,13 +14,13 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(async () => {
   await everything[Symbol.asyncDispose]()
-})
+}, 60_000)
 
 const domain = 'alder-and-finch.com'
 
-function run(command: 'domains' | 'files', args: string[], env: Record<string, string> = {}) {
+function run(command: 'domains' | 'files', args: string[], env: NodeJS.ProcessEnv = {}) {
   const prefix = command.toUpperCase()
-  return promisify(execFile)(join(root, 'node_modules/.bin', command), args, {
+  const running = promisify(execFile)(join(root, 'node_modules/.bin', command), args, {
     env: {
       PATH: process.env.PATH,
       [`${prefix}_URL`]: command === 'domains' ? everything.domains : everything.files,
@@ -28,7 +28,9 @@ function run(command: 'domains' | 'files', args: string[], env: Record<string, s
       [`${prefix}_PASSWORD`]: everything.password,
       ...env,
     },
-  }).catch((error) => error)
+  })
+  running.child.stdin?.end()
+  return running.catch((error) => error)
 }
 
 test('domains: a record is tried, added, seen, and its change reverted', async () => {
@@ -92,10 +94,17 @@ test.each([
   ['an unknown command', ['toast'], {}, 2, /^Unknown command: toast/],
   ['a missing argument', ['add', domain], {}, 2, /^Name a record type\./],
   ['no credentials', ['list'], { DOMAINS_USERNAME: '' }, 2, /^Set DOMAINS_TOKEN/],
+  [
+    'no password on standard input',
+    ['list'],
+    { DOMAINS_PASSWORD: undefined },
+    2,
+    /^Password of admin: \nSet DOMAINS_PASSWORD or DOMAINS_TOKEN\./,
+  ],
   ['a wrong password', ['list'], { DOMAINS_PASSWORD: 'wrong' }, 1, /\(invalid_credentials\)\n$/],
   ['an absent service', ['list'], { DOMAINS_URL: 'http://127.0.0.1:1' }, 1, /cannot be reached/],
 ])('%s ends with its exit status and one reason', async (_name, args, env, code, reason) => {
-  const failed = await run('domains', args, env as Record<string, string>)
+  const failed = await run('domains', args, env)
 
   expect(failed.code).toBe(code)
   expect(failed.stdout).toBe('')

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(async () => {
   clients[Symbol.dispose]()
   await everything[Symbol.asyncDispose]()
-})
+}, 60_000)
 
 test('clients of three generators compile with strict options, and so do programs that use them', async () => {
   const config = {

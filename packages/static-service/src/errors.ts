@@ -52,6 +52,10 @@ export const contentCodingNotSupported = () =>
 export const fileNotFound = (path: string) =>
   new HttpError(404, 'file_not_found', `No file at ${path}`)
 
+/** A path sent with `%2F`, which is not a path separator: each file has one URL. */
+export const encodedSlash = (path: string) =>
+  new HttpError(404, 'file_not_found', `No file at ${path}: send its slashes as /, not as %2F`)
+
 export const directoryNotFound = (path: string) =>
   new HttpError(404, 'directory_not_found', `No directory at ${path}`)
 

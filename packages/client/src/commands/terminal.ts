@@ -1,4 +1,5 @@
-import { createInterface } from 'node:readline/promises'
+import { createInterface } from 'node:readline'
+import { Writable } from 'node:stream'
 import { ProblemError } from '../problem-error.ts'
 import type { Credentials } from '../session.ts'
 
@@ -34,16 +35,24 @@ export async function readCredentials(prefix: string): Promise<Credentials> {
   if (token) return { token }
   const username = process.env[`${prefix}_USERNAME`]
   if (!username) throw new UsageError(`Set ${prefix}_TOKEN, or ${prefix}_USERNAME.`)
-  const password = process.env[`${prefix}_PASSWORD`] ?? (await ask(`Password of ${username}: `))
+  const password =
+    process.env[`${prefix}_PASSWORD`] ?? (await askPassword(`Password of ${username}: `))
+  if (password === undefined) throw new UsageError(`Set ${prefix}_PASSWORD or ${prefix}_TOKEN.`)
   return { username, password }
 }
 
-async function ask(question: string): Promise<string> {
-  const lines = createInterface({ input: process.stdin, output: process.stderr })
+/** One line of standard input, without echo at a terminal; undefined at its end. */
+async function askPassword(question: string): Promise<string | undefined> {
+  process.stderr.write(question)
+  const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const { stdin } = process
+  const lines = createInterface({ input: stdin, output: silent, terminal: stdin.isTTY })
   try {
-    return await lines.question(question)
+    for await (const line of lines) return line
+    return undefined
   } finally {
     lines.close()
+    process.stderr.write('\n')
   }
 }
 

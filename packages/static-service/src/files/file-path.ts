@@ -1,4 +1,4 @@
-import { fileNotFound, invalidPath, reservedPath } from '../errors.ts'
+import { encodedSlash, invalidPath, reservedPath } from '../errors.ts'
 import { findPathFault } from './path-rules.ts'
 
 /**
@@ -32,7 +32,7 @@ export function readDirectory(text: string): string {
  * @throws {HttpError} `file_not_found`, `invalid_path` or `reserved_path`.
  */
 export function readUrlPath(url: string, decoded: string): string {
-  if (hasEncodedSlash(url)) throw fileNotFound(decoded)
+  if (hasEncodedSlash(url)) throw encodedSlash(decoded)
   return readPath(decoded)
 }
 

@@ -6,7 +6,7 @@ import type { StagedBlob } from '../blobs/staged-blob.ts'
 import {
   contentCodingNotSupported,
   digestMismatch,
-  fileNotFound,
+  encodedSlash,
   fileTooLarge,
   partialPut,
   truncatedBody,
@@ -37,7 +37,7 @@ const putFileSchema = (maxBytes: number) => ({
   errors: [
     ...uploadErrors,
     ...pathFaults,
-    fileNotFound('a%2Fb'),
+    encodedSlash('notes/hello.txt'),
     digestMismatch('Content-Digest'),
     partialPut(),
     contentCodingNotSupported(),

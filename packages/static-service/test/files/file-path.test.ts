@@ -50,6 +50,12 @@ test.each([
   expect(() => readPath(text)).toThrow(detail)
 })
 
+test('the refusal of a path with %2F says how to send it', () => {
+  expect(() => readUrlPath('/api/files/a%2Fb', 'a/b')).toThrow(
+    'No file at a/b: send its slashes as /, not as %2F',
+  )
+})
+
 describe('slashes at the ends', () => {
   test('a written path may start with one', () => {
     expect(readWrittenPath('/a/b')).toBe('a/b')
