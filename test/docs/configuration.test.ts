@@ -8,7 +8,7 @@ import { root } from '../support/everything.ts'
 import { tableRows } from '../support/tables.ts'
 
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
-const examples = [...read('.env.example').matchAll(/^([A-Z_]+)=(.*)$/gm)].map(
+const examples = [...read('.env.example').matchAll(/^([A-Z\d_]+)=(.*)$/gm)].map(
   ([, name = '', value = '']) => [name, value],
 )
 const documented = tableRows(read('docs/configuration.md')).map(([name = '', value = '']) => [

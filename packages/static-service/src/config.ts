@@ -8,6 +8,7 @@ import {
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import { findPathFault } from './files/path-rules.ts'
+import { requireBothStores, s3Config, s3Settings } from './s3-settings.ts'
 
 const bytes = z.coerce.number().int().min(0)
 
@@ -18,6 +19,7 @@ export const Settings = z.object({
   ...serverSettings({ port: 3002, dataDir: 'data/static-service' }),
   ...authSettings,
   ...databaseSettings,
+  ...s3Settings,
   MAX_UPLOAD_BYTES: bytes.min(1).default(1_073_741_824),
   MAX_BATCH_FILES: z.coerce.number().int().min(1).max(1000).default(100),
   QUOTA_BYTES: bytes.optional(),
@@ -61,13 +63,18 @@ export function readConfig(env: Record<string, string | undefined>) {
       .filter((name) => env[name] === '')
       .map((name) => [name, 'off']),
   )
-  const settings = readEnv(Settings.superRefine(requireProxy), { ...env, ...policies })
+  const settings = readEnv(Settings.superRefine(requireProxy).superRefine(requireBothStores), {
+    ...env,
+    ...policies,
+  })
   const { STATIC_OFFLOAD: to, STATIC_OFFLOAD_BYTES: minBytes } = settings
   return {
     ...serverConfig(settings),
     auth: authConfig(settings),
     /** PostgreSQL; undefined: SQLite and files in DATA_DIR. */
     database: databaseConfig(settings),
+    /** Contents in S3; set if and only if `database` is. */
+    s3: s3Config(settings),
     maxUploadBytes: settings.MAX_UPLOAD_BYTES,
     maxBatchFiles: settings.MAX_BATCH_FILES,
     /** Maximum bytes of the distinct contents; undefined: limited by the disk. */

@@ -14,16 +14,22 @@ export async function testDatabase(): Promise<TestDatabase> {
   await runOnServer(urlOf('postgres'), `create database ${name} strategy file_copy`)
   return {
     url: urlOf(name),
-    [Symbol.asyncDispose]: () =>
-      runOnServer(urlOf('postgres'), `drop database ${name} with (force)`),
+    [Symbol.asyncDispose]: async () => {
+      await runOnServer(urlOf('postgres'), `drop database ${name} with (force)`)
+    },
   }
 }
 
-async function runOnServer(url: string, statement: string) {
+/** Runs one statement on a connection of its own. */
+export async function runOnServer<Row>(
+  url: string,
+  statement: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
   const client = new pg.Client(url)
   await client.connect()
   try {
-    await client.query(statement)
+    return (await client.query(statement, values)).rows
   } finally {
     await client.end()
   }

@@ -19,7 +19,9 @@ interface Metric {
   label?: string
 }
 
-type Read = () => number | Record<string, number> | Promise<number>
+type Figures = number | Record<string, number>
+
+type Read = () => Figures | Promise<Figures>
 
 /** A gauge that is read on each scrape; `NaN` if that fails, so that one failure hides no other metric. */
 export function registerGauge(registry: Registry, { name, help, label }: Metric, read: Read) {

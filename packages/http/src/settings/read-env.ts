@@ -42,6 +42,9 @@ const secrets = new Set([
   'METRICS_TOKEN',
   'DATABASE_URL',
   'DATABASE_DIRECT_URL',
+  'AWS_ACCESS_KEY_ID',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
 ])
 
 function readSecretFile(name: string, file: string | undefined, errors: string[]) {

@@ -7,6 +7,7 @@ import { Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { createLogger } from '@domains-and-files/http'
 import { z } from 'zod'
+import { runOnServer } from '../../../../test/support/postgres/test-database.ts'
 import { readConfig } from '../../src/config.ts'
 import { createService } from '../../src/service.ts'
 import { storedIn } from './stored-contents.ts'
@@ -143,7 +144,8 @@ export async function start(options: Options = {}): Promise<Service> {
   mkdirSync(dataDir, { recursive: true })
   writeFileSync(config.auth.usersFile, users ?? '{"users":[]}')
   const app = await createService(config, log)
-  users ??= addUsers(config.auth.usersFile)
+  if (config.database) await shareUsers(config.database.url)
+  else users ??= addUsers(config.auth.usersFile)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.
   const tokenOf = (user: string) => {
@@ -264,17 +266,38 @@ export async function logIn(port: number, username: string): Promise<string> {
 let users: string | undefined
 const tokens = new Map<string, Promise<string>>()
 
-// All with the admin's own password, whose hash is there already.
 function addUsers(file: string): string {
-  const Users = z.object({ users: z.array(z.looseObject({ username: z.string() })) })
-  const [admin] = Users.parse(JSON.parse(readFileSync(file, 'utf8'))).users
-  const text = JSON.stringify({
+  const text = addRoles(readFileSync(file, 'utf8'))
+  writeFileSync(file, text)
+  return text
+}
+
+const Users = z.object({ users: z.array(z.looseObject({ username: z.string() })) })
+
+// All with the admin's own password, whose hash is there already.
+function addRoles(text: string): string {
+  const [admin] = Users.parse(JSON.parse(text)).users
+  return JSON.stringify({
     users: [
       admin,
       { ...admin, username: 'editor', role: 'editor' },
       { ...admin, username: 'viewer', role: 'viewer' },
     ],
   })
-  writeFileSync(file, text)
-  return text
+}
+
+async function shareUsers(url: string) {
+  const found = await runOnServer<{ definition: unknown }>(
+    url,
+    "select definition from static_service.users where username = 'admin'",
+  )
+  users ??= addRoles(JSON.stringify({ users: found.map(({ definition }) => definition) }))
+  for (const user of Users.parse(JSON.parse(users)).users) {
+    await runOnServer(
+      url,
+      `insert into static_service.users (username, definition) values ($1, $2)
+       on conflict (username) do update set definition = excluded.definition`,
+      [user.username, JSON.stringify(user)],
+    )
+  }
 }

@@ -43,7 +43,7 @@ export class GarbageSweep {
   }
 
   /** Objects that wait for their deletion, and uploads that are not committed. */
-  async count(): Promise<{ garbage: number; intents: number }> {
+  async count(): Promise<Record<'garbage' | 'intents', number>> {
     const [counts] = await this.#dependencies.postgres.query<{ garbage: number; intents: number }>(
       `select (select count(*) from static_service.garbage) garbage,
          (select count(*) from static_service.intents) intents`,

@@ -1,0 +1,59 @@
+import type { Logger } from '@domains-and-files/http'
+import { BackupWatch } from '@domains-and-files/persistence'
+import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
+import type { Catalog } from './catalog/catalog.ts'
+import { SqliteCatalog } from './catalog/sqlite/sqlite-catalog.ts'
+import type { Config } from './config.ts'
+import { sweepOrphans } from './maintenance/orphan-sweep.ts'
+import type { Storage } from './storage.ts'
+
+/** Catalog and contents below DATA_DIR, for one process. */
+export async function openEmbeddedStorage(
+  { dataDir, quotaBytes }: Pick<Config, 'dataDir' | 'quotaBytes'>,
+  log: Logger,
+): Promise<Storage> {
+  const catalog = await SqliteCatalog.open(dataDir, { quotaBytes })
+  const backups = new BackupWatch(dataDir)
+  const store = await FolderBlobStore.open(dataDir, {
+    isReferenced: (digest) => catalog.isReferenced(digest),
+    isBackedUp: () => backups.isRunning,
+    onError: (error) => log.error({ err: error }, 'content not removed'),
+  })
+  catalog.onFree((digests) => store.collect(digests))
+  const tidied = tidy(dataDir, { store, catalog, log })
+  return {
+    catalog,
+    store,
+    database: undefined,
+    registerMetrics: () => undefined,
+    tidied,
+    close: async () => {
+      await tidied
+      await store.close()
+      backups[Symbol.dispose]()
+      await catalog.close()
+    },
+  }
+}
+interface SweepDependencies {
+  store: FolderBlobStore
+  catalog: Catalog
+  log: Logger
+}
+
+async function tidy(dataDir: string, { store, catalog, log }: SweepDependencies) {
+  try {
+    const { orphans, moved, missing } = await sweepOrphans(dataDir, store, catalog)
+    if (orphans > 0) log.warn({ orphans }, 'unreferenced contents removed')
+    if (moved > 0) log.info({ moved }, 'small contents moved to the content database')
+    if (missing.length > 0) {
+      const digests = missing.slice(0, 10)
+      log.error(
+        { missing: missing.length, digests },
+        'contents missing: run `npm run files -- check`',
+      )
+    }
+  } catch (error) {
+    log.error({ err: error }, 'store not swept')
+  }
+}

@@ -1,0 +1,74 @@
+import { integerSetting } from '@domains-and-files/http'
+import { z } from 'zod'
+
+/** The settings of contents in S3, as zod shapes to spread into the schema of the service. */
+export const s3Settings = {
+  S3_BUCKET: z
+    .string()
+    .regex(/^[\w.-]{1,255}$/, 'must be the name of a bucket')
+    .optional(),
+  S3_ENDPOINT: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional(),
+  S3_REGION: z.string().default('us-east-1'),
+  S3_PREFIX: z
+    .string()
+    .regex(/^[\w.-]+(?:\/[\w.-]+)*$/, 'must be a path such as files or team/files')
+    .default(''),
+  S3_FORCE_PATH_STYLE: z.enum(['true', 'false'], { error: 'must be true or false' }).optional(),
+  S3_TIMEOUT_MS: integerSetting(100, 600_000).default(10_000),
+  GARBAGE_GRACE_S: integerSetting(0, 31_536_000).default(86_400),
+  AWS_ACCESS_KEY_ID: z.string().optional(),
+  AWS_SECRET_ACCESS_KEY: z.string().optional(),
+  AWS_SESSION_TOKEN: z.string().optional(),
+}
+
+type S3Settings = z.output<z.ZodObject<typeof s3Settings>>
+
+/** The part of the service's config that `s3Settings` gives; undefined without S3_BUCKET. */
+export const s3Config = (settings: S3Settings) =>
+  settings.S3_BUCKET === undefined
+    ? undefined
+    : {
+        bucket: settings.S3_BUCKET,
+        endpoint: settings.S3_ENDPOINT,
+        region: settings.S3_REGION,
+        prefix: settings.S3_PREFIX,
+        // Of stores other than AWS, few have a host name for each bucket.
+        forcePathStyle: isTrue(settings.S3_FORCE_PATH_STYLE) ?? settings.S3_ENDPOINT !== undefined,
+        timeoutMs: settings.S3_TIMEOUT_MS,
+        graceSeconds: settings.GARBAGE_GRACE_S,
+        credentials: credentialsOf(settings),
+      }
+
+export type S3Config = NonNullable<ReturnType<typeof s3Config>>
+
+/** Rejects settings that do not fit together. */
+export function requireBothStores(
+  settings: S3Settings & { DATABASE_URL?: string | undefined; STATIC_OFFLOAD: string },
+  context: z.core.$RefinementCtx,
+) {
+  const report = (name: string, message: string) =>
+    context.addIssue({ code: 'custom', path: [name], message })
+  const { DATABASE_URL, S3_BUCKET, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY } = settings
+  if (DATABASE_URL && !S3_BUCKET) report('S3_BUCKET', 'is required with DATABASE_URL')
+  if (S3_BUCKET && !DATABASE_URL) report('DATABASE_URL', 'is required with S3_BUCKET')
+  if (S3_BUCKET && settings.STATIC_OFFLOAD !== 'off') {
+    report('STATIC_OFFLOAD', 'must be off with S3_BUCKET: there are no files to send')
+  }
+  if (AWS_ACCESS_KEY_ID && !AWS_SECRET_ACCESS_KEY) {
+    report('AWS_SECRET_ACCESS_KEY', 'is required with AWS_ACCESS_KEY_ID')
+  }
+}
+
+const isTrue = (text: 'true' | 'false' | undefined) =>
+  text === undefined ? undefined : text === 'true'
+
+/** Undefined: the standard chain of the AWS SDK finds them, such as a role of the machine. */
+function credentialsOf(settings: S3Settings) {
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = settings
+  if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) return undefined
+  return {
+    accessKeyId: AWS_ACCESS_KEY_ID,
+    secretAccessKey: AWS_SECRET_ACCESS_KEY,
+    ...(AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {}),
+  }
+}

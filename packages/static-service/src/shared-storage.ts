@@ -1,0 +1,55 @@
+import { authMigrations } from '@domains-and-files/auth'
+import type { Logger } from '@domains-and-files/http'
+import { Postgres } from '@domains-and-files/persistence'
+import { Bucket } from './blobs/s3/bucket.ts'
+import { contentMigrations } from './blobs/s3/migrations.ts'
+import { S3BlobStore } from './blobs/s3/s3-blob-store.ts'
+import { registerS3Metrics } from './blobs/s3/s3-metrics.ts'
+import { catalogMigrations, schemaName } from './catalog/postgres/migrations.ts'
+import { PostgresCatalog } from './catalog/postgres/postgres-catalog.ts'
+import type { Config } from './config.ts'
+import type { S3Config } from './s3-settings.ts'
+import type { Storage } from './storage.ts'
+
+interface SharedConfig extends Pick<Config, 'dataDir' | 'quotaBytes'> {
+  database: NonNullable<Config['database']>
+  s3: S3Config
+}
+
+/** Catalog in PostgreSQL and contents in S3, for any number of processes. */
+export async function openSharedStorage(
+  { database, s3, dataDir, quotaBytes }: SharedConfig,
+  log: Logger,
+): Promise<Storage> {
+  const postgres = await Postgres.open({
+    ...database,
+    schema: schemaName,
+    migrations: {
+      auth: authMigrations(schemaName),
+      catalog: catalogMigrations,
+      contents: contentMigrations,
+    },
+    onError: (error) => log.warn({ err: error }, 'database not available'),
+  })
+  const bucket = await Bucket.open(s3)
+  const store = await S3BlobStore.open({
+    ...s3,
+    postgres,
+    bucket,
+    dataDir,
+    onError: (error) => log.warn({ err: error }, 'object storage call failed, trying again later'),
+  })
+  const catalog = await PostgresCatalog.open(postgres, { quotaBytes, contents: store.commits })
+  return {
+    catalog,
+    store,
+    database: postgres,
+    registerMetrics: (registry) => registerS3Metrics(registry, { bucket, store }),
+    tidied: Promise.resolve(),
+    close: async () => {
+      await catalog.close()
+      await store.close()
+      await postgres.close()
+    },
+  }
+}

@@ -1,0 +1,16 @@
+import type { Registry } from '@domains-and-files/http'
+import type { Postgres } from '@domains-and-files/persistence'
+import type { BlobStore } from './blobs/blob-store.ts'
+import type { Catalog } from './catalog/catalog.ts'
+
+/** Where a service stores its files: catalog and contents, which belong together. */
+export interface Storage {
+  catalog: Catalog
+  store: BlobStore
+  /** For users and tokens too; undefined: they are in files. */
+  database: Postgres | undefined
+  registerMetrics: (registry: Registry) => void
+  /** Resolves when what an earlier process left behind is tidied up. */
+  tidied: Promise<void>
+  close: () => Promise<void>
+}

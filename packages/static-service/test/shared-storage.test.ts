@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { readConfig } from '../src/config.ts'
+import { startSharedStores } from './support/shared-stores.ts'
+import { start } from './support/start.ts'
+
+const large = randomBytes(300_000)
+
+test('a file that one replica stores is listed and served by another, and gone when it is deleted', async () => {
+  await using stores = await startSharedStores()
+  await using one = await start({ env: stores.env })
+  await using other = await start({ env: stores.env })
+
+  for (const [path, content] of [
+    ['a/small.txt', Buffer.from('small')],
+    ['a/large.bin', large],
+  ] as const) {
+    expect((await one.put(path, content)).status).toBe(201)
+    const served = await other.call('GET', `/static/${path}`)
+    expect(served.bytes.equals(content)).toBe(true)
+  }
+  const part = await other.call('GET', '/static/a/large.bin', {
+    headers: { range: 'bytes=100-199' },
+  })
+  expect(part.status).toBe(206)
+  expect(part.bytes.equals(large.subarray(100, 200))).toBe(true)
+  expect((await other.call('GET', '/api/files/')).body.pagination?.total_items).toBe(2)
+  expect((await other.call('DELETE', '/api/files/a/large.bin')).status).toBe(204)
+  expect((await one.call('GET', '/static/a/large.bin')).status).toBe(404)
+  expect(await readdir(join(one.dataDir, 'tmp'))).toEqual([])
+})
+
+test('a replica compresses what another stored, and serves the form that a third made', async () => {
+  await using stores = await startSharedStores()
+  await using one = await start({ env: stores.env })
+  await using other = await start({ env: stores.env })
+  await one.put('a.css', 'p { color: black }\n'.repeat(5000))
+  const codingAt = async (service: typeof one) => {
+    const headers = { 'accept-encoding': 'br' }
+    return (await service.call('GET', '/static/a.css', { headers })).headers['content-encoding']
+  }
+
+  await expect.poll(() => codingAt(one), { timeout: 10_000 }).toBe('br')
+  await expect.poll(() => codingAt(other), { timeout: 10_000 }).toBe('br')
+})
+
+test('while S3 is away small files are served and stored, large ones get 503, and all of it recovers', async () => {
+  await using stores = await startSharedStores()
+  await using service = await start({ env: stores.env })
+  await service.put('large.bin', large)
+  await stores.s3.pause()
+
+  expect((await service.put('small.txt', 'small')).status).toBe(201)
+  expect((await service.call('GET', '/static/small.txt')).status).toBe(200)
+  const stored = await service.put('other.bin', randomBytes(300_000))
+  expect([stored.status, stored.body.code, stored.headers['retry-after']]).toEqual([
+    503,
+    'unavailable',
+    '2',
+  ])
+  const read = await service.call('GET', '/static/large.bin')
+  expect([read.status, read.body.code]).toEqual([503, 'unavailable'])
+  const healthOf = async () => (await service.call('GET', '/health')).status
+  await expect.poll(healthOf, { timeout: 15_000 }).toBe(503)
+
+  await stores.s3.resume()
+  await expect.poll(healthOf, { timeout: 15_000 }).toBe(200)
+  expect((await service.call('GET', '/static/large.bin')).bytes.equals(large)).toBe(true)
+  expect((await service.call('GET', '/static/other.bin')).status).toBe(404)
+})
+
+test('calls to S3 and the objects that wait for their deletion are metrics', async () => {
+  await using stores = await startSharedStores()
+  await using service = await start({ env: stores.env })
+  await service.put('large.bin', large)
+  await service.call('DELETE', '/api/files/large.bin')
+
+  const { bytes } = await service.call('GET', '/metrics', {
+    headers: { authorization: 'Bearer metrics-token-of-tests' },
+    user: 'nobody',
+  })
+
+  const text = bytes.toString()
+  expect(text).toMatch(/^static_s3_calls_total\{operation="put"\} [1-9]/m)
+  expect(text).toMatch(/^static_s3_objects_waiting\{kind="garbage"\} 1$/m)
+  expect(text).toMatch(/^static_s3_objects_waiting\{kind="intents"\} 0$/m)
+})
+
+const base = { JWT_SECRET: 'a secret of these tests that is long enough', DATA_DIR: 'data' }
+const database = { DATABASE_URL: 'postgres://localhost/files' }
+const bucket = { S3_BUCKET: 'files' }
+
+test.each([
+  ['a database without a bucket', database, 'S3_BUCKET: is required with DATABASE_URL'],
+  ['a bucket without a database', bucket, 'DATABASE_URL: is required with S3_BUCKET'],
+  [
+    'a proxy that sends files',
+    { ...database, ...bucket, STATIC_OFFLOAD: 'nginx', TRUST_PROXY: '127.0.0.1' },
+    'STATIC_OFFLOAD: must be off with S3_BUCKET',
+  ],
+  [
+    'half of the credentials',
+    { ...database, ...bucket, AWS_ACCESS_KEY_ID: 'key' },
+    'AWS_SECRET_ACCESS_KEY: is required with AWS_ACCESS_KEY_ID',
+  ],
+])('the start is refused with %s', (_name, env, message) => {
+  expect(() => readConfig({ ...base, ...env })).toThrow(message)
+})
+
+test('requests name the bucket in the path by default where the store is not AWS', () => {
+  const endpoint = { S3_ENDPOINT: 'http://localhost:9000' }
+
+  expect(readConfig({ ...base, ...database, ...bucket }).s3?.forcePathStyle).toBe(false)
+  expect(readConfig({ ...base, ...database, ...bucket, ...endpoint }).s3?.forcePathStyle).toBe(true)
+  const virtual = { ...endpoint, S3_FORCE_PATH_STYLE: 'false' }
+  expect(readConfig({ ...base, ...database, ...bucket, ...virtual }).s3?.forcePathStyle).toBe(false)
+})

@@ -1,0 +1,24 @@
+import { runOnServer, testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import { type S3Server, startS3 } from './s3/s3-server.ts'
+
+export interface SharedStores extends AsyncDisposable {
+  /** Settings of a service that uses them. */
+  env: Record<string, string>
+  s3: S3Server
+  /** Runs a statement in the database, as another process would. */
+  query: <Row>(text: string, values?: unknown[]) => Promise<Row[]>
+}
+
+/** A PostgreSQL database and an S3 store of their own, for any number of services. */
+export async function startSharedStores(): Promise<SharedStores> {
+  await using opened = new AsyncDisposableStack()
+  const { url } = opened.use(await testDatabase())
+  const s3 = opened.use(await startS3())
+  const owned = opened.move()
+  return {
+    env: { DATABASE_URL: url, ...s3.env },
+    s3,
+    query: (text, values) => runOnServer(url, text, values),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
