@@ -44,8 +44,7 @@ export class CampaignRegistrar {
     return this.#races
   }
 
-  /** `outdated`: whether getHosts may also show the zone before the last write. */
-  async trouble(isOver: () => boolean, { outdated }: { outdated: boolean }): Promise<void> {
+  async trouble(isOver: () => boolean): Promise<void> {
     this.#sandbox.fault({
       kind: 'refused_row',
       address: '192.0.2.66',
@@ -64,9 +63,9 @@ export class CampaignRegistrar {
         { kind: 'status', status: 405 },
         { kind: 'cut', command: getHosts },
       ]
-      // At most one outdated answer at a time: the service looks three times before it believes the registrar.
+      // At most one outdated answer at a time: the service believes the fourth in a row.
       const isPending = this.#sandbox.faults.some(({ kind }) => kind === 'outdated')
-      if (n % 3 === 0) this.#sandbox.fault(pick(isPending || !outdated ? faults.slice(1) : faults))
+      if (n % 3 === 0) this.#sandbox.fault(pick(isPending ? faults.slice(1) : faults))
       if (n % 7 === 0) await this.#writeAsTool()
       if (n % 20 === 10)
         this.#sandbox.fault({ kind: 'late', command: setHosts, domain: 'late.com' })
