@@ -1,4 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { driveClock } from '../support/drive-clock.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { start, www } from '../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
@@ -69,4 +71,21 @@ test('a token ends by the clock that is in force', async () => {
   const early = await service.call('GET', '/api/auth/me')
 
   expect([late.status, late.body.code, early.status]).toEqual([401, 'token_expired', 200])
+})
+
+test('a clock that is set forward does not let a late write pass', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  const add = (name: string) =>
+    service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.7' } })
+  service.sandbox.fault({ kind: 'late', command: 'namecheap.domains.dns.setHosts' })
+  await add('first')
+  await add('second')
+
+  jump(hour)
+  await service.sandbox.runLate()
+
+  const names = () => service.sandbox.zone('example.com').hosts.map(({ name }) => name)
+  const isRepaired = expect.poll(names, { timeout: 10_000 }).toContain('second')
+  await driveClock(clock, service, isRepaired)
 })
