@@ -17,35 +17,38 @@ const looks = 4
 /**
  * The zone to base a write on; every such zone is read here. The registrar's answer may be outdated, and a write based on
  * it would undo the write before. So after our own sends an answer counts at once only if it is the zone that the newest
- * of them left. The zone before a send has to be seen four times, with pauses; any other zone twice.
+ * of them left. The zone before a send counts after four reads, with pauses, that show nothing newer; any other zone
+ * counts when the next read repeats it.
  */
 export async function readCurrent(
   { clock, lookAgainMs, recent }: Options,
   calls: Pick<BatchCalls, 'read'>,
 ): Promise<Zone> {
+  let newest: { zone: Zone; age: number } | undefined
   let previous: Zone | undefined
   for (let look = 1; ; look++) {
     const zone = await calls.read()
-    const origin = originOf(zone, recent)
-    const isRepeated = previous !== undefined && isSame(zone, previous)
-    if (recent.length === 0 || origin === 'sent' || look === looks) return zone
-    if (origin === 'elsewhere' && isRepeated) return zone
-    if (origin === 'replaced') await delay(clock, lookAgainMs)
+    const age = ageOf(zone, recent)
+    if (age === 0 || recent.length === 0) return zone
+    if (age === -1 && previous && isSame(zone, previous)) return zone
+    if (!newest || age <= newest.age) newest = { zone, age }
+    if (look === looks) return newest.zone
+    if (age > 0) await delay(clock, lookAgainMs)
     previous = zone
   }
 }
 
 /**
- * Which recent sends explain a zone. The newest one that knows it decides, since a zone may come back: `sent`, it left
- * this zone; `replaced`, it replaced it. A send that may not be done proves nothing that an earlier one contradicts.
+ * How many sends ago this zone was replaced; 0: the newest send left it; -1: no recent send explains it. The newest send
+ * that knows a zone decides, since a zone may come back, but one that may not be done proves nothing against an earlier.
  */
-export function originOf(zone: Zone, recent: RecentSend[]): 'sent' | 'replaced' | 'elsewhere' {
-  let mayBeSent = false
-  for (const send of recent) {
+export function ageOf(zone: Zone, recent: RecentSend[]): number {
+  let unproven = -1
+  for (const [index, send] of recent.entries()) {
     if (isSame(zone, send.zone)) {
-      if (send.isDone) return 'sent'
-      mayBeSent = true
-    } else if (isSame(zone, send.base)) return 'replaced'
+      if (send.isDone) return index
+      if (unproven < 0) unproven = index
+    } else if (isSame(zone, send.base)) return index + 1
   }
-  return mayBeSent ? 'sent' : 'elsewhere'
+  return unproven
 }

@@ -5,7 +5,7 @@ import { writeNotConfirmed } from '../../errors.ts'
 import type { RecentSend } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
 import { type BatchCalls, StaleRead } from './batch-calls.ts'
-import { originOf, readCurrent } from './current-zone.ts'
+import { ageOf, readCurrent } from './current-zone.ts'
 import { describeDifference, isSame } from './zone-comparison.ts'
 
 /**
@@ -142,7 +142,8 @@ async function readBack(
     const isOld = isSame(zone, before)
     // To send the same zone again does no harm, even if it is there already.
     if (isOld && mayResend) return 'unchanged'
-    if (originOf(zone, recent) === 'replaced' && look < looks) {
+    const isOutdated = ageOf(zone, recent) > 0
+    if (isOutdated && look < looks) {
       await delay(write.clock, write.lookAgainMs)
       continue
     }
@@ -153,7 +154,7 @@ async function readBack(
     if (isOld && failure) return 'unchanged'
     const error = writeNotConfirmed(describeDifference(zone, after))
     // Accepted, and perhaps still to be shown: a later read resolves it.
-    return { kind: isOld ? 'unknown' : 'differs', zone, error }
+    return { kind: isOutdated ? 'unknown' : 'differs', zone, error }
   }
 }
 

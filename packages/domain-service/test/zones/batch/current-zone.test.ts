@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Zone } from '../../../src/dns/record.ts'
 import type { RecentSend } from '../../../src/ledger/ledger.ts'
-import { originOf, readCurrent } from '../../../src/zones/batch/current-zone.ts'
+import { ageOf, readCurrent } from '../../../src/zones/batch/current-zone.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { row, zone } from '../../support/zones.ts'
 
@@ -62,15 +62,23 @@ test('the zone before a send without an outcome counts no sooner', async () => {
   expect(await read([b, c], recent)).toEqual({ zone: c, reads: 2, waitedMs: 1_000 })
 })
 
+test('of outdated answers the newest counts, wherever it stands among the four', async () => {
+  const recent = [sendOf(b, c, false), sendOf(a, b)]
+
+  expect(await read([a, b, b, a], recent)).toMatchObject({ zone: b, reads: 4 })
+  expect(await read([b, a, a, a], recent)).toMatchObject({ zone: b, reads: 4 })
+})
+
 test('another tool’s zone counts when the next answer repeats it', async () => {
   expect(await read([c, c], [sendOf(a, b)])).toEqual({ zone: c, reads: 2, waitedMs: 0 })
   expect(await read([c, empty, empty], [sendOf(a, b)])).toMatchObject({ zone: empty, reads: 3 })
 })
 
-test('the newest send that knows a zone decides about it, unless it may not be done', () => {
-  expect(originOf(a, [sendOf(b, a), sendOf(a, b)])).toBe('sent')
-  expect(originOf(b, [sendOf(b, a), sendOf(a, b)])).toBe('replaced')
-  expect(originOf(a, [sendOf(b, a, false), sendOf(a, b)])).toBe('replaced')
-  expect(originOf(a, [sendOf(b, a, false)])).toBe('sent')
-  expect(originOf(c, [sendOf(b, a), sendOf(a, b)])).toBe('elsewhere')
+test('the newest send that knows a zone tells its age, unless it may not be done', () => {
+  expect(ageOf(a, [sendOf(b, a), sendOf(a, b)])).toBe(0)
+  expect(ageOf(b, [sendOf(b, a), sendOf(a, b)])).toBe(1)
+  expect(ageOf(a, [sendOf(b, a, false), sendOf(a, b)])).toBe(2)
+  expect(ageOf(a, [sendOf(b, a, false)])).toBe(0)
+  expect(ageOf(b, [sendOf(c, empty), sendOf(a, b)])).toBe(1) // Another tool wrote c.
+  expect(ageOf(c, [sendOf(b, a), sendOf(a, b)])).toBe(-1)
 })
