@@ -28,6 +28,8 @@ const packages = readdirSync(new URL('packages/', import.meta.url)).map((name) =
 export default defineConfig({
   test: {
     testTimeout: 30_000,
+    // The first hook that needs PostgreSQL starts it.
+    hookTimeout: 60_000,
     // Tests mostly wait for disks and child processes: three files at a time keep two cores busy.
     maxWorkers: 3,
     projects: [
