@@ -1,10 +1,17 @@
 // Durable storage: atomic files, the lock of a data directory, migrations, PostgreSQL, backup and restore.
 
-export type { BackupLayout, BlobSource, KeptFile } from './backup/backup-job.ts'
+export type { BackupLayout, BlobSource } from './backup/backup-job.ts'
 export { unreadable } from './backup/damage.ts'
+export type { KeptFile } from './backup/kept-file.ts'
+export type {
+  ContentStore,
+  DatabaseStore,
+  ExportJob,
+  ImportJob,
+} from './backup/postgres/database-store.ts'
 export { Progress } from './backup/progress.ts'
 export type { RowContents } from './backup/rows.ts'
-export { runDataCommand } from './backup-commands.ts'
+export { exportTables, importTables, runDataCommand } from './backup-commands.ts'
 export { BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, fsyncDirectory } from './durable-files.ts'
 export { DataDirError } from './errors.ts'

@@ -1,5 +1,6 @@
 import type { Postgres } from '@domains-and-files/persistence'
 import { StoredToken, type TokenStore } from '../api-tokens/stored-token.ts'
+import { insertToken } from './auth-files.ts'
 
 interface Row {
   definition: object
@@ -39,16 +40,11 @@ export class PostgresTokens implements TokenStore {
   }
 
   async add(token: StoredToken) {
-    const { last_used_at: lastUsedAt, ...definition } = token
     await this.#database.transaction(async (transaction) => {
       await transaction.query(
         `delete from ${this.#table} where expires_at < now() - interval '30 days'`,
       )
-      await transaction.query(
-        `insert into ${this.#table} (id, digest, owner, definition, expires_at, last_used_at)
-        values ($1, decode($2, 'hex'), $3, $4, $5, $6)`,
-        [token.id, token.digest, token.owner, definition, token.expires_at, lastUsedAt],
-      )
+      await insertToken(transaction, this.#database.schema, token)
     })
   }
 

@@ -1,13 +1,8 @@
 import type { DamageList } from './damage.ts'
+import type { KeptFile } from './kept-file.ts'
+import type { DatabaseStore } from './postgres/database-store.ts'
 import type { Progress } from './progress.ts'
 import type { RowContents } from './rows.ts'
-
-/** A file that is never written again, by its path below the data folder. */
-export interface KeptFile {
-  file: string
-  size: number
-  sha256: string
-}
 
 export interface BlobSource {
   count: number
@@ -37,6 +32,8 @@ export interface BackupJob {
   dataDir: string
   /** The users file, if it is not in the data directory. */
   usersFile?: string | undefined
+  /** What is stored in PostgreSQL instead of the data directory. */
+  store?: DatabaseStore | undefined
   /** Where the backup is made, or lies. */
   folder: string
   /** Whether every byte is read again at the end; else only sizes are compared. */

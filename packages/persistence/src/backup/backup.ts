@@ -1,19 +1,17 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, rename, rm } from 'node:fs/promises'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { announceBackup } from '../data-dir-lock.ts'
 import { createDirectory, fsyncDirectory, writeNew } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
 import type { BackupJob, BackupLayout, BackupResult } from './backup-job.ts'
-import { copyBlobs, verifyBlobs } from './blob-files.ts'
+import { type BackupSource, folderSource } from './backup-source.ts'
+import { verifyBlobs } from './blob-files.ts'
 import { DamageList } from './damage.ts'
 import { findEarlierBackup } from './earlier-backup.ts'
 import { digestOf, type Manifest, manifestName } from './manifest.ts'
+import { databaseSource } from './postgres/database-source.ts'
 import { addSegment } from './segments.ts'
-import { copyDatabase } from './snapshot.ts'
-
-/** Small files in the data directory. What JWT_SECRET_FILE names elsewhere is not backed up. */
-const smallFiles = ['users.json', 'jwt.secret', 'tokens.json']
 
 /**
  * Makes a backup while the service may be running: the database as of one moment, and each content that it refers to.
@@ -30,12 +28,18 @@ export async function backUp(job: BackupJob): Promise<BackupResult> {
   const folder = resolve(job.folder)
   const partial = `${folder}.partial`
   refuse(job, folder, partial)
-  const conclude = announceBackup(job.dataDir)
+  const { store } = job
+  const conclude = store ? () => undefined : announceBackup(job.dataDir)
   try {
     await createDirectory(dirname(folder))
     await mkdir(partial, { mode: 0o700 })
     try {
-      const result = await fill(job, { folder, partial, conclude })
+      const fillFrom = (source: BackupSource) => fill(job, { source, folder, partial, conclude })
+      const result = store
+        ? await store.database.snapshot((snapshot) =>
+            fillFrom(databaseSource(job, store, snapshot)),
+          )
+        : await fillFrom(folderSource(job))
       await fsyncDirectory(partial)
       await rename(partial, folder)
       await fsyncDirectory(dirname(folder))
@@ -49,28 +53,34 @@ export async function backUp(job: BackupJob): Promise<BackupResult> {
   }
 }
 
+interface Filling {
+  source: BackupSource
+  folder: string
+  partial: string
+  /** Called when no content can go missing any more. */
+  conclude: () => void
+}
+
 async function fill(
   job: BackupJob,
-  { folder, partial, conclude }: { folder: string; partial: string; conclude: () => void },
+  { source, folder, partial, conclude }: Filling,
 ): Promise<BackupResult> {
-  const { layout, dataDir, signal, progress, skipDamaged } = job
+  const { layout, signal, progress, skipDamaged } = job
   const damages = new DamageList()
   const copy = join(partial, layout.database)
-  await copyDatabase(join(dataDir, layout.database), copy, progress.database)
+  await source.copyDatabase(copy)
   signal.throwIfAborted()
-  const small = await copySmallFiles(job, partial)
+  const small = await source.copySmallFiles(partial)
   const earlier = await findEarlierBackup(folder, layout.service)
   const amount = amountOf(layout, copy)
   progress.begin('copied', amount)
-  const onContent = progress.content
-  await copyBlobs(layout.contents(copy).each, {
-    from: [dataDir, ...(earlier ? [earlier.folder] : [])],
+  await source.copyContents({
+    contents: layout.contents(copy).each,
     to: partial,
-    signal,
-    onContent,
+    earlier: earlier?.folder,
     onDamage: damages.add,
   })
-  const segments = await addSegment(job, { partial, copy, earlier, onContent })
+  const segments = await addSegment(job, { source, partial, copy, earlier })
   conclude()
   await checkAll({ ...job, segments: segments.map(({ name }) => name), damages }, partial)
   if (!skipDamaged) damages.refuse(pathsIn(layout, copy))
@@ -80,22 +90,9 @@ async function fill(
       sha256: await digestOf(join(partial, name)),
     })),
   )
-  await writeManifest(partial, {
-    service: layout.service,
-    files,
-    segments,
-    damaged: damages.digests,
-  })
+  const { service } = layout
+  await writeManifest(partial, { service, files, segments, damaged: damages.digests })
   return { ...amount, damages }
-}
-
-/** Copies the small files, readable only by their owner; returns their names. USERS_FILE may be elsewhere. */
-async function copySmallFiles({ dataDir, usersFile }: BackupJob, to: string): Promise<string[]> {
-  const sourceOf = (name: string) =>
-    (name === 'users.json' ? usersFile : undefined) ?? join(dataDir, name)
-  const names = smallFiles.filter((name) => existsSync(sourceOf(name)))
-  for (const name of names) await writeNew(join(to, name), await readFile(sourceOf(name)))
-  return names
 }
 
 /** The contents that a copy of the database refers to, in files and rows. */
@@ -125,20 +122,24 @@ export async function checkAll(
   await layout.rows?.verify({ catalog: database, from, ...work })
 }
 
-function refuse({ layout, dataDir }: BackupJob, folder: string, partial: string) {
-  if (!existsSync(join(dataDir, layout.database))) {
-    throw new DataDirError(`There is nothing of the ${layout.service} in ${dataDir}.`)
-  }
-  const [first = ''] = relative(resolve(dataDir), folder).split(sep)
-  if (first === '' || layout.folders.includes(first)) {
-    throw new DataDirError(`${folder} is the service's own: choose another folder.`)
-  }
+function refuse(job: BackupJob, folder: string, partial: string) {
+  if (!job.store) refuseDataDir(job, folder)
   if (folder.endsWith('.partial')) {
     throw new DataDirError('Names that end in .partial are those of unfinished backups.')
   }
   if (existsSync(folder)) throw new DataDirError(`There is something in ${folder} already.`)
   if (existsSync(partial)) {
     throw new DataDirError(`An earlier backup was interrupted: remove ${partial} first.`)
+  }
+}
+
+function refuseDataDir({ layout, dataDir }: BackupJob, folder: string) {
+  if (!existsSync(join(dataDir, layout.database))) {
+    throw new DataDirError(`There is nothing of the ${layout.service} in ${dataDir}.`)
+  }
+  const [first = ''] = relative(resolve(dataDir), folder).split(sep)
+  if (first === '' || layout.folders.includes(first)) {
+    throw new DataDirError(`${folder} is the service's own: choose another folder.`)
   }
 }
 

@@ -5,13 +5,18 @@ import { backUp, checkAll, pathsIn } from './backup.ts'
 import type { BackupJob, BackupLayout, BackupResult } from './backup-job.ts'
 import { DamageList } from './damage.ts'
 import { digestOf, readManifest } from './manifest.ts'
+import type { DatabaseStore } from './postgres/database-store.ts'
+import { restoreIntoDatabase } from './postgres/restore-database.ts'
 import { Progress } from './progress.ts'
 import { restore } from './restore.ts'
 
-const usage = (dataDir: string) => `Back up DATA_DIR (${dataDir}), and restore it.
+const usage = (
+  dataDir: string,
+) => `Back up DATA_DIR (${dataDir}), and restore it. With DATABASE_URL: the database instead.
 
   backup <folder>    make a backup in a new folder; the service may be running
-  restore <folder>   restore a backup into DATA_DIR, which must be empty; the service must be stopped
+  restore <folder>   restore a backup into DATA_DIR, which must be empty; the service must be stopped. An interrupted
+                     restore into DATABASE_URL is resumed by the same command
   check <folder>     check that a backup is complete
 
   --verify           read every byte and compare it with its digest; else only sizes are compared
@@ -22,11 +27,18 @@ links content files instead of copying them, but is lost with that disk: copy it
 Exit status: 0 done, 1 not possible or damaged, 2 invalid arguments.
 `
 
+export interface DataPlaces {
+  dataDir: string
+  usersFile: string | undefined
+  /** Opens what is stored in PostgreSQL instead of the data directory. */
+  openStore?: (() => Promise<DatabaseStore>) | undefined
+}
+
 /** The commands `backup`, `restore` and `check` of a service; resolves with the exit status. */
 export async function runDataCommand(
   layout: BackupLayout,
   args: string[],
-  { dataDir, usersFile }: { dataDir: string; usersFile: string | undefined },
+  { dataDir, usersFile, openStore }: DataPlaces,
 ): Promise<number> {
   const options = readArguments(args)
   if (!options) {
@@ -34,16 +46,14 @@ export async function runDataCommand(
     return 2
   }
   const progress = new Progress(process.stderr)
-  const { signal, ignore } = abortOnSignal()
+  const isResumable = options.command === 'restore' && openStore !== undefined
+  const { signal, ignore } = abortOnSignal(
+    isResumable ? 'run the same command again to resume' : 'nothing was left behind',
+  )
   try {
-    const summary = await commands[options.command]({
-      layout,
-      dataDir,
-      usersFile,
-      signal,
-      progress,
-      ...options,
-    })
+    const store = options.command === 'check' ? undefined : await openStore?.()
+    const job = { layout, dataDir, usersFile, store, signal, progress, ...options }
+    const summary = await commands[options.command](job).finally(() => store?.database.close())
     progress.end()
     process.stdout.write(`${summary}\n`)
     return 0
@@ -63,6 +73,9 @@ const commands = {
     return describe(job, `Backed up into ${job.folder}`, await backUp(job))
   },
   async restore(job: BackupJob) {
+    const { store } = job
+    if (store)
+      return describe(job, 'Restored into DATABASE_URL', await restoreIntoDatabase(job, store))
     return describe(job, `Restored into ${job.dataDir}`, await restore(job))
   },
   check: checkBackup,
@@ -115,10 +128,10 @@ function readArguments(args: string[]) {
 
 const isCommand = (name: string): name is keyof typeof commands => Object.hasOwn(commands, name)
 
-// An interrupted command removes what it has written, and then ends.
-function abortOnSignal() {
+// An interrupted command removes what it has written, or leaves what can be resumed, and then ends.
+function abortOnSignal(consequence: string) {
   const controller = new AbortController()
-  const stop = () => controller.abort(new DataDirError('Interrupted: nothing was left behind.'))
+  const stop = () => controller.abort(new DataDirError(`Interrupted: ${consequence}.`))
   process.on('SIGINT', stop)
   process.on('SIGTERM', stop)
   const ignore = () => {

@@ -2,22 +2,23 @@ import { linkSync } from 'node:fs'
 import { chmod, copyFile, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { BackupJob } from './backup-job.ts'
+import type { BackupSource } from './backup-source.ts'
 import type { EarlierBackup } from './earlier-backup.ts'
 import { digestOf, type Manifest } from './manifest.ts'
 import { maxSegments } from './rows.ts'
 
 interface Adding {
+  source: BackupSource
   partial: string
   /** The catalog of the backup. */
   copy: string
   earlier: EarlierBackup | undefined
-  onContent: (content: { size: number }) => void
 }
 
 /** Links the segments of an earlier backup into the new one, and adds one with the rows that they lack. */
 export async function addSegment(
-  { layout, dataDir, signal }: BackupJob,
-  { partial, copy, earlier, onContent }: Adding,
+  { layout, signal, progress }: BackupJob,
+  { source, partial, copy, earlier }: Adding,
 ): Promise<Manifest['segments']> {
   const { rows } = layout
   if (!rows) return []
@@ -31,10 +32,11 @@ export async function addSegment(
     catalog: copy,
     to: join(partial, name),
     have: segments.map((segment) => join(partial, segment.name)),
-    from: { folder: dataDir, databases: [rows.database] },
+    from: await source.openRows(partial, copy),
     signal,
-    onContent,
+    onContent: progress.content,
   })
+  await source.removeRows()
   if (added === 0) {
     await rm(join(partial, name))
     return segments

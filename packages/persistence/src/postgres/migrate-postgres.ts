@@ -2,11 +2,21 @@ import { CommitLog } from './commit-log.ts'
 import type { Connection } from './connections.ts'
 import { DatabaseRefusedError } from './postgres-errors.ts'
 
+/** Records a restore that is not complete; empty otherwise. */
+export const restoreTable = (schema: string) => `${schema}.restore`
+
 /** Oldest major version of PostgreSQL that is supported. */
 const minVersion = 15
 
 /** The migrations of each part of a service, by its name: SQL, in order. Names in the SQL are qualified with the schema. */
 export type Migrations = Record<string, string[]>
+
+interface MigrationJob {
+  schema: string
+  migrations: Migrations
+  /** Whether an unfinished restore is going to be resumed. */
+  isRestore: boolean
+}
 
 /**
  * Brings a schema up to date within one transaction that the caller has begun: creates it, and applies the migrations
@@ -15,13 +25,14 @@ export type Migrations = Record<string, string[]>
  */
 export async function migratePostgres(
   connection: Connection,
-  { schema, migrations }: { schema: string; migrations: Migrations },
+  { schema, migrations, isRestore }: MigrationJob,
 ): Promise<void> {
   await requireVersion(connection)
   await connection.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `migrate ${schema}`,
   ])
   if (!(await isCreated(connection, schema))) await createSchema(connection, schema)
+  if (!isRestore) await refuseUnfinished(connection, schema)
   for (const [part, statements] of Object.entries(migrations)) {
     await migratePart(connection, { schema, part, statements })
   }
@@ -53,6 +64,14 @@ async function migratePart(connection: Connection, { schema, part, statements }:
   )
 }
 
+async function refuseUnfinished(connection: Connection, schema: string) {
+  const unfinished = await connection.query(`select 1 from ${restoreTable(schema)}`)
+  if (unfinished.length === 0) return
+  throw new DatabaseRefusedError(
+    `A restore into the schema ${schema} was interrupted: run it again, or drop the schema.`,
+  )
+}
+
 async function requireVersion(connection: Connection) {
   const [row] = await connection.query<{ version: number }>(
     "select current_setting('server_version_num')::int / 10000 as version",
@@ -80,4 +99,7 @@ async function createSchema(connection: Connection, schema: string) {
     `create table ${schema}.migrations (part text primary key, applied integer not null)`,
   )
   await connection.query(CommitLog.tableStatement(schema))
+  await connection.query(
+    `create table ${restoreTable(schema)} (backup text primary key, rows_done jsonb not null default '{}')`,
+  )
 }

@@ -17,6 +17,7 @@ interface DatabaseOptions {
   directUrl?: string | undefined
   schema: string
   migrations: Migrations
+  isRestore?: boolean | undefined
 }
 
 /** Migrates the database. @throws {DatabaseRefusedError} when it cannot be reached or used. */
@@ -34,16 +35,26 @@ export async function openDatabase(options: DatabaseOptions): Promise<void> {
   }
 }
 
-async function migrateOnce({ url, directUrl, schema, migrations }: DatabaseOptions) {
+async function migrateOnce({
+  url,
+  directUrl,
+  schema,
+  migrations,
+  isRestore = false,
+}: DatabaseOptions) {
   const { default: pg } = await import('pg')
-  const config = await clientConfig({ url: directUrl ?? url, timeoutMs: 0, name: schema })
+  const config = await clientConfig({
+    url: directUrl ?? url,
+    timeoutMs: 0,
+    name: `${schema} migration`,
+  })
   const client = new pg.Client(config)
   client.on('error', () => undefined) // It rejects the query, too.
   try {
     await client.connect()
     const connection = connectionOf(client)
     await client.query('begin; set local statement_timeout = 0')
-    await migratePostgres(connection, { schema, migrations })
+    await migratePostgres(connection, { schema, migrations, isRestore })
     await client.query('commit')
   } finally {
     client.end().catch(() => undefined)

@@ -23,6 +23,8 @@ export interface PostgresOptions {
   /** Created if it is missing. */
   schema: string
   migrations: Migrations
+  /** Opens it for a backup or a restore: not as a service, and also while a restore is unfinished. */
+  isRestore?: boolean | undefined
   /** Errors of idle connections, and changes of availability as the probe sees them. */
   onError: (error: unknown) => void
 }
@@ -59,8 +61,9 @@ export class Postgres {
    * @throws {DatabaseRefusedError} when it cannot be reached or used.
    */
   static async open(options: PostgresOptions): Promise<Postgres> {
-    const { url, directUrl, schema: name, timeoutMs, maxConnections, onError } = options
-    if (!/^[a-z_]+$/.test(name)) throw new Error(`${name} is not a schema name`)
+    const { url, directUrl, schema, timeoutMs, maxConnections, onError } = options
+    if (!/^[a-z_]+$/.test(schema)) throw new Error(`${schema} is not a schema name`)
+    const name = options.isRestore ? `${schema} maintenance` : schema
     const { default: pg } = await import('pg')
     await openDatabase(options)
     const config = await clientConfig({ url, timeoutMs, name })
