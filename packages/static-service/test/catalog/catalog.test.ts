@@ -139,4 +139,27 @@ describe.each(databases)('%s', (database) => {
       'refused taken: precondition_failed',
     ])
   })
+  test('a batch that is rejected after its first file leaves no trace in changes that share its commit', async () => {
+    const catalog = await open(['taken'])
+    const put = (...paths: string[]) =>
+      catalog.put(paths.map(toFile)).then(
+        () => 'stored',
+        (error) => error.code,
+      )
+
+    const outcomes = await Promise.all([
+      put('a'),
+      put('new/1', 'new/2', 'taken/x'),
+      put('b'),
+      catalog.moveDirectory({ from: 'missing', to: 'x', overwrite: false }).catch((e) => e.code),
+      put('c'),
+    ])
+
+    expect(outcomes).toEqual(['stored', 'path_conflict', 'stored', 'directory_not_found', 'stored'])
+    const root = await tree(catalog)
+    expect(root.children?.map(({ name }) => name)).toEqual(['a', 'b', 'c', 'taken'])
+    expect([root.file_count, root.total_size]).toEqual([4, 8])
+    expect((await list(catalog, { search: 'new' })).total).toBe(0)
+    expect(await catalog.totals()).toMatchObject({ totalFiles: 4, storedSize: 8 })
+  })
 })

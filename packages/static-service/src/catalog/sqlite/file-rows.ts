@@ -22,17 +22,21 @@ export class FileRows implements FileTable {
   readonly #find: Statement<[string], FileRow>
   readonly #below: Statement<[string, string, number], FileRow>
   readonly #locate: Statement<[string], RowPosition>
-  readonly #insert: Statement<[Record<string, unknown>], { id: number }>
+  readonly #insert: Statement<[Record<string, unknown>]>
   readonly #update: Statement<[Record<string, unknown>]>
   readonly #delete: Statement<[number]>
   readonly #addTrigrams: Statement<[number, string]>
   readonly #dropTrigrams: Statement<[number]>
   readonly #countCategory: Statement<[string, number, number]>
   readonly #dropCategory: Statement<[string]>
-  readonly #refer: Statement<[string, number, number], { refs: number; size: number }>
+  readonly #countRefs: Statement<[string], number>
+  readonly #addBlob: Statement<[string, number]>
+  readonly #addRefs: Statement<[number, string]>
   readonly #dropBlob: Statement<[string]>
-  readonly #countStored: Statement<[number], { size: number }>
+  readonly #countStored: Statement<[number]>
+  readonly #storedSize: Statement<[], number>
 
+  // No RETURNING, and updates of one row: other statements may open a savepoint, with which FTS5 writes its gathered terms.
   constructor(db: Database) {
     this.#directories = new DirectoryCounts(db)
     this.#find = db.prepare(`select ${fileColumns} from files where path = ?`)
@@ -44,7 +48,7 @@ export class FileRows implements FileTable {
       `insert into files (directory, path, name, folded, digest, size, content_type, category,
          uploaded_by, created_at, updated_at)
        values (@directory, @path, @name, nullif(@folded, upper(@path)), @digest, @size, @contentType, @category,
-         @uploadedBy, @createdAt, @updatedAt) returning id`,
+         @uploadedBy, @createdAt, @updatedAt)`,
     )
     this.#update = db.prepare(
       `update files set digest = @digest, size = @size, content_type = @contentType,
@@ -58,12 +62,14 @@ export class FileRows implements FileTable {
          file_count = file_count + excluded.file_count, total_size = total_size + excluded.total_size`,
     )
     this.#dropCategory = db.prepare('delete from categories where category = ? and file_count = 0')
-    this.#refer = db.prepare(
-      `insert into blobs values (?, ?, ?) on conflict do update set refs = refs + excluded.refs
-       returning refs, size`,
-    )
+    this.#countRefs = db
+      .prepare<[string], number>('select refs from blobs where digest = ?')
+      .pluck()
+    this.#addBlob = db.prepare('insert into blobs values (?, ?, 1)')
+    this.#addRefs = db.prepare('update blobs set refs = refs + ? where digest = ?')
     this.#dropBlob = db.prepare('delete from blobs where digest = ?')
-    this.#countStored = db.prepare('update stored set size = size + ? returning size')
+    this.#countStored = db.prepare('update stored set size = size + ? where only = 1')
+    this.#storedSize = db.prepare<[], number>('select size from stored').pluck()
   }
 
   find(path: string): FileRow | undefined {
@@ -84,7 +90,7 @@ export class FileRows implements FileTable {
 
   /** Bytes of all distinct contents. */
   get storedSize(): number {
-    return this.#countStored.get(0)?.size ?? 0
+    return this.#storedSize.get() ?? 0
   }
 
   /** False, with nothing changed, when a directory of the path is a file. */
@@ -93,9 +99,8 @@ export class FileRows implements FileTable {
     if (directory === undefined) return undefined
     const named = { ...row, name: nameOf(row.path) }
     const folded = fold(row.path)
-    const id = this.#insert.get({ ...named, directory, folded })?.id
-    if (id === undefined) throw new Error('an inserted row has no id')
-    this.#addTrigrams.run(id, bodyOf(folded, row.category))
+    const { lastInsertRowid } = this.#insert.run({ ...named, directory, folded })
+    this.#addTrigrams.run(Number(lastInsertRowid), bodyOf(folded, row.category))
     this.#directories.count(directory, { files: 1, bytes: row.size })
     this.#countCategory.run(row.category, 1, row.size)
     this.#acquire(row, freed)
@@ -138,14 +143,19 @@ export class FileRows implements FileTable {
   }
 
   #acquire({ digest, size }: NewFile, freed: FreedContents) {
-    const blob = this.#refer.get(digest, size, 1)
-    if (blob?.refs === 1) this.#countStored.run(size)
+    if (this.#countRefs.get(digest)) this.#addRefs.run(1, digest)
+    else {
+      this.#addBlob.run(digest, size)
+      this.#countStored.run(size)
+    }
     freed.keep(digest)
   }
 
   #release({ digest, size }: NewFile, freed: FreedContents) {
-    const blob = this.#refer.get(digest, size, -1)
-    if (blob?.refs !== 0) return
+    if (this.#countRefs.get(digest) !== 1) {
+      this.#addRefs.run(-1, digest)
+      return
+    }
     this.#dropBlob.run(digest)
     this.#countStored.run(-size)
     freed.add(digest, size)

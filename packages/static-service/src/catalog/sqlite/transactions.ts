@@ -11,6 +11,7 @@ export class Transactions {
   readonly #db: Database
   readonly #rows: FileRows
   readonly #addVersion: Statement<[Record<string, unknown>], VersionRow>
+  readonly #countChanges: Statement<[], number>
 
   constructor(db: Database) {
     this.#db = db
@@ -20,22 +21,40 @@ export class Transactions {
        values (@version, @changelog, @createdBy, @createdAt) on conflict do nothing
        returning id, version, changelog, created_by createdBy, created_at createdAt`,
     )
+    this.#countChanges = db.prepare<[], number>('select total_changes()').pluck()
   }
 
   /** Commands of several requests in one commit; a rejected one leaves the others in effect. */
   commit(commands: CatalogCommand[]): Outcome[] {
-    const [only, ...others] = commands
-    // A single one is not nested: SQLite's statement journal is slow where it is long.
-    if (only && others.length === 0) return [this.#tryOne(only)]
-    return this.#db.transaction(() => commands.map((command) => this.#tryOne(command))).immediate()
+    try {
+      return this.#db
+        .transaction(() => commands.map((each) => this.#tryUnprotected(each)))
+        .immediate()
+    } catch (error) {
+      if (!(error instanceof Rejected)) throw error
+      if (commands.length === 1) return [refusal(error)]
+    }
+    return this.#db
+      .transaction(() => commands.map((each) => this.#tryInSavepoint(each)))
+      .immediate()
   }
 
-  // A savepoint where there are others, so that it is rolled back alone.
-  #tryOne(command: CatalogCommand): Outcome {
+  // Savepoints are expensive: with each, FTS5 writes the terms it has gathered. Most rejections precede any change.
+  #tryUnprotected(command: CatalogCommand): Outcome {
+    const before = this.#countChanges.get()
     try {
-      return this.#db.transaction(() => this.#apply(command)).immediate()
+      return this.#apply(command)
     } catch (error) {
-      if (error instanceof Rejected) return { refused: error.reason, path: error.path }
+      if (error instanceof Rejected && this.#countChanges.get() === before) return refusal(error)
+      throw error
+    }
+  }
+
+  #tryInSavepoint(command: CatalogCommand): Outcome {
+    try {
+      return this.#db.transaction(() => this.#apply(command))()
+    } catch (error) {
+      if (error instanceof Rejected) return refusal(error)
       throw error
     }
   }
@@ -71,3 +90,5 @@ export class Transactions {
     return { done: 'record', version: row }
   }
 }
+
+const refusal = ({ reason, path }: Rejected): Outcome => ({ refused: reason, path })
