@@ -98,14 +98,12 @@ describe.each(backends)('users in %s', async (_name, open) => {
     const users = openUsers()
 
     const known = await users.findLogin('adam')
-    const first = await users.findLogin('nobody')
-    const second = await users.findLogin('somebody')
+    const unknown = await users.findLogin('nobody')
 
     expect(known).toEqual({ user: adam, hash: adam.password })
-    expect(first.user).toBeUndefined()
-    expect(parsePhc(first.hash)?.cost).toEqual(parsePhc(adam.password)?.cost)
-    expect(first.hash).not.toBe(adam.password)
-    expect(second.hash).toBe(first.hash)
+    expect(unknown.user).toBeUndefined()
+    expect(parsePhc(unknown.hash)?.cost).toEqual(parsePhc(adam.password)?.cost)
+    expect(unknown.hash).not.toBe(adam.password)
   })
 })
 

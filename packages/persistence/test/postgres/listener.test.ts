@@ -1,0 +1,31 @@
+import { describe, expect, it } from 'vitest'
+import { PostgresProxy } from '../../../../test/support/postgres/postgres-proxy.ts'
+import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import { openPostgres } from '../support/postgres.ts'
+
+describe('notifications', () => {
+  it('arrive on a direct connection, and after a lost one every listener is called', async () => {
+    await using database = await testDatabase()
+    await using proxy = await PostgresProxy.open(database.url)
+    const postgres = await openPostgres(database.url, { directUrl: proxy.url })
+    const payloads: string[] = []
+    expect(await postgres.listen('sample_changes', (payload) => payloads.push(payload))).toBe(true)
+    await expect.poll(() => payloads, { timeout: 20_000 }).toEqual([''])
+
+    await postgres.query("select pg_notify('sample_changes', 'first')")
+    await expect.poll(() => payloads, { timeout: 20_000 }).toEqual(['', 'first'])
+    proxy.cut()
+    await expect.poll(() => payloads, { timeout: 20_000 }).toEqual(['', 'first', ''])
+
+    await postgres.close()
+  })
+
+  it('need a direct connection', async () => {
+    await using database = await testDatabase()
+    const postgres = await openPostgres(database.url)
+
+    expect(await postgres.listen('sample_changes', () => undefined)).toBe(false)
+
+    await postgres.close()
+  })
+})

@@ -1,0 +1,66 @@
+import { mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ServerProcess } from '../../../../test/support/postgres/server-process.ts'
+import { DatabaseFullError, DatabaseUnavailableError, type Postgres } from '../../src/index.ts'
+import { addItem, isStored, openPostgres } from '../support/postgres.ts'
+
+describe('the server', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'pg-'))
+  let server: ServerProcess
+  let postgres: Postgres
+
+  beforeAll(async () => {
+    server = await ServerProcess.create(join(directory, 'server'))
+    postgres = await openPostgres(server.urlOf('postgres'))
+  }, 60_000)
+  afterAll(async () => {
+    await postgres.close()
+    await server.stop()
+    await rm(directory, { recursive: true, force: true })
+  })
+
+  it.each(['SIGINT', 'SIGQUIT'] as const)(
+    'that is stopped by %s and started again is used again, and the probe sees both',
+    async (signal) => {
+      const before = signal === 'SIGINT' ? 1 : 2
+      await addItem(postgres, before)
+      await server.stop(signal)
+
+      await expect(postgres.query('select 1')).rejects.toThrow(DatabaseUnavailableError)
+      await expect(addItem(postgres, 100)).rejects.toThrow(DatabaseUnavailableError)
+      await expect.poll(() => postgres.isAvailable, { timeout: 20_000 }).toBe(false)
+
+      await server.start()
+      await expect.poll(() => postgres.isAvailable, { timeout: 20_000 }).toBe(true)
+      expect(await isStored(postgres, before)).toBe(true)
+      expect(await isStored(postgres, 100)).toBe(false)
+    },
+  )
+
+  it('with a newer schema is refused in one sentence', async () => {
+    const older = openPostgres(server.urlOf('postgres'), { migrations: { items: [] } })
+
+    await expect(older).rejects.toThrow(
+      'The schema sample in DATABASE_URL is of a newer version of this service: start that version, or restore a backup made by this one.',
+    )
+  })
+
+  it('whose disk is full refuses the transaction as such', async () => {
+    const full = postgres.transaction((transaction) =>
+      transaction.query(
+        `do $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$`,
+      ),
+    )
+
+    await expect(full).rejects.toThrow(DatabaseFullError)
+  })
+
+  it('that does not know the database is refused at once', async () => {
+    await expect(openPostgres(server.urlOf('missing'))).rejects.toThrow(
+      'Cannot use the database in DATABASE_URL: database "missing" does not exist.',
+    )
+  })
+})
