@@ -17,25 +17,37 @@ const looks = 4
 /**
  * The zone to base a write on; every such zone is read here. The registrar's answer may be outdated, and a write based on
  * it would undo the write before. So after our own sends an answer counts at once only if it is the zone that the newest
- * of them left. The zone before a send counts after four reads, with pauses, that show nothing newer; any other zone
- * counts when the next read repeats it.
+ * of them left. Else four reads decide, with pauses while they show the zone before a send. A zone that no recent send
+ * explains counts as soon as the next read repeats it.
  */
 export async function readCurrent(
   { clock, lookAgainMs, recent }: Options,
   calls: Pick<BatchCalls, 'read'>,
 ): Promise<Zone> {
-  let newest: { zone: Zone; age: number } | undefined
-  let previous: Zone | undefined
+  const seen: Seen[] = []
   for (let look = 1; ; look++) {
     const zone = await calls.read()
     const age = ageOf(zone, recent)
     if (age === 0 || recent.length === 0) return zone
-    if (age === -1 && previous && isSame(zone, previous)) return zone
-    if (!newest || age <= newest.age) newest = { zone, age }
-    if (look === looks) return newest.zone
+    const previous = seen.at(-1)
+    seen.push({ zone, age })
+    if (age === -1 && previous && isSame(zone, previous.zone)) return zone
+    if (look === looks) return mostFrequent(seen)
     if (age > 0) await delay(clock, lookAgainMs)
-    previous = zone
   }
+}
+
+interface Seen {
+  zone: Zone
+  age: number
+}
+
+// Of equally frequent zones the newest: the older one must be outdated. The frequent one may be a late write, which is old.
+function mostFrequent(seen: Seen[]): Zone {
+  const countOf = ({ age }: Seen) => seen.filter((each) => each.age === age).length
+  const [first] = seen.toReversed().sort((a, b) => countOf(b) - countOf(a) || a.age - b.age)
+  if (!first) throw new RangeError('no zone was read')
+  return first.zone
 }
 
 /**

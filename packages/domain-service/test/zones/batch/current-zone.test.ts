@@ -62,11 +62,12 @@ test('the zone before a send without an outcome counts no sooner', async () => {
   expect(await read([b, c], recent)).toEqual({ zone: c, reads: 2, waitedMs: 1_000 })
 })
 
-test('of outdated answers the newest counts, wherever it stands among the four', async () => {
+test('of four reads that show two former zones the more frequent counts, else the newer', async () => {
   const recent = [sendOf(b, c, false), sendOf(a, b)]
 
   expect(await read([a, b, b, a], recent)).toMatchObject({ zone: b, reads: 4 })
-  expect(await read([b, a, a, a], recent)).toMatchObject({ zone: b, reads: 4 })
+  expect(await read([b, a, a, b], recent)).toMatchObject({ zone: b, reads: 4 })
+  expect(await read([a, b, a, a], recent)).toMatchObject({ zone: a, reads: 4 })
 })
 
 test('another tool’s zone counts when the next answer repeats it', async () => {
