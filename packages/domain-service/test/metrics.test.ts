@@ -125,7 +125,7 @@ test('an answer served stale because the registrar failed is counted', async () 
   expect(await scrape(service)).toMatchObject({ 'domain_cache_stale_total{cache="zones"}': 1 })
 })
 
-test('writes that wait for their round are told of', async () => {
+test('writes that wait for their batch are a gauge', async () => {
   await using service = await start()
   await service.call('GET', zone)
   service.sandbox.fault({ kind: 'hang', command: getHosts, times: 2 })
@@ -139,7 +139,7 @@ test('writes that wait for their round are told of', async () => {
   expect(await scrape(service)).toMatchObject({ zone_writes_waiting: 0 })
 })
 
-test('logins are told of: who waits, who was wrong, who has to wait', async () => {
+test('logins are measured: waiting, failed and limited ones', async () => {
   await using service = await start()
 
   const attempts = Promise.all(Array.from({ length: 12 }, () => logIn(service, 'not it')))
@@ -156,7 +156,7 @@ test('logins are told of: who waits, who was wrong, who has to wait', async () =
   expect([wrong, limited]).toEqual([10, 3])
 })
 
-test('the event loop, the process and the disk are told of', async () => {
+test('the event loop, the process and the disk are measured', async () => {
   await using service = await start()
 
   const figures = await scrape(service)
@@ -167,7 +167,7 @@ test('the event loop, the process and the disk are told of', async () => {
   expect(figures.data_disk_size_bytes).toBeGreaterThanOrEqual(figures.data_disk_free_bytes ?? 0)
 })
 
-test('what somebody is to be told of is there from the start, so that its first time is a change', async () => {
+test('every metric that an alert needs exists from the start, so that its first event is a change', async () => {
   await using service = await start()
 
   expect(await scrape(service)).toMatchObject({

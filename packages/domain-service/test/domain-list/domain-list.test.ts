@@ -100,7 +100,7 @@ test('an account of 2,501 domains: 503 with a truthful Retry-After first, then t
   expect(pagesRead(service)).toEqual(Array.from({ length: 26 }, (_, n) => n + 1))
 })
 
-test('while a large account is read, whoever may see all gets pages: read ones here, others from the registrar', async () => {
+test('while a large account is read, callers that may see all get pages: read ones from the list, others from the registrar', async () => {
   const { service, list } = await startAtRealRate(2_500)
   await using _ = service
 

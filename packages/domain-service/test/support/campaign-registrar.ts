@@ -56,7 +56,7 @@ export class CampaignRegistrar {
       await pause(150)
       this.#collect()
       const faults: FaultInput[] = [
-        { kind: 'outdated', command: getHosts, after: 1, domain: 'plain.com' },
+        { kind: 'outdated', command: getHosts, after: 1 },
         { kind: 'lost', command: setHosts },
         { kind: 'reset', command: setHosts },
         { kind: 'html', command: getHosts },

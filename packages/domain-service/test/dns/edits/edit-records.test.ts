@@ -10,7 +10,7 @@ const add = (record: RecordInput, live: Zone, emailType?: string) =>
 
 const remove = (id: string, live: Zone) => applyEdit(live, { kind: 'remove', id })
 
-test('a record beside odd rows is added, and blamed for nothing that they are', () => {
+test('a record beside odd rows is added: their faults are not its own', () => {
   fc.assert(
     fc.property(oddRows, (rows) => {
       const live = zone(

@@ -114,7 +114,7 @@ test.each([
   expect(failure.errors?.map(({ path }) => path)).toEqual(paths)
 })
 
-test('only the new one of a clash is blamed', () => {
+test('of two conflicting records only the new one gets the fault', () => {
   const live = zone([row('a', 'CNAME', 'b.example.net.')])
 
   const failure = failureOf(() =>
@@ -188,7 +188,7 @@ test('an mx_pref beside a type other than MX is ignored', () => {
   expect(replace(records, zone([www])).rows).toEqual([www])
 })
 
-test('the records of a zone file are blamed by their lines', () => {
+test('faults of a zone file name the line of the record', () => {
   const failure = failureOf(() =>
     applyEdit(zone([]), {
       kind: 'replace',
