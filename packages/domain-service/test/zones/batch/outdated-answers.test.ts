@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { driveClock } from '../../support/drive-clock.ts'
 import { failSends } from '../../support/failing-sends.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
-import { type Service, start } from '../../support/start.ts'
+import { type Service, start, www } from '../../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const getHosts = 'namecheap.domains.dns.getHosts'
@@ -87,4 +87,29 @@ test('a done write whose answer was an unlisted error is not called failed for o
   const { status } = await driveClock(clock, service, add(service, 'first'))
 
   expect([status, namesOf(service)]).toEqual([201, ['first', 'www']])
+})
+
+test('a read-back that shows the zone of two writes ago is no outcome: the write is confirmed later', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock, env: { REGISTRAR_TIMEOUT_MS: '15000' } })
+  const show = (...names: string[]) =>
+    service.sandbox.setZone('example.com', {
+      hosts: [www, ...names.map((name) => ({ name, type: 'A', address: '192.0.2.9' }))],
+    })
+  await add(service, 'first')
+  service.sandbox.fault({ kind: 'slow', ms: 600, when: 'after', command: setHosts })
+  const answer = add(service, 'second')
+  await expect.poll(() => namesOf(service), { timeout: 10_000 }).toContain('second')
+  await show()
+
+  const { body: problem } = await driveClock(clock, service, answer)
+  await show('first', 'second')
+
+  expect(problem.code).toBe('write_not_confirmed')
+  const statuses = async () =>
+    (await service.call('GET', '/api/domains/example.com/dns/history')).body.history
+  const areConfirmed = expect
+    .poll(statuses, { timeout: 10_000 })
+    .toMatchObject([{ status: 'confirmed' }, { status: 'confirmed' }])
+  await driveClock(clock, service, areConfirmed)
 })
