@@ -8,8 +8,10 @@ import { z } from 'zod'
 import { readConfig as readDomainConfig } from '../../packages/domain-service/src/config.ts'
 import { createService as makeDomainService } from '../../packages/domain-service/src/service.ts'
 import { type App, createLogger } from '../../packages/http/src/index.ts'
+
 import { readConfig as readStaticConfig } from '../../packages/static-service/src/config.ts'
 import { createService as makeStaticService } from '../../packages/static-service/src/service.ts'
+import { startSharedStores } from '../../packages/static-service/test/support/shared-stores.ts'
 
 const read = (name: string) =>
   readFileSync(join(import.meta.dirname, '../../docs/operations', name), 'utf8')
@@ -52,7 +54,13 @@ const scraping = Scraping.parse(parse(read('prometheus.yml')))
 let exposed: Set<string>
 
 beforeAll(async () => {
-  exposed = new Set([...(await scrape('domain-service')), ...(await scrape('static-service'))])
+  await using stores = await startSharedStores()
+  const replicated = { JWT_SECRET: 'a secret of these tests, 32 bytes', ...stores.env }
+  exposed = new Set([
+    ...(await scrape('domain-service')),
+    ...(await scrape('static-service')),
+    ...(await scrape('static-service', replicated)),
+  ])
 }, 60_000)
 
 test.each(rules.map((rule) => [rule.alert ?? rule.record ?? '', rule.expr]))(
@@ -115,13 +123,17 @@ function namesIn(expr: string): string[] {
 }
 
 /** Starts a service; resolves with the names of its metrics, including histogram series. */
-async function scrape(name: 'domain-service' | 'static-service'): Promise<string[]> {
+async function scrape(
+  name: 'domain-service' | 'static-service',
+  settings: Record<string, string> = {},
+): Promise<string[]> {
   const dataDir = mkdtempSync(join(tmpdir(), 'operations-'))
   const env = {
     DATA_DIR: dataDir,
     ADMIN_USERNAME: 'admin',
     ADMIN_PASSWORD: 'correct horse battery',
     METRICS_TOKEN: 'a-token-for-metrics',
+    ...settings,
   }
   const log = createLogger({ name, level: 'silent' })
   const app: App =

@@ -5,6 +5,7 @@ export type { Access, HeaderDoc, ResponseDoc } from './fastify-types.ts'
 export { StartRefusedError } from './lifecycle/start-failure.ts'
 export { startService } from './lifecycle/start-service.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
+export { registerDatabaseMetrics } from './monitoring/database-metrics.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'
 export {
   createMetrics,

@@ -1,5 +1,5 @@
 import { authMigrations } from '@domains-and-files/auth'
-import type { Logger } from '@domains-and-files/http'
+import { type Logger, registerDatabaseMetrics } from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
 import { Bucket } from './blobs/s3/bucket.ts'
 import { contentMigrations } from './blobs/s3/migrations.ts'
@@ -44,7 +44,10 @@ export async function openSharedStorage(
     catalog,
     store,
     database: postgres,
-    registerMetrics: (registry) => registerS3Metrics(registry, { bucket, store }),
+    registerMetrics: (registry) => {
+      registerDatabaseMetrics(registry, postgres)
+      registerS3Metrics(registry, { bucket, store })
+    },
     tidied: Promise.resolve(),
     close: async () => {
       await catalog.close()

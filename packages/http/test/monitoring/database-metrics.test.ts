@@ -1,0 +1,19 @@
+import { expect, it } from 'vitest'
+import { Registry, registerDatabaseMetrics } from '../../src/index.ts'
+
+it('shows the connections in use, idle and waited for, and whether the database answers', async () => {
+  const registry = new Registry()
+  registerDatabaseMetrics(registry, {
+    isAvailable: false,
+    pool: { total: 10, idle: 3, waiting: 5 },
+  })
+
+  const lines = (await registry.metrics()).split('\n').filter((line) => /^\w/.test(line))
+
+  expect(lines).toEqual([
+    'database_available 0',
+    'database_connections{state="idle"} 3',
+    'database_connections{state="used"} 7',
+    'database_connections_waiting 5',
+  ])
+})
