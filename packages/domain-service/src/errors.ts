@@ -173,6 +173,21 @@ export const ledgerUnavailable = (cause: unknown) =>
     },
   )
 
+/** The replica that accepted it was not heard of any more. */
+export const changeCancelled = (id: number) =>
+  new HttpError(503, 'unavailable', `Change ${id} was cancelled before it was sent: try again`, {
+    headers: { 'retry-after': '5' },
+  })
+
+/** Another replica has taken over, or may have. */
+export const leaseLost = (name: string) =>
+  new HttpError(
+    503,
+    'unavailable',
+    `This replica does not hold the lease of ${name} any more: try again later`,
+    { headers: { 'retry-after': '5' } },
+  )
+
 export const insufficientStorage = (cause: unknown) =>
   new HttpError(
     507,

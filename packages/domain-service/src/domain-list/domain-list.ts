@@ -4,13 +4,14 @@ import { type Domain, readDomain, toAscii } from '../dns/domain-name.ts'
 import { domainListIncomplete } from '../errors.ts'
 import type { DomainEntry } from '../registrar/responses.ts'
 import { type DomainQuery, isOfType, matchesTerm } from './domain-query.ts'
-import { ListReader, type ListSource, pageSize } from './list-reader.ts'
+import { ListReader, type ListSource, type ListTurns, pageSize } from './list-reader.ts'
 import { ListSnapshot } from './list-snapshot.ts'
 import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
 
 interface ListOptions {
   registrar: ListSource
   store: DomainListStore
+  turns?: ListTurns | undefined
   /** Milliseconds from one reading to the next; longer for a list whose reading takes long. */
   ttlMs: number
   clock: Clock
@@ -56,7 +57,7 @@ export class DomainList {
   private constructor(options: ListOptions, { complete, partial }: StoredPasses) {
     this.#options = options
     if (complete) this.#snapshot = new ListSnapshot(complete)
-    this.#reader = new ListReader(options, partial)
+    this.#reader = new ListReader(options, { complete, partial })
     if (complete || partial) this.#schedule(partial ? 0 : this.#dueInMs(complete))
   }
 

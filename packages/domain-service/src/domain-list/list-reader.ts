@@ -1,9 +1,9 @@
 import type { Logger } from '@domains-and-files/http'
-import type { Clock } from '../clock.ts'
+import { type Clock, delay } from '../clock.ts'
 import type { Priority } from '../ledger/call-quota.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import type { DomainEntry } from '../registrar/responses.ts'
-import type { DomainListStore, ListPass } from './list-store.ts'
+import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
 
 /** The registrar's largest page. */
 export const pageSize = 100
@@ -11,12 +11,23 @@ export const pageSize = 100
 /** What the list needs of the registrar. */
 export type ListSource = Pick<RegistrarClient, 'listDomains' | 'waitMs' | 'freshAgeMs'>
 
+/** Lets one process at a time read the account's list. */
+export interface ListTurns {
+  /** Undefined while another process reads it. */
+  tryAcquire(): Promise<{ release: () => Promise<void> } | undefined>
+}
+
 interface ReaderOptions {
   registrar: ListSource
   store: DomainListStore
+  /** Where several processes have the same list. */
+  turns?: ListTurns | undefined
   clock: Clock
   log: Logger
 }
+
+/** How often a process looks at the progress of another one. */
+const followMs = 1_000
 
 /** Reads the account's list page by page. An interrupted pass continues where it stopped, also after a restart. */
 export class ListReader {
@@ -24,10 +35,13 @@ export class ListReader {
   #pass: ListPass | undefined
   #nextPage = Promise.withResolvers<void>()
   #isImmediate = false
+  /** The last complete list. */
+  #lastId: number
 
-  constructor(options: ReaderOptions, partial: ListPass | undefined) {
+  constructor(options: ReaderOptions, { complete, partial }: StoredPasses) {
     this.#options = options
     this.#pass = partial
+    this.#lastId = complete?.id ?? 0
   }
 
   /** The pass under way; `pages` and `total` are undefined before its first page. */
@@ -67,7 +81,35 @@ export class ListReader {
    * read at once; a longer list leaves calls to other readers.
    * @throws the registrar's HttpError; the pages read so far stay.
    */
-  async read({ isAwaited }: { isAwaited: boolean }): Promise<ListPass> {
+  async read(options: { isAwaited: boolean }): Promise<ListPass> {
+    const { turns, clock } = this.#options
+    if (!turns) return this.#readRest(options)
+    for (;;) {
+      const turn = await turns.tryAcquire()
+      try {
+        const read = await this.#adopt()
+        if (read) return read
+        if (turn) return await this.#readRest(options)
+      } finally {
+        await turn?.release()
+      }
+      await delay(clock, followMs)
+    }
+  }
+
+  /** Continues with what other processes have read. @returns a list that is newer than the last one. */
+  async #adopt(): Promise<ListPass | undefined> {
+    const { complete, partial } = await this.#options.store.load()
+    if (partial && partial.pages.length > (this.#pass?.pages.length ?? 0)) this.#announcePage()
+    // A pass that could not be stored goes on in memory.
+    if (partial || this.#pass?.id !== undefined) this.#pass = partial
+    const isNew = complete?.id !== undefined && complete.id > this.#lastId
+    if (!isNew) return undefined
+    this.#lastId = complete.id ?? 0
+    return complete
+  }
+
+  async #readRest({ isAwaited }: { isAwaited: boolean }): Promise<ListPass> {
     const { registrar, clock } = this.#options
     const pass = this.#pass ?? (await this.#begin())
     this.#pass = pass
@@ -86,6 +128,7 @@ export class ListReader {
     pass.completedAt = completedAt
     await this.#store(pass, (id) => this.#options.store.complete(id, completedAt))
     this.#pass = undefined
+    this.#lastId = pass.id ?? this.#lastId
     return pass
   }
 

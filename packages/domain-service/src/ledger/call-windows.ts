@@ -70,6 +70,12 @@ export class CallWindows {
     for (const log of this.#logsOf(priority)) log.held += slots
   }
 
+  /** Holds these slots instead of all that are held. */
+  replaceHolds(holds: { priority: Priority; slots: number }[]) {
+    for (const log of [this.#all, ...this.#shares.map((share) => share.log)]) log.held = 0
+    for (const { priority, slots } of holds) this.hold(priority, slots)
+  }
+
   /** The most slots that can be held at once. */
   most(priority: Priority): number {
     return Math.min(...this.#bounds(priority).map(({ limit }) => limit.calls))

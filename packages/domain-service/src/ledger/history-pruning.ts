@@ -21,10 +21,14 @@ export class HistoryPruning {
     this.#options = options
   }
 
+  /** Does nothing where it has been started before. */
   async start(): Promise<void> {
+    if (this.#options.days > 0 && !this.#timer) await this.#prune()
+  }
+
+  async #prune(): Promise<void> {
     const { ledger, clock, log, days } = this.#options
-    if (days === 0) return
-    this.#timer = clock.setTimer(() => void this.start(), dayMs)
+    this.#timer = clock.setTimer(() => void this.#prune(), dayMs)
     try {
       const deleted = await ledger.prune(new Date(Date.now() - days * dayMs))
       if (deleted > 0) log.info({ deleted }, 'history pruned')

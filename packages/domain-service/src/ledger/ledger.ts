@@ -36,6 +36,8 @@ export interface StoredProblem {
   code: string
   detail: string
   errors?: { path: string; message: string }[] | undefined
+  /** Of the response, such as ETag and Retry-After. */
+  headers?: Record<string, string> | undefined
 }
 
 /** What one change added and removed, bounded: `omitted` counts the records left out. */

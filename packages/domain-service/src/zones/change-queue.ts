@@ -10,6 +10,8 @@ interface Options {
   ledger: Ledger
   /** Carries a change out. Rejects with a 5xx where the change stays queued. */
   write: (domain: Domain, change: QueuedChange) => Promise<unknown>
+  /** False while another process carries out the changes. */
+  isActive?: (() => boolean) | undefined
   clock: Clock
   log: Logger
 }
@@ -72,6 +74,7 @@ export class ChangeQueue {
   }
 
   async #startNext(): Promise<void> {
+    if (this.#options.isActive?.() === false) return
     for (const name of await this.#options.ledger.queuedDomains()) {
       if (this.#isClosed || this.#active.size >= maxActive) return
       const domain = readDomain(name)

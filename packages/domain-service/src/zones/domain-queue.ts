@@ -4,6 +4,7 @@ import type { Domain } from '../dns/domain-name.ts'
 import { changeNotQueued, serviceStopping } from '../errors.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { BatchCalls } from './batch/batch-calls.ts'
+import { BatchRecorder } from './batch/batch-recorder.ts'
 import { type BatchParts, WriteBatch } from './batch/write-batch.ts'
 import type { BatchEnd } from './write-queue.ts'
 import type { QueuedWrite } from './zone-write.ts'
@@ -12,8 +13,12 @@ interface Options {
   registrar: RegistrarClient
   batch: BatchParts
   onBatch: (end: BatchEnd) => void
-  /** Called when nothing waits any more: the queue is not used again. */
+  /** Called when nothing waits any more. */
   onIdle: () => void
+  /** Adds the writes that other processes have queued meanwhile. */
+  pull?: () => Promise<void>
+  /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
+  checkLease?: () => void
 }
 
 /** The calls of a batch: read, write, read-back. */
@@ -21,6 +26,10 @@ const batchCalls = 3
 
 /** How long a batch that nobody waits for holds back one that somebody waits for. */
 const patienceMs = 2_000
+
+const maxDebounceMs = 250
+// Writes of other processes take longer to arrive. Less than the age of a read that a write may be based on.
+const maxSharedDebounceMs = 450
 
 /** The writes that wait for one domain, carried out in batches, one at a time. */
 export class DomainQueue {
@@ -53,6 +62,11 @@ export class DomainQueue {
     return check.promise
   }
 
+  /** Resolves when no batch runs any more. */
+  get idle(): Promise<void> {
+    return this.#running ?? Promise.resolve()
+  }
+
   /** Carries out what somebody waits for. */
   async close(): Promise<void> {
     this.#isClosing = true
@@ -67,8 +81,9 @@ export class DomainQueue {
     while (this.#writes.length > 0 || this.#checks.length > 0) {
       const isAwaited = this.#writes.some(({ isAsync }) => !isAsync)
       if (this.#isClosing && !isAwaited) this.#rejectAll(serviceStopping())
-      else await this.#runBatch(isAwaited).catch((error) => this.#fail(error))
+      else await this.#runBatch(isAwaited).catch((error: unknown) => this.#fail(error))
     }
+    this.#running = undefined
     this.#options.onIdle()
   }
 
@@ -86,7 +101,7 @@ export class DomainQueue {
       return
     }
     // Requests that arrived during the read join the batch, and so do those close behind them.
-    if (this.#writes.length > 1) await debounce(this.#writes)
+    if (this.#writes.length > 1 || this.#options.pull) await this.#debounce()
     const writes = await this.#take(isReadOnly)
     const checks =
       writes.length > 0 && writes.every(({ dryRun }) => dryRun) ? [] : this.#checks.splice(0)
@@ -95,9 +110,21 @@ export class DomainQueue {
     this.#options.onBatch(batch)
   }
 
+  // Registrar quota is scarcer than latency.
+  async #debounce() {
+    const { pull } = this.#options
+    const latest = performance.now() + (pull ? maxSharedDebounceMs : maxDebounceMs)
+    for (let seen = 0; this.#writes.length > seen && performance.now() < latest; ) {
+      seen = this.#writes.length
+      await sleep(pull ? 50 : 20)
+      await turn() // After a busy moment, requests that lie ready at the sockets are read first.
+      await pull?.()
+    }
+  }
+
   async #reserve(isAwaited: boolean, count: number): Promise<BatchCalls | undefined> {
-    const { registrar, batch } = this.#options
-    const options = { registrar, clock: batch.clock, domain: this.#domain }
+    const { registrar, batch, checkLease } = this.#options
+    const options = { registrar, clock: batch.clock, domain: this.#domain, checkLease }
     try {
       if (isAwaited) return await BatchCalls.reserve(options, count, {})
       const priority = this.#writes.length > 0 ? 'queued' : 'background'
@@ -109,7 +136,8 @@ export class DomainQueue {
       }
       const awaited = this.#writes.filter(({ isAsync }) => !isAsync)
       this.#writes = this.#writes.filter(({ isAsync }) => isAsync)
-      for (const write of awaited) write.reject(error)
+      const recorder = new BatchRecorder(batch)
+      for (const write of awaited) await recorder.fail(write, error)
       return undefined
     }
   }
@@ -118,39 +146,31 @@ export class DomainQueue {
   async #take(isReadOnly: boolean): Promise<QueuedWrite[]> {
     const writes = this.#writes.filter(({ dryRun }) => dryRun || !isReadOnly)
     this.#writes = this.#writes.filter((write) => !writes.includes(write))
-    const ids = writes.flatMap(({ isAsync, id }) => (isAsync && id !== undefined ? [id] : []))
+    const ids = writes.flatMap(({ id }) => id ?? [])
     try {
       const claimed = new Set(await this.#options.batch.ledger.claim(ids))
-      const isLost = ({ isAsync, id }: QueuedWrite) =>
-        isAsync && id !== undefined && !claimed.has(id)
+      const isLost = ({ id }: QueuedWrite) => id !== undefined && !claimed.has(id)
       for (const write of writes.filter(isLost)) {
         write.reject(changeNotQueued(write.id ?? 0, 'no longer queued'))
       }
       return writes.filter((write) => !isLost(write))
     } catch (error) {
-      for (const write of writes) if (write.isAsync) write.reject(error)
-      return writes.filter(({ isAsync }) => !isAsync)
+      for (const write of writes) if (write.id !== undefined) write.reject(error)
+      return writes.filter(({ id }) => id === undefined)
     }
   }
 
   // A fault of ours must not end the process, nor leave anyone waiting.
-  #fail(error: Error) {
-    this.#options.batch.log.error({ err: error, domain: this.#domain.name }, 'batch failed')
-    this.#rejectAll(error)
+  async #fail(error: unknown) {
+    const { batch } = this.#options
+    batch.log.error({ err: error, domain: this.#domain.name }, 'batch failed')
+    const recorder = new BatchRecorder(batch)
+    for (const check of this.#checks.splice(0)) check.reject(error)
+    for (const write of this.#writes.splice(0)) await recorder.fail(write, error)
   }
 
   #rejectAll(error: Error) {
     for (const check of this.#checks.splice(0)) check.reject(error)
     for (const write of this.#writes.splice(0)) write.reject(error)
-  }
-}
-
-// Debounce: registrar quota is scarcer than latency.
-async function debounce(queue: QueuedWrite[]) {
-  const latest = performance.now() + 250
-  for (let seen = 0; queue.length > seen && performance.now() < latest; ) {
-    seen = queue.length
-    await sleep(20)
-    await turn() // After a busy moment, requests that lie ready at the sockets are read first.
   }
 }

@@ -1,8 +1,8 @@
 import type { Domain } from '../dns/domain-name.ts'
-import { toRecord, type Zone } from '../dns/record.ts'
 import { idempotencyKeyReused, writeNotConfirmed } from '../errors.ts'
-import type { ChangeRequest, Ledger, Snapshot, StoredChange } from '../ledger/ledger.ts'
+import type { ChangeRequest, Ledger } from '../ledger/ledger.ts'
 import { fromStoredProblem } from './stored-problem.ts'
+import { readResult } from './stored-result.ts'
 import type { WriteResult } from './zone-write.ts'
 
 /**
@@ -51,25 +51,10 @@ export class IdempotentWrites {
       change = await this.#ledger.find(id)
     }
     if (!change || (await findKnown(this.#ledger, request)) === undefined) return undefined
-    if (change.status === 'confirmed') return this.#resultOf(change)
+    if (change.status === 'confirmed') return readResult(this.#ledger, change)
     if (change.problem) throw fromStoredProblem(change.problem)
     if (change.status === 'cancelled') return undefined
     throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
-  }
-
-  async #resultOf({ id, domain, warnings, verified }: StoredChange): Promise<WriteResult> {
-    const zones = await this.#ledger.zonesOf(id)
-    if (!zones) throw new Error(`change ${id} has no zones`)
-    const zoneOf = (snapshot: Snapshot): Zone => ({ domain, usesRegistrarDns: true, ...snapshot })
-    return {
-      before: zoneOf(zones.before),
-      zone: zoneOf(zones.after),
-      added: zones.added.map((row) => toRecord(row, domain)),
-      removed: zones.removed.map((row) => toRecord(row, domain)),
-      kept: zones.after.rows.length - zones.added.length,
-      warnings,
-      verified,
-    }
   }
 }
 

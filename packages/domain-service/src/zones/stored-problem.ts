@@ -6,9 +6,9 @@ export function toStoredProblem(error: unknown): StoredProblem {
   if (!(error instanceof HttpError)) {
     return { status: 500, code: 'internal_error', detail: 'Internal error' }
   }
-  const { status, code, message, errors } = error
-  return { status, code, detail: message, ...(errors ? { errors } : {}) }
+  const { status, code, message, errors, headers } = error
+  return { status, code, detail: message, ...(errors && { errors }), headers }
 }
 
-export const fromStoredProblem = ({ status, code, detail, errors }: StoredProblem) =>
-  new HttpError(status, code, detail, errors ? { errors } : {})
+export const fromStoredProblem = ({ status, code, detail, errors, headers }: StoredProblem) =>
+  new HttpError(status, code, detail, { ...(errors && { errors }), ...(headers && { headers }) })

@@ -30,11 +30,11 @@ export class ZoneChecks {
     this.#options = options
   }
 
-  /** Checks the domains that the last process left unsettled. */
+  /** Checks the domains that processes which have ended left unsettled, unless they are watched already. */
   async start(): Promise<void> {
     for (const name of await this.#options.ledger.unsettledDomains()) {
       const domain = readDomain(name)
-      if (typeof domain === 'string') continue
+      if (typeof domain === 'string' || this.#isWatched(domain)) continue
       this.#watch(domain)
       void this.#check(domain)
     }

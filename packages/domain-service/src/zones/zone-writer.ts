@@ -3,10 +3,11 @@ import type { Domain } from '../dns/domain-name.ts'
 import type { Zone } from '../dns/record.ts'
 import type { QueuedChange } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
-import { type Cached, ResponseCache } from '../registrar/response-cache.ts'
+import type { Cached } from '../registrar/response-cache.ts'
 import type { BatchParts } from './batch/write-batch.ts'
 import { ChangeQueue } from './change-queue.ts'
 import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
+import { ZoneCache, type ZoneVersions } from './zone-cache.ts'
 import { ZoneChecks } from './zone-checks.ts'
 import { toChangeRequest, type WriteResult, type ZoneWrite } from './zone-write.ts'
 
@@ -17,12 +18,16 @@ interface Options extends Omit<BatchParts, 'cache' | 'onLateWrite' | 'lookAgainM
   timeoutMs: number
   lookAgainMs?: number
   openQueue: (options: WriteQueueOptions) => WriteQueue
+  /** What other processes have written, where there are any. */
+  versions?: ZoneVersions | undefined
+  /** Whether this process is the one that carries out asynchronous changes. */
+  isActive?: (() => boolean) | undefined
 }
 
 /** The zones of all domains: cached reads, and writes that lose nothing. */
 export class ZoneWriter {
   readonly #options: Options
-  readonly #cache: ResponseCache<Zone>
+  readonly #cache: ZoneCache
   readonly #queue: WriteQueue
   readonly #checks: ZoneChecks
   /** The asynchronous changes. */
@@ -30,9 +35,10 @@ export class ZoneWriter {
   #lateWrites = 0
 
   constructor(options: Options) {
-    const { registrar, ledger, clock, log, timeoutMs, cacheTtlMs, lookAgainMs = 1_000 } = options
+    const { registrar, ledger, clock, log, timeoutMs, cacheTtlMs } = options
+    const { lookAgainMs = 1_000, versions, isActive } = options
     this.#options = options
-    this.#cache = new ResponseCache(registrar.cacheOptions(cacheTtlMs))
+    this.#cache = new ZoneCache(registrar.cacheOptions(cacheTtlMs), versions)
     const onLateWrite = () => this.#lateWrites++
     this.#queue = options.openQueue({
       registrar,
@@ -42,10 +48,13 @@ export class ZoneWriter {
     const check = (domain: Domain) => this.#queue.check(domain)
     this.#checks = new ZoneChecks({ ledger, clock, timeoutMs, log, check })
     const write = (domain: Domain, change: QueuedChange) => this.#queue.carryOut(domain, change)
-    this.changes = new ChangeQueue({ ledger, clock, log, write })
+    this.changes = new ChangeQueue({ ledger, clock, log, write, isActive })
   }
 
-  /** Resolves what the last process left open: in the background, and before each domain's next batch. */
+  /**
+   * Resolves what processes that have ended left open: in the background, and before each domain's next batch. With
+   * several processes, one of them calls this from time to time.
+   */
   async start(): Promise<void> {
     try {
       await this.#options.ledger.recover()

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,8 +11,10 @@ import { z } from 'zod'
 import { type Clock, systemClock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import { createService } from '../../src/service.ts'
+import { databaseOf, dropDatabaseOf } from './databases.ts'
 import { driveClock } from './drive-clock.ts'
 import { FakeClock } from './fake-clock.ts'
+import { addUsersToDatabase, addUsersToFile } from './test-users.ts'
 
 export const password = 'correct horse battery'
 export const apiKey = 'api-key-that-nobody-must-see'
@@ -76,6 +78,8 @@ interface Options {
   env?: Record<string, string>
   dataDir?: string
   sandbox?: Sandbox
+  /** A PostgreSQL database, which other services may share. */
+  databaseUrl?: string
   /** Shared by service and sandbox; the system's unless given. */
   clock?: Clock
 }
@@ -98,6 +102,7 @@ export async function start(options: Options = {}): Promise<Service> {
       ...(options.clock ? { now: options.clock.now } : {}),
     }))
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'domain-service-'))
+  const databaseUrl = options.databaseUrl ?? (await databaseOf(dataDir))
   const written: string[] = []
   const sink = new Writable({
     write(chunk, _encoding, done) {
@@ -117,6 +122,7 @@ export async function start(options: Options = {}): Promise<Service> {
     REGISTRAR_RATE: '100000/minute',
     REGISTRAR_TIMEOUT_MS: '1000',
     METRICS_TOKEN: 'metrics-token-of-tests',
+    ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
     ...options.env,
   })
   const app = await createService(
@@ -124,7 +130,8 @@ export async function start(options: Options = {}): Promise<Service> {
     createLogger({ name: 'domain-service', level: 'info' }, sink),
     options.clock ?? systemClock,
   )
-  addUsers(join(dataDir, 'users.json'))
+  if (databaseUrl === undefined) addUsersToFile(join(dataDir, 'users.json'))
+  else await addUsersToDatabase(databaseUrl)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.
   const url = `http://127.0.0.1:${port}`
@@ -181,7 +188,9 @@ export async function start(options: Options = {}): Promise<Service> {
     [Symbol.asyncDispose]: async () => {
       await closeApp()
       if (!options.sandbox) await sandbox.close()
-      if (!options.dataDir) rmSync(dataDir, { recursive: true, force: true })
+      if (options.dataDir) return
+      await dropDatabaseOf(dataDir)
+      rmSync(dataDir, { recursive: true, force: true })
     },
   }
 }
@@ -201,17 +210,4 @@ async function logIn(url: string, username: string, tries = 20): Promise<string>
     return logIn(url, username, tries - 1)
   }
   return z.object({ access_token: z.string() }).parse(await answer.json()).access_token
-}
-
-// All with the admin's own password, whose hash is there already.
-function addUsers(file: string) {
-  const Users = z.object({ users: z.array(z.looseObject({ username: z.string() })) })
-  const { users } = Users.parse(JSON.parse(readFileSync(file, 'utf8')))
-  const admin = users.find(({ username }) => username === 'admin')
-  const others = [
-    { ...admin, username: 'editor', role: 'editor' },
-    { ...admin, username: 'viewer', role: 'viewer' },
-    { ...admin, username: 'limited', role: 'editor', domains: ['example.com', '*.co.uk'] },
-  ]
-  if (users.length === 1) writeFileSync(file, JSON.stringify({ users: [...users, ...others] }))
 }

@@ -15,6 +15,8 @@ interface Options {
   registrar: RegistrarClient
   clock: Clock
   domain: Domain
+  /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
+  checkLease?: (() => void) | undefined
 }
 
 /** The registrar calls of one batch, with the slots reserved for them and the age of the last read. */
@@ -64,10 +66,11 @@ export class BatchCalls implements Disposable {
 
   /** @throws {CallFailed}, {StaleRead} if the zone was read more than a second before the moment of sending. */
   replace(zone: Zone): Promise<void> {
-    const { registrar, domain } = this.#options
+    const { registrar, domain, checkLease } = this.#options
     const use = async () => {
       await this.#reservation.use()
       if (!this.isFresh) throw new StaleRead('the zone was read more than a second ago')
+      checkLease?.()
     }
     return registrar.replaceZone(domain, zone, { use })
   }

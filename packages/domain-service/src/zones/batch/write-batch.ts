@@ -19,13 +19,15 @@ import { isSame } from './zone-comparison.ts'
 
 export interface BatchParts {
   ledger: Ledger
-  cache: ResponseCache<Zone>
+  cache: Pick<ResponseCache<Zone>, 'put' | 'drop'>
   clock: Clock
   /** Whether a write that the registrar reports as done is read back. */
   verify: boolean
   /** Pause before the zone is read again where the answer may be outdated. */
   lookAgainMs: number
   log: Logger
+  /** Only dry runs are evaluated: another process may be writing the zone, so its sends are left alone. */
+  isReadOnly?: boolean
   /** Called for each late write that is repaired. */
   onLateWrite: () => void
 }
@@ -75,7 +77,7 @@ export class WriteBatch {
   async read(): Promise<void> {
     const { ledger, log, clock } = this.#parts
     this.#zone = await this.#readCurrent()
-    await resolveOpenSends({ ledger, log, now: clock.now }, this.#zone)
+    if (!this.#parts.isReadOnly) await resolveOpenSends({ ledger, log, now: clock.now }, this.#zone)
   }
 
   /** Settles writes of which nothing is done. */

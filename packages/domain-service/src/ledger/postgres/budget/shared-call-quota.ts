@@ -1,0 +1,253 @@
+import { randomUUID } from 'node:crypto'
+import { databaseProblem } from '@domains-and-files/http'
+import { DatabaseUnavailableError } from '@domains-and-files/persistence'
+import { registrarUnavailable } from '../../../errors.ts'
+import { type CallQuota, followUpWaitMs, type ReserveOptions, waitOf } from '../../call-quota.ts'
+import type { CallLimit } from '../../call-rate.ts'
+import { CallWindows, type Priority, type WindowState } from '../../call-windows.ts'
+import { Reservation } from '../../reservation.ts'
+import { WaitingCalls } from '../../waiting-calls.ts'
+import { type BudgetChanges, type BudgetState, type CallBudget, holdMs } from './call-budget.ts'
+
+interface QuotaOptions {
+  limits: CallLimit[]
+  budget: CallBudget
+  isAvailable: () => boolean
+  /** How long a call or a reservation waits for slots before 503 `registrar_busy`. */
+  maxWaitMs?: number
+}
+
+/** Slots may come free at another replica at any time. */
+const retryMs = 250
+/** How old the counts of `state` are at most. */
+const refreshMs = 1_000
+const pruneMs = 3_600_000
+
+/**
+ * The quota of all replicas of one registrar account. Each turn locks the budget in the database, counts what others have
+ * taken since, and takes what is free: writes go first across replicas.
+ */
+export class SharedCallQuota implements CallQuota {
+  readonly #options: Required<QuotaOptions>
+  readonly #waiting = new WaitingCalls()
+  readonly #timers: NodeJS.Timeout[]
+  #windows: CallWindows
+  /** The last call that `#windows` counts. */
+  #lastId = 0
+  #clockOffset = Date.now() - performance.now()
+  #blockedUntil = 0
+  #released: string[] = []
+  #pauseMs = 0
+  #isPublished = false
+  #running: Promise<void> | undefined
+  #isDue = false
+  #retry: NodeJS.Timeout | undefined
+
+  private constructor(options: QuotaOptions) {
+    this.#options = { maxWaitMs: 10_000, ...options }
+    this.#windows = new CallWindows(options.limits)
+    this.#timers = [
+      setInterval(() => this.#serve(), refreshMs).unref(),
+      setInterval(() => void this.#prune(), pruneMs).unref(),
+    ]
+  }
+
+  /** Counts the calls that were made before. */
+  static async open(options: QuotaOptions): Promise<SharedCallQuota> {
+    await options.budget.open()
+    const quota = new SharedCallQuota(options)
+    await quota.#prune()
+    await quota.#refresh()
+    return quota
+  }
+
+  take(priority: Priority): Promise<void> {
+    const maxWaitMs = waitOf(priority, this.#options.maxWaitMs)
+    return this.#wait({ priority, calls: 1, maxWaitMs }, (changes, now) => {
+      this.#windows.count(priority, now)
+      changes.calls.push(priority)
+    })
+  }
+
+  async reserve(
+    calls: number,
+    {
+      priority = 'write',
+      maxWaitMs = waitOf(priority, this.#options.maxWaitMs),
+    }: ReserveOptions = {},
+  ): Promise<Reservation> {
+    const slots = Math.min(calls, this.#windows.most(priority))
+    const id = randomUUID()
+    let expiresAt = 0
+    const renew = () => {
+      expiresAt = performance.now() + holdMs
+    }
+    await this.#wait({ priority, calls: slots, maxWaitMs }, (changes) => {
+      this.#windows.hold(priority, slots)
+      changes.holds.push({ id, priority, slots })
+      renew()
+    })
+    const use = () =>
+      this.#wait({ priority: 'follow-up', calls: 0, maxWaitMs: followUpWaitMs }, (changes, now) => {
+        this.#windows.hold(priority, -1)
+        this.#windows.count(priority, now)
+        changes.calls.push(priority)
+        changes.used.push(id)
+        renew()
+      })
+    return new Reservation(slots, {
+      use: () => (performance.now() < expiresAt ? use() : this.take('follow-up')),
+      followUp: () => this.take('follow-up'),
+      release: () => {
+        this.#released.push(id)
+        this.#serve()
+      },
+    })
+  }
+
+  pause(milliseconds: number) {
+    this.#pauseMs = Math.max(this.#pauseMs, milliseconds)
+    this.#serve()
+  }
+
+  waitMs(priority: Priority, calls: number): number {
+    const now = this.#now()
+    return Math.max(0, this.#blockedUntil - now, this.#windows.lastOf(priority, calls, now) - now)
+  }
+
+  state(): WindowState[] {
+    return this.#windows.state(this.#now())
+  }
+
+  get readsAreScarce(): boolean {
+    return this.#windows.readsAreScarce(this.#now())
+  }
+
+  get isStored(): boolean {
+    return this.#options.isAvailable()
+  }
+
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  close() {
+    for (const timer of this.#timers) clearInterval(timer)
+    clearTimeout(this.#retry)
+    this.#waiting.clear(registrarUnavailable(5))
+  }
+
+  #wait(
+    { maxWaitMs, ...request }: { priority: Priority; calls: number; maxWaitMs: number },
+    take: (changes: BudgetChanges, now: number) => void,
+  ): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    this.#waiting.add({
+      ...request,
+      deadline: this.#now() + maxWaitMs,
+      grant: () => {
+        const turn = this.#turn
+        if (!turn) throw new Error('granted outside of a turn')
+        take(turn.changes, turn.now)
+        turn.granted.push({ resolve, reject })
+      },
+      refuse: reject,
+    })
+    this.#serve()
+    return promise
+  }
+
+  /** The turn under way, which becomes effective as a whole or not at all. */
+  #turn: Turn | undefined
+
+  #serve() {
+    this.#isDue = true
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined
+    })
+  }
+
+  async #run() {
+    await Promise.resolve() // Calls of one event-loop turn share a transaction.
+    while (this.#isDue) {
+      this.#isDue = false
+      clearTimeout(this.#retry)
+      const hasWork = this.#waiting.size + this.#released.length + this.#pauseMs > 0
+      if (hasWork || this.#isPublished) await this.#takeTurn()
+      else await this.#refresh().catch(() => undefined) // The probe reports it.
+    }
+  }
+
+  async #takeTurn() {
+    const turn: Turn = {
+      changes: { calls: [], holds: [], used: [], waiting: new Map() },
+      granted: [],
+      now: 0,
+    }
+    const released = this.#released.splice(0)
+    const pauseMs = this.#pauseMs
+    this.#pauseMs = 0
+    try {
+      const since = { id: this.#lastId, keepMs: this.#windows.keepMs }
+      this.#lastId = await this.#options.budget.turn({ released, pauseMs }, since, (state) =>
+        this.#decide(turn, state),
+      )
+      for (const { resolve } of turn.granted) resolve()
+      this.#isPublished = this.#waiting.size > 0
+    } catch (error) {
+      // No call was made, whether or not its slot was taken.
+      const failure = databaseProblem(new DatabaseUnavailableError(error)) ?? error
+      // What was counted meanwhile may not have been stored.
+      this.#windows = new CallWindows(this.#options.limits)
+      this.#lastId = 0
+      for (const { reject } of turn.granted) reject(failure)
+      this.#waiting.clear(failure instanceof Error ? failure : new Error(String(failure)))
+    }
+    if (this.#waiting.size > 0) this.#retry = setTimeout(() => this.#serve(), retryMs).unref()
+  }
+
+  #decide(turn: Turn, state: BudgetState): BudgetChanges {
+    this.#adopt(state)
+    turn.now = state.now
+    const others = new Map<Priority, number>()
+    for (const { priority, calls } of state.waiters)
+      others.set(priority, (others.get(priority) ?? 0) + calls)
+    const { now, blockedUntil } = state
+    this.#turn = turn
+    this.#waiting.serve({ windows: this.#windows, now, blockedUntil, others })
+    this.#turn = undefined
+    turn.changes.waiting = this.#waiting.slots
+    return turn.changes
+  }
+
+  async #refresh() {
+    const state = await this.#options.budget.read({
+      id: this.#lastId,
+      keepMs: this.#windows.keepMs,
+    })
+    this.#adopt(state)
+    this.#lastId = state.calls.at(-1)?.id ?? this.#lastId
+  }
+
+  #adopt({ now, blockedUntil, calls, holds }: BudgetState) {
+    this.#clockOffset = now - performance.now()
+    this.#blockedUntil = blockedUntil
+    for (const { priority, at } of calls) this.#windows.count(priority, at)
+    this.#windows.replaceHolds(holds)
+  }
+
+  async #prune() {
+    await this.#options.budget.prune(this.#windows.keepMs).catch(() => undefined)
+  }
+
+  // The database's clock.
+  #now(): number {
+    return Math.round(this.#clockOffset + performance.now())
+  }
+}
+
+interface Turn {
+  changes: BudgetChanges
+  granted: { resolve: () => void; reject: (error: unknown) => void }[]
+  now: number
+}

@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto'
+import { authMigrations } from '@domains-and-files/auth'
+import { type Logger, type Registry, registerCounter, registerGauge } from '@domains-and-files/http'
+import { Postgres } from '@domains-and-files/persistence'
+import type { Config } from './config.ts'
+import { PostgresListStore } from './domain-list/postgres-list-store.ts'
+import { CallBudget } from './ledger/postgres/budget/call-budget.ts'
+import { SharedCallQuota } from './ledger/postgres/budget/shared-call-quota.ts'
+import { migrations, schema } from './ledger/postgres/migrations.ts'
+import { PendingChanges } from './ledger/postgres/pending-changes.ts'
+import { PostgresChallengeStore } from './ledger/postgres/postgres-challenge-store.ts'
+import { PostgresLedger } from './ledger/postgres/postgres-ledger.ts'
+import { Heartbeat } from './ledger/postgres/replicas/heartbeat.ts'
+import { type Lease, Leases } from './ledger/postgres/replicas/leases.ts'
+import { changesChannel } from './ledger/postgres/replicas/notifications.ts'
+import { ZoneVersions } from './ledger/postgres/zone-versions.ts'
+import type { Storage } from './storage.ts'
+import { SharedWriteQueue } from './zones/shared-write-queue.ts'
+
+type Database = NonNullable<Config['database']>
+
+/** The database of this service, migrated. @throws {DatabaseRefusedError} when it cannot be reached or used. */
+export const openPostgres = (database: Database, log: Logger) =>
+  Postgres.open({
+    ...database,
+    schema,
+    migrations: { auth: authMigrations(schema), ledger: migrations },
+    onError: (error) => log.warn({ err: error }, 'database not available'),
+  })
+
+/** A lease outlives a call to the registrar by so much. */
+const leaseMarginMs = 15_000
+const taskIntervalMs = 2_000
+
+/** PostgreSQL, shared by any number of replicas. */
+export async function openPostgresStorage(
+  postgres: Postgres,
+  { config, log, metrics }: { config: Config; log: Logger; metrics: Registry },
+): Promise<Storage> {
+  const { account, limits, timeout: timeoutMs } = config
+  const accountName = `${account.url} ${account.userName}`
+  const replica = randomUUID()
+  const heartbeat = await Heartbeat.start(postgres, replica)
+  const budget = new CallBudget(postgres, { account: accountName, replica })
+  const isAvailable = () => postgres.isAvailable
+  const quota = await SharedCallQuota.open({ limits, budget, isAvailable })
+  const onError = (error: unknown) => log.warn({ err: error }, 'lease not renewed or released')
+  const ttlMs = timeoutMs + leaseMarginMs
+  const leases = new Leases({ postgres, holder: replica, ttlMs, onError })
+  registerLeaseMetrics(metrics, leases)
+  const versions = new ZoneVersions(postgres)
+  const pending = new PendingChanges(postgres, replica)
+  let queue: SharedWriteQueue | undefined
+  const wake = (domain: string) => queue?.wake(domain || undefined)
+  const isListening = await postgres.listen(changesChannel, wake)
+  const tasks = new SharedTasks(leases, log)
+  return {
+    ledger: new PostgresLedger({ postgres, leases, versions }),
+    challenges: new PostgresChallengeStore(postgres),
+    quota,
+    domainList: {
+      store: new PostgresListStore(postgres, accountName),
+      turns: listTurns(leases, accountName),
+    },
+    versions,
+    openQueue: (options) => {
+      queue = new SharedWriteQueue({ ...options, leases, pending, timeoutMs, isListening, log })
+      return queue
+    },
+    isActive: () => tasks.isActive,
+    startTasks: (run) => tasks.start(run),
+    close: async () => {
+      await tasks.close()
+      await leases.close()
+      await heartbeat.stop()
+      await postgres.close()
+    },
+  }
+}
+
+const listTurns = (leases: Leases, account: string) => ({
+  tryAcquire: async () => {
+    const lease = await leases.tryAcquire(`list of ${account}`)
+    return lease && { release: () => leases.release(lease) }
+  },
+})
+
+/** Background tasks that one replica at a time runs. If it dies, another one takes over when its lease expires. */
+class SharedTasks {
+  readonly #leases: Leases
+  readonly #log: Logger
+  #lease: Lease | undefined
+  #timer: NodeJS.Timeout | undefined
+  #running = Promise.resolve()
+
+  constructor(leases: Leases, log: Logger) {
+    this.#leases = leases
+    this.#log = log
+  }
+
+  get isActive(): boolean {
+    return this.#lease !== undefined && this.#leases.current(tasksLease) === this.#lease
+  }
+
+  async start(run: () => Promise<void>): Promise<void> {
+    this.#running = this.#run(run)
+    await this.#running
+    this.#timer = setInterval(() => {
+      this.#running = this.#running.then(() => this.#run(run))
+    }, taskIntervalMs).unref()
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#running
+  }
+
+  async #run(run: () => Promise<void>): Promise<void> {
+    try {
+      if (!this.isActive) this.#lease = await this.#leases.tryAcquire(tasksLease)
+      if (this.isActive) await run()
+    } catch (error) {
+      this.#log.warn({ err: error }, 'background tasks not run')
+    }
+  }
+}
+
+const tasksLease = 'background tasks'
+
+function registerLeaseMetrics(metrics: Registry, leases: Leases) {
+  registerGauge(
+    metrics,
+    { name: 'zone_leases_held', help: 'Leases that this replica holds, of domains and of tasks' },
+    () => leases.size,
+  )
+  registerCounter(
+    metrics,
+    {
+      name: 'zone_leases_refused_total',
+      help: 'Attempts to acquire a lease that another replica held',
+    },
+    () => leases.refusals,
+  )
+}

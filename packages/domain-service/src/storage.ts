@@ -1,0 +1,23 @@
+import type { ListTurns } from './domain-list/list-reader.ts'
+import type { DomainListStore } from './domain-list/list-store.ts'
+import type { CallQuota } from './ledger/call-quota.ts'
+import type { ChallengeStore } from './ledger/challenge-store.ts'
+import type { Ledger } from './ledger/ledger.ts'
+import type { WriteQueue, WriteQueueOptions } from './zones/write-queue.ts'
+import type { ZoneVersions } from './zones/zone-cache.ts'
+
+/** Where the service keeps its state, alone or together with other replicas. */
+export interface Storage {
+  ledger: Ledger
+  challenges: ChallengeStore
+  quota: CallQuota
+  domainList: { store: DomainListStore; turns?: ListTurns }
+  /** Only with several replicas. */
+  versions?: ZoneVersions
+  openQueue(options: WriteQueueOptions): WriteQueue
+  /** Whether this process runs the background tasks. */
+  isActive(): boolean
+  /** Runs the background tasks: once, or from time to time as long as this replica is the one that does. */
+  startTasks(run: () => Promise<void>): Promise<void>
+  close(): Promise<void>
+}

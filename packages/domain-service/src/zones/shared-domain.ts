@@ -1,0 +1,248 @@
+import { databaseProblem, type Logger } from '@domains-and-files/http'
+import { OutcomeUnknownError } from '@domains-and-files/persistence'
+import type { Domain } from '../dns/domain-name.ts'
+import { changeCancelled, leaseLost, serviceStopping, writeNotConfirmed } from '../errors.ts'
+import type { PendingChange, PendingChanges } from '../ledger/postgres/pending-changes.ts'
+import type { Lease, Leases } from '../ledger/postgres/replicas/leases.ts'
+import { DomainQueue } from './domain-queue.ts'
+import { fromStoredProblem } from './stored-problem.ts'
+import { readResult } from './stored-result.ts'
+import type { WriteQueueOptions } from './write-queue.ts'
+import type { WriteResult } from './zone-write.ts'
+
+export interface SharedQueueOptions extends WriteQueueOptions {
+  leases: Leases
+  pending: PendingChanges
+  /** Milliseconds after which a call to the registrar is given up. */
+  timeoutMs: number
+  /** Whether `wake` is called for what other replicas do. */
+  isListening: boolean
+  log: Logger
+}
+
+interface Options extends SharedQueueOptions {
+  /** Called when nothing waits any more. */
+  onIdle: () => void
+}
+
+/** Someone at this replica who waits for a change to end. */
+interface Waiter {
+  isAsync: boolean
+  end: PromiseWithResolvers<WriteResult>
+}
+
+/** How often the ledger is asked what other replicas have done. */
+const pollMs = 100
+const listeningPollMs = 1_000
+/** How long clients wait for a database that is away. */
+const maxOutageMs = 3_000
+
+/** The changes of one domain that someone waits for at this replica, and the batches that it carries out itself. */
+export class SharedDomain {
+  readonly #domain: Domain
+  readonly #options: Options
+  readonly #queue: DomainQueue
+  readonly #waiters = new Map<number, Waiter[]>()
+  /** Changes that the queue of this process has. */
+  readonly #pulled = new Set<number>()
+  #checks: PromiseWithResolvers<void>[] = []
+  #wakeUp = Promise.withResolvers<void>()
+  #running: Promise<void> | undefined
+  #failingSince: number | undefined
+  #isClosing = false
+
+  constructor(domain: Domain, options: Options) {
+    this.#domain = domain
+    this.#options = options
+    const { leases, timeoutMs, onBatch } = options
+    this.#queue = new DomainQueue(domain, {
+      ...options,
+      onBatch: (end) => onBatch(domain, end),
+      onIdle: () => undefined,
+      pull: () => this.#pull(),
+      // The call must have ended, or been given up, while nobody else can hold the lease.
+      checkLease: () => {
+        const left = (leases.current(domain.name)?.expiresAt ?? 0) - performance.now()
+        if (left <= timeoutMs) throw leaseLost(domain.name)
+      },
+    })
+  }
+
+  /** Changes that someone waits for. */
+  get waiting(): number {
+    return this.#waiters.size
+  }
+
+  /** The result of a change, whichever replica carries it out. An asynchronous one rejects where it stays queued. */
+  awaitEnd(id: number, { isAsync }: Pick<Waiter, 'isAsync'>): Promise<WriteResult> {
+    const end = Promise.withResolvers<WriteResult>()
+    this.#waiters.set(id, [...(this.#waiters.get(id) ?? []), { isAsync, end }])
+    this.#start()
+    return end.promise
+  }
+
+  check(): Promise<void> {
+    const check = Promise.withResolvers<void>()
+    this.#checks.push(check)
+    this.#start()
+    return check.promise
+  }
+
+  wake() {
+    this.#wakeUp.resolve()
+  }
+
+  /** Resolves when the clients of this replica have their answers. */
+  async close(): Promise<void> {
+    this.#isClosing = true
+    for (const check of this.#checks.splice(0)) check.reject(serviceStopping())
+    for (const [id, waiters] of this.#waiters)
+      if (waiters.every(({ isAsync }) => isAsync)) this.#reject(id, serviceStopping())
+    this.wake()
+    await Promise.all([this.#queue.close(), this.#running])
+  }
+
+  #start() {
+    this.wake()
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined
+      this.#options.onIdle()
+    })
+  }
+
+  async #run() {
+    while (this.#waiters.size > 0 || this.#checks.length > 0) {
+      try {
+        const hasWorked = await this.#tryHold()
+        this.#failingSince = undefined
+        await this.#answerEnded()
+        if (!hasWorked && (this.#waiters.size > 0 || this.#checks.length > 0)) await this.#pause()
+      } catch (error) {
+        this.#endOutage(error)
+        await this.#pause()
+      }
+    }
+  }
+
+  /** @returns false where another replica writes the domain, or there is nothing to do. */
+  async #tryHold(): Promise<boolean> {
+    const { leases } = this.#options
+    const lease = await leases.tryAcquire(this.#domain.name)
+    if (!lease) return false
+    try {
+      return await this.#carryOut(lease)
+    } finally {
+      // What is recorded of a batch needs the lease.
+      await this.#queue.idle
+      await leases.release(lease)
+    }
+  }
+
+  async #carryOut(lease: Lease): Promise<boolean> {
+    const { pending, log } = this.#options
+    const { name } = this.#domain
+    await pending.takeOver(lease)
+    const checks = this.#checks.splice(0)
+    if (checks.length > 0)
+      this.#queue.check().then(
+        () => checks.forEach((check) => void check.resolve()),
+        (error) => checks.forEach((check) => void check.reject(error)),
+      )
+    else if (await pending.hasOpenSend(name))
+      this.#queue
+        .check()
+        .catch((error: unknown) => log.warn({ err: error, domain: name }, 'zone not checked'))
+    await this.#pull()
+    const hasWork = checks.length > 0 || this.#pulled.size > 0
+    for (let isIdle = false; !isIdle; ) {
+      isIdle = await Promise.race([this.#queue.idle.then(() => true), this.#pause()])
+      await this.#pull()
+      await this.#answerEnded()
+      if (this.#pulled.size > 0) isIdle = false
+    }
+    return hasWork
+  }
+
+  /** Hands over what all replicas have queued. */
+  async #pull() {
+    if (this.#isClosing && this.#waiters.size === 0) return
+    for (const change of await this.#options.pending.ready(this.#domain.name)) {
+      if (this.#pulled.has(change.id)) continue
+      this.#pulled.add(change.id)
+      this.#queue.add({ ...change, dryRun: false, ...this.#settlementOf(change) })
+    }
+  }
+
+  #settlementOf({ id, isAsync }: PendingChange) {
+    return {
+      resolve: (result: WriteResult) => {
+        this.#pulled.delete(id)
+        for (const { end } of this.#take(id)) end.resolve(result)
+        this.wake()
+      },
+      // Another replica may have taken over what failed here, so the ledger decides.
+      reject: (error: unknown) => {
+        this.#pulled.delete(id)
+        if (isAsync) this.#reject(id, error)
+        this.wake()
+      },
+    }
+  }
+
+  async #answerEnded() {
+    if (this.#waiters.size === 0) return
+    const ids = [...this.#waiters.keys()].filter((id) => !this.#pulled.has(id))
+    for (const id of await this.#options.pending.ended(ids)) {
+      try {
+        const result = await this.#resultOf(id)
+        for (const { end } of this.#take(id)) end.resolve(result)
+      } catch (error) {
+        if (databaseProblem(error)) throw error
+        this.#reject(id, error)
+      }
+    }
+  }
+
+  async #resultOf(id: number): Promise<WriteResult> {
+    const { batch, pending } = this.#options
+    const change = await batch.ledger.find(id)
+    if (change?.status === 'confirmed')
+      return readResult(batch.ledger, change, await pending.foundAfter(id))
+    if (change?.problem) throw fromStoredProblem(change.problem)
+    if (change?.status === 'cancelled') throw changeCancelled(id)
+    throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
+  }
+
+  // The changes are queued, and may be carried out by another replica.
+  #endOutage(error: unknown) {
+    const now = performance.now()
+    this.#failingSince ??= now
+    const problem = databaseProblem(error)
+    if (problem && now - this.#failingSince < maxOutageMs) return
+    this.#options.log.error({ err: error, domain: this.#domain.name }, 'queued writes not followed')
+    const unknown = databaseProblem(new OutcomeUnknownError(error)) ?? error
+    for (const id of [...this.#waiters.keys()]) if (!this.#pulled.has(id)) this.#reject(id, unknown)
+    for (const check of this.#checks.splice(0)) check.reject(problem ?? error)
+  }
+
+  #take(id: number): Waiter[] {
+    const waiters = this.#waiters.get(id) ?? []
+    this.#waiters.delete(id)
+    return waiters
+  }
+
+  #reject(id: number, error: unknown) {
+    for (const { end } of this.#take(id)) end.reject(error)
+  }
+
+  async #pause(): Promise<false> {
+    let timer: NodeJS.Timeout | undefined
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, this.#options.isListening ? listeningPollMs : pollMs)
+    })
+    await Promise.race([this.#wakeUp.promise, timeout])
+    clearTimeout(timer)
+    this.#wakeUp = Promise.withResolvers()
+    return false
+  }
+}

@@ -1,0 +1,35 @@
+import { createLogger } from '@domains-and-files/http'
+import type { Postgres } from '@domains-and-files/persistence'
+import { type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import { openPostgres } from '../../src/postgres-storage.ts'
+
+const log = createLogger({ name: 'test', level: 'silent' })
+
+/** A connection to the database of a service, with its tables. */
+export async function connect(url: string): Promise<Postgres & AsyncDisposable> {
+  const options = { url, directUrl: undefined, maxConnections: 4, timeoutMs: 30_000 }
+  const database = await openPostgres(options, log)
+  return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })
+}
+
+/** Whether services store their state in PostgreSQL unless a test says otherwise. */
+const usesPostgres = process.env.TEST_STORAGE === 'postgres'
+
+const byFolder = new Map<string, Promise<TestDatabase>>()
+
+/**
+ * The database of a service with this DATA_DIR, a new one at its first use; undefined where it stores its state there.
+ */
+export async function databaseOf(dataDir: string): Promise<string | undefined> {
+  if (!usesPostgres) return undefined
+  const database = byFolder.get(dataDir) ?? testDatabase()
+  byFolder.set(dataDir, database)
+  return (await database).url
+}
+
+/** Drops the database of a DATA_DIR that is removed. */
+export async function dropDatabaseOf(dataDir: string) {
+  const database = byFolder.get(dataDir)
+  byFolder.delete(dataDir)
+  await (await database)?.[Symbol.asyncDispose]()
+}
