@@ -1,0 +1,241 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Catalog } from '../../../src/catalog/catalog.ts'
+import { sorts } from '../../../src/catalog/list-query.ts'
+import type { FileRow, NewFile } from '../../../src/files/file-record.ts'
+import type { Category } from '../../../src/files/media-type.ts'
+import type { Conditions } from '../../../src/rfc9110/entity-tags.ts'
+import { openCatalog } from '../../support/catalogs.ts'
+
+/** A change, given the digest of each file before its group. */
+type Change = (catalog: Catalog, digests: Map<string, string>) => Promise<unknown>
+
+const segment = fc.constantFrom('a', 'b', 'Жук', 'é', '日本', 'x y', '%2e', "o'k", 'a-b', 'STRASSE')
+const leaf = fc.constantFrom(
+  'a',
+  'B',
+  '"q"',
+  'Жaba',
+  'straße',
+  'ΐ',
+  'İ',
+  'Σίσυφος',
+  '日',
+  '🙂',
+  '_',
+  '}{',
+)
+const path = fc
+  .tuple(fc.array(segment, { maxLength: 3 }), leaf)
+  .map(([above, name]) => [...above, name].join('/'))
+const directory = fc.array(segment, { maxLength: 3 }).map((segments) => segments.join('/'))
+
+const categories: Category[] = ['image', 'document', 'other']
+const contentNumber = fc.integer({ min: 0, max: 9 })
+const digestOf = (number: number) => String(number).repeat(64)
+
+const file = fc
+  .record({ path, number: contentNumber, category: fc.constantFrom(...categories) })
+  .map(
+    ({ path, number, category }): NewFile => ({
+      path,
+      digest: digestOf(number),
+      size: number * 7,
+      category,
+      contentType: `${category}/x`,
+      uploadedBy: 'tester',
+    }),
+  )
+
+const conditions: fc.Arbitrary<Conditions> = fc.oneof(
+  { weight: 5, arbitrary: fc.constant({}) },
+  { weight: 1, arbitrary: fc.constant({ ifNoneMatch: '*' as const }) },
+  {
+    weight: 1,
+    arbitrary: contentNumber.map((number) => ({ ifMatch: [`"${digestOf(number)}"`] })),
+  },
+)
+
+const put = fc
+  .tuple(
+    fc.uniqueArray(file, { minLength: 1, maxLength: 4, selector: ({ path }) => path }),
+    conditions,
+  )
+  .map(
+    ([files, condition]): Change =>
+      (catalog) =>
+        catalog.put(files, condition),
+  )
+
+const movedType = { contentType: 'moved/x', category: 'other' as const }
+
+const change: fc.Arbitrary<Change> = fc.oneof(
+  { weight: 9, arbitrary: put },
+  {
+    weight: 2,
+    arbitrary: fc.tuple(path, conditions).map(
+      ([at, condition]): Change =>
+        (catalog) =>
+          catalog.remove(at, condition),
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.uniqueArray(path, { minLength: 1, maxLength: 2 }).map(
+      (paths): Change =>
+        (catalog) =>
+          catalog.removeAll(paths),
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: directory.map(
+      (at): Change =>
+        (catalog) =>
+          catalog.removeBelow(at),
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.tuple(path, path, fc.boolean()).map(
+      ([from, to, overwrite]): Change =>
+        (catalog, digests) =>
+          catalog.moveFile({ from, to, overwrite, digest: digests.get(from) ?? '', ...movedType }),
+    ),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ from: directory, to: directory, overwrite: fc.boolean() }).map(
+      (move): Change =>
+        (catalog) =>
+          catalog.moveDirectory(move),
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom('1', '2', '3', '4').map(
+      (version): Change =>
+        (catalog) =>
+          record(catalog, version),
+    ),
+  },
+)
+
+test('600 random changes have the same outcomes and leave the same answers as in SQLite', async () => {
+  const seed = Date.now() % 1_000_000
+  const catalogs = [
+    await openCatalog('SQLite', { quotaBytes: 250 }),
+    await openCatalog('PostgreSQL', { quotaBytes: 250 }),
+  ]
+  const changes = fc.sample(change, { numRuns: 600, seed })
+  const kinds = new Set<string>()
+
+  for (let from = 0, size = 1; from < changes.length; from += size, size = (size % 15) + 2) {
+    const group = changes.slice(from, from + size)
+    const digests = await digestsIn(catalogs[0])
+    const [sqlite = [], postgres] = await Promise.all(
+      catalogs.map((catalog) =>
+        Promise.all(group.map((each) => outcomeOf(each(catalog, digests)))),
+      ),
+    )
+    expect({ seed, from, outcomes: postgres }).toEqual({ seed, from, outcomes: sqlite })
+    const [before, after] = await Promise.all(catalogs.map(readAll))
+    expect({ seed, from, answers: after }).toEqual({ seed, from, answers: before })
+    for (const outcome of sqlite) kinds.add(Array.isArray(outcome) ? outcome[0] : 'done')
+  }
+
+  expect([...kinds].sort()).toEqual([
+    'directory_not_found',
+    'done',
+    'file_not_found',
+    'path_conflict',
+    'precondition_failed',
+    'quota_exceeded',
+    'version_exists',
+  ])
+}, 120_000)
+
+async function digestsIn(catalog: Catalog | undefined) {
+  const files = await catalog?.list({ sort: 'path', page: 1, pageSize: 10_000 })
+  return new Map(files?.rows.map(({ path, digest }) => [path, digest]))
+}
+
+async function record(catalog: Catalog, version: string) {
+  const recorded = await catalog.record({ version, changelog: 'ü'.repeat(700), createdBy: 'x' })
+  return withoutTimes(recorded)
+}
+
+/** What a caller sees of a change, except times. */
+async function outcomeOf(change: Promise<unknown>) {
+  try {
+    const value = await change
+    return isPut(value) ? { ...value, rows: value.rows.map(withoutTimes) } : value
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? [error.code, error.message] : error
+  }
+}
+
+const isPut = (value: unknown): value is { rows: FileRow[] } =>
+  typeof value === 'object' && value !== null && 'rows' in value
+
+const withoutTimes = ({ createdAt, updatedAt, ...rest }: Partial<FileRow>) => ({
+  ...rest,
+  times: [createdAt, updatedAt].filter((time) => time && !isTime.test(time)),
+})
+
+const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+const searches = [
+  'a',
+  'ж',
+  '日',
+  'ss',
+  'SS/',
+  '/',
+  ' ',
+  '🙂',
+  'strasse',
+  'σίσ',
+  '%',
+  '"',
+  '}{',
+  'zz',
+  'ί',
+]
+
+async function readAll(catalog: Catalog) {
+  const lists = [
+    ...sorts.filter((sort) => !sort.endsWith('updated_at')).map((sort) => ({ sort })),
+    ...searches.map((search) => ({ search, sort: 'path' as const })),
+    { search: 'a', category: 'document' as const, sort: '-size' as const },
+    { prefix: 'a', sort: 'size' as const },
+    { prefix: 'a', recursive: false, sort: '-path' as const },
+    { category: 'image' as const, sort: '-path' as const },
+  ]
+  const read = lists.map(async (query) => {
+    const { rows, ...counts } = await catalog.list({ page: 1, pageSize: 5, ...query })
+    const second = await catalog.list({ page: 2, pageSize: 5, ...query })
+    return { query, ...counts, rows: [...rows, ...second.rows].map(withoutTimes) }
+  })
+  const versions = await catalog.listVersions(1, 3)
+  return {
+    lists: await Promise.all(read),
+    tree: Buffer.from((await catalog.tree({ prefix: '', depth: 32 })) ?? '').toString(),
+    subtree: Buffer.from((await catalog.tree({ prefix: 'a', depth: 1 })) ?? '').toString(),
+    categories: await catalog.categories(),
+    totals: await catalog.totals(),
+    contents: (await catalog.contents('')).sort((one, other) =>
+      one.digest < other.digest ? -1 : 1,
+    ),
+    prefixes: (await catalog.contentPrefixes()).sort(),
+    versions: versions.map(withoutTimes),
+    newest: (await catalog.newestVersion())?.version,
+    checks: await Promise.all(
+      ['a', 'a/B', 'a/a/B', 'é/日'].map(async (at) => [
+        await outcomeOf(catalog.checkPut(at, { ifNoneMatch: '*' })),
+        await outcomeOf(catalog.checkQuota(at, { minBytes: 60, maxBytes: 1000 })),
+        await outcomeOf(catalog.checkQuota(at, { minBytes: 14, maxBytes: 14 })),
+      ]),
+    ),
+  }
+}
