@@ -26,6 +26,8 @@ export async function findMatches(
     ...matchFilter({ query, scope, sample }, parameters),
     ...directoryFilter(query, parameters),
   ]
+  // Workers take longer to start than the rest takes.
+  await transaction.query('set local max_parallel_workers_per_gather = 0')
   const [found] = await transaction.query<{ count: number; ids: string | null }>(
     `with hits as materialized (
        select id, path, size, updated_at from static_service.files

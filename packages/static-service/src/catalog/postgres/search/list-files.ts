@@ -70,7 +70,7 @@ export class FileListing {
     const ids = await this.#matches(read)
     if (ids) {
       const onPage = ids.slice(skip, skip + query.pageSize)
-      const rows = await readRows(transaction, onPage, query.sort)
+      const rows = await readRows(transaction, onPage)
       return { rows, total: ids.length, isExact: true }
     }
     return { rows: await this.#scan(read, { skip }), total: maxHits, isExact: false }
@@ -99,7 +99,7 @@ export class FileListing {
     const offset = position - (start?.position ?? 0)
     const span = { order, start: start?.row, offset, take }
     const ids = await scanPage(transaction, { query, scope, sample: this.#sample, ...span })
-    const rows = await readRows(transaction, ids, query.sort)
+    const rows = await readRows(transaction, isBackwards ? ids.reverse() : ids)
     const row = isBackwards ? rows.at(-1) : rows[0]
     if (row && (position > 0 || query.search || scope.directory)) {
       cache.positions.add(scale, { position, row })
@@ -138,11 +138,13 @@ const sortOf = ({ sort, category, search }: ListQuery, { directory }: ListScope)
   return sort === '-path' ? '-name' : sort
 }
 
-async function readRows(transaction: Transaction, ids: string[], sort: ListQuery['sort']) {
+/** The files with these ids, in their order. */
+async function readRows(transaction: Transaction, ids: string[]): Promise<FileRow[]> {
   if (ids.length === 0) return []
-  return transaction.query<FileRow & Record<string, unknown>>(
-    `select ${fileColumns} from static_service.files where id = any($1::bigint[])
-     order by ${orders[sort].by}`,
+  const found = await transaction.query<FileRow & { id: number }>(
+    `select id, ${fileColumns} from static_service.files where id = any($1::bigint[])`,
     [ids],
   )
+  const rows = new Map(found.map(({ id, ...row }) => [String(id), row]))
+  return ids.flatMap((id) => rows.get(id) ?? [])
 }

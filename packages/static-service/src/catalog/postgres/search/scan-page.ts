@@ -19,7 +19,7 @@ interface Scan {
   take: number
 }
 
-/** Ids of the files that follow in an order, unordered. */
+/** Ids of the files that follow in an order. */
 export async function scanPage(transaction: Transaction, scan: Scan): Promise<string[]> {
   const { query, order, start, offset, take } = scan
   const parameters = new Parameters()
@@ -30,7 +30,7 @@ export async function scanPage(transaction: Transaction, scan: Scan): Promise<st
     ...directoryFilter(query, parameters),
   ]
   // The planner takes strpos() for more selective than it is, and would sort.
-  if (!isCollected) await transaction.query('set local enable_sort = off')
+  if (!isCollected) await transaction.query(withoutSort)
   const rows = await transaction.query<{ id: number }>(
     `select id from static_service.files where ${conditions.join(' and ') || 'true'}
      order by ${order.by} limit ${parameters.add(take)} offset ${parameters.add(offset)}`,
@@ -38,6 +38,9 @@ export async function scanPage(transaction: Transaction, scan: Scan): Promise<st
   )
   return rows.map(({ id }) => String(id))
 }
+
+const withoutSort =
+  'set local enable_sort = off; set local enable_bitmapscan = off; set local max_parallel_workers_per_gather = 0'
 
 function filters({ query, sample }: Scan, parameters: Parameters, isCollected: boolean): string[] {
   const { category, search } = query

@@ -1,0 +1,47 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { newDatabase, openReplica, toFile } from '../../support/catalogs.ts'
+
+test('look-ups of one event-loop iteration go in one statement', async () => {
+  const { url } = await newDatabase()
+  const { catalog, postgres } = await openReplica(url)
+  await catalog.put(['a', 'b', 'c'].map(toFile))
+  const query = vi.spyOn(postgres, 'query')
+  onTestFinished(() => query.mockRestore())
+
+  const found = await Promise.all(['a', 'b', 'nothing', 'c', 'a'].map((path) => catalog.find(path)))
+
+  expect(found.map((row) => row?.path)).toEqual(['a', 'b', undefined, 'c', 'a'])
+  expect(query).toHaveBeenCalledTimes(1)
+})
+
+test('a change by one replica is seen by the next look-up of every other', async () => {
+  const { url } = await newDatabase()
+  const [one, other] = [await openReplica(url), await openReplica(url)]
+  const [stored] = (await one.catalog.put([toFile('a')])).rows
+
+  const first = await other.catalog.find('a')
+  const unchanged = await other.catalog.find('a')
+  await one.catalog.put([{ ...toFile('a'), digest: 'f'.repeat(64) }])
+  const replaced = await other.catalog.find('a')
+  await one.catalog.moveFile({ from: 'a', to: 'b', overwrite: false, ...moved })
+  const gone = await other.catalog.find('a')
+  const there = await other.catalog.find('b')
+
+  expect(first).toEqual(stored)
+  expect(unchanged).toBe(first)
+  expect([replaced?.digest, gone, there?.digest]).toEqual([moved.digest, undefined, moved.digest])
+})
+
+const moved = { digest: 'f'.repeat(64), contentType: 'text/plain', category: 'document' } as const
+
+test('after a failure the next look-up works', async () => {
+  const { url } = await newDatabase()
+  const { catalog, postgres } = await openReplica(url)
+  await catalog.put([toFile('a')])
+  const query = vi.spyOn(postgres, 'query').mockRejectedValueOnce(new Error('gone'))
+  onTestFinished(() => query.mockRestore())
+
+  await expect(catalog.find('a')).rejects.toThrow('gone')
+
+  expect((await catalog.find('a'))?.path).toBe('a')
+})
