@@ -162,4 +162,16 @@ describe.each(databases)('%s', (database) => {
     expect((await list(catalog, { search: 'new' })).total).toBe(0)
     expect(await catalog.totals()).toMatchObject({ totalFiles: 4, storedSize: 8 })
   })
+
+  test('a refused version takes no number', async () => {
+    const catalog = await open()
+    const record = (version: string) => catalog.record({ version, changelog: '', createdBy: 'x' })
+
+    const first = await record('1')
+    await expect(record('1')).rejects.toMatchObject({ code: 'version_exists' })
+    const second = await record('2')
+
+    expect([first.id, second.id]).toEqual([1, 2])
+    expect((await catalog.totals()).versions).toBe(2)
+  })
 })

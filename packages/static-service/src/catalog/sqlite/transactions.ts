@@ -16,9 +16,11 @@ export class Transactions {
   constructor(db: Database) {
     this.#db = db
     this.#rows = new FileRows(db)
+    // Not `on conflict do nothing`: that would use up a number, and the last number is the count.
     this.#addVersion = db.prepare(
       `insert into versions (version, changelog, created_by, created_at)
-       values (@version, @changelog, @createdBy, @createdAt) on conflict do nothing
+       select @version, @changelog, @createdBy, @createdAt
+       where not exists (select 1 from versions where version = @version)
        returning id, version, changelog, created_by createdBy, created_at createdAt`,
     )
     this.#countChanges = db.prepare<[], number>('select total_changes()').pluck()
