@@ -1,7 +1,7 @@
 import { HttpError, type Logger } from '@domains-and-files/http'
 import { type Clock, delay } from '../../clock.ts'
 import { etagOf, type Zone } from '../../dns/record.ts'
-import { writeNotConfirmed } from '../../errors.ts'
+import { registrarBusy, writeNotConfirmed } from '../../errors.ts'
 import type { RecentSend } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
 import { type BatchCalls, StaleRead } from './batch-calls.ts'
@@ -24,7 +24,7 @@ export type WriteOutcome = { givenUp: boolean } & (
 )
 
 interface Write {
-  calls: BatchCalls
+  calls: Pick<BatchCalls, 'ensure' | 'isFresh' | 'read' | 'replace'>
   domain: string
   before: Zone
   after: Zone
@@ -100,7 +100,10 @@ async function send(write: Write): Promise<Sent> {
       await write.calls.replace(write.after)
       return { failure: undefined }
     } catch (error) {
-      if (error instanceof StaleRead && attempt < busyTries) continue
+      if (error instanceof StaleRead) {
+        if (attempt < busyTries) continue
+        return { unsent: registrarBusy(1) }
+      }
       // The call was not made: no slot came free, the circuit is open, or the zone could not be read.
       if (error instanceof HttpError) return { unsent: error }
       if (!(error instanceof CallFailed)) throw error
