@@ -30,6 +30,7 @@ const testedBy: Record<string, string> = {
   'npx domains add alder-and-finch.com A www 192.0.2.1 --dry-run': 'test/e2e/commands.test.ts',
   'npx files sync ./docs docs/': 'test/e2e/commands.test.ts',
   'docker compose up --build': 'test/e2e/run-containers',
+  'docker compose -f docker-compose.scale.yml up --build': 'by hand: downloads images',
 }
 
 // Commands on containers (test/e2e/run-containers) and permissions for proxies (test/e2e/run-proxies).
@@ -42,7 +43,7 @@ const runByScripts = [
 test('every documented command is run by a test', () => {
   const runHere = [
     /^(?:curl|API=|FILES=|TOKEN=|export REGISTRAR_)/,
-    /^(?:DATA_DIR=\S+ )?npm run (?:users|files|backup|restore) --/,
+    /^(?:[A-Z0-9_]+=\S+ )*npm run (?:users|files|backup|restore) --/,
     ...runByScripts,
   ]
 

@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { z } from 'zod'
+import { Settings as ConsoleSettings } from '../../packages/console/src/config.ts'
+import { Settings as DomainSettings } from '../../packages/domain-service/src/config.ts'
+import { Settings as StaticSettings } from '../../packages/static-service/src/config.ts'
+import { root } from '../support/everything.ts'
+
+const Service = z.looseObject({
+  image: z.string().optional(),
+  environment: z.record(z.string(), z.string()).default({}),
+  depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
+  healthcheck: z.object({ test: z.array(z.string()) }).optional(),
+})
+const Compose = z.looseObject({ services: z.record(z.string(), Service) })
+
+const readCompose = (file: string) =>
+  Compose.parse(parse(readFileSync(join(root, file), 'utf8'), { merge: true })).services
+
+const settingsOf: [RegExp, string[]][] = [
+  [/^domain-service/, Object.keys(DomainSettings.shape)],
+  [/^static-service/, Object.keys(StaticSettings.shape)],
+  [/^console$/, Object.keys(ConsoleSettings.shape)],
+]
+
+test.each([
+  'docker-compose.yml',
+  'docker-compose.registrar.yml',
+  'docker-compose.secrets.yml',
+  'docker-compose.scale.yml',
+])('%s sets only settings that exist', (file) => {
+  for (const [name, { environment }] of Object.entries(readCompose(file))) {
+    const known = settingsOf.find(([pattern]) => pattern.test(name))?.[1]
+    if (!known) continue
+    const unknown = Object.keys(environment).filter(
+      (setting) => !known.includes(setting) && !known.includes(setting.replace(/_FILE$/, '')),
+    )
+    expect([name, unknown]).toEqual([name, []])
+  }
+})
+
+test('docker-compose.scale.yml runs two replicas of each service on PostgreSQL and S3', () => {
+  const services = readCompose('docker-compose.scale.yml')
+
+  for (const replica of ['domain-service-1', 'domain-service-2']) {
+    expect(services[replica]?.environment).toHaveProperty('DATABASE_URL')
+  }
+  for (const replica of ['static-service-1', 'static-service-2']) {
+    expect(services[replica]?.environment).toMatchObject({
+      DATABASE_URL: expect.any(String),
+      S3_BUCKET: expect.any(String),
+    })
+  }
+  expect(services.postgres?.healthcheck).toBeDefined()
+  expect(services.s3?.healthcheck).toBeDefined()
+})
+
+test('nginx of docker-compose.scale.yml knows all replicas, and waits until they are healthy', () => {
+  const services = readCompose('docker-compose.scale.yml')
+  const replicas = Object.keys(services).filter((name) =>
+    /^(?:domain|static)-service-\d$/.test(name),
+  )
+  const configuration = readFileSync(join(root, 'docs/scaling/nginx.conf'), 'utf8')
+
+  const upstreams = [...configuration.matchAll(/server ([a-z0-9-]+):\d+/g)].map(([, name]) => name)
+
+  expect(replicas).toHaveLength(4)
+  expect(upstreams.sort()).toEqual([...replicas, 'console'].sort())
+  expect(Object.entries(services.nginx?.depends_on ?? {}).sort()).toEqual(
+    [...replicas, 'console'].sort().map((name) => [name, { condition: 'service_healthy' }]),
+  )
+})
