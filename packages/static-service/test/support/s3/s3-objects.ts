@@ -99,6 +99,17 @@ export class S3Objects {
     this.objects.set(key, { ...object, size: stored.size, etag: `"${stored.md5}"` })
   }
 
+  /** The SHA-256 digest of an object; undefined if there is none. */
+  async digestOf(key: string): Promise<string | undefined> {
+    const object = this.objects.get(key)
+    return (
+      object &&
+      createHash('sha256')
+        .update(await readFile(object.file))
+        .digest('hex')
+    )
+  }
+
   read(object: StoredObject, start: number, end: number): Readable {
     return start < end ? createReadStream(object.file, { start, end: end - 1 }) : Readable.from([])
   }
