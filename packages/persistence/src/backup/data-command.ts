@@ -53,7 +53,7 @@ export async function runDataCommand(
   try {
     const store = options.command === 'check' ? undefined : await openStore?.()
     const job = { layout, dataDir, usersFile, store, signal, progress, ...options }
-    const summary = await commands[options.command](job).finally(() => store?.database.close())
+    const summary = await commands[options.command](job).finally(() => close(store))
     progress.end()
     process.stdout.write(`${summary}\n`)
     return 0
@@ -67,6 +67,9 @@ export async function runDataCommand(
     ignore()
   }
 }
+
+const close = async (store: DatabaseStore | undefined) =>
+  store?.close ? store.close() : store?.database.close()
 
 const commands = {
   async backup(job: BackupJob) {

@@ -14,11 +14,19 @@ const layout = {
   pathsOf,
 }
 
+const args = process.argv.slice(2)
 const dataDir = process.env.DATA_DIR || 'data/static-service'
-process.exitCode = await runDataCommand(layout, process.argv.slice(2), {
-  dataDir,
-  usersFile: process.env.USERS_FILE || undefined,
-})
+const places = { dataDir, usersFile: process.env.USERS_FILE || undefined }
+const needsData = args[0] === 'backup' || args[0] === 'restore'
+process.exitCode =
+  needsData && (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE)
+    ? await runShared()
+    : await runDataCommand(layout, args, places)
+
+async function runShared(): Promise<number> {
+  const { runSharedCommand } = await import('./shared/shared-command.ts')
+  return runSharedCommand(layout, args, places)
+}
 
 function readContents(database: string): BlobSource {
   const db = openReader(database)

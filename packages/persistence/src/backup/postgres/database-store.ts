@@ -35,6 +35,8 @@ export interface DatabaseStore {
   /** Stores users and API tokens. */
   importFiles: (transaction: Transaction, files: Record<string, string>) => Promise<void>
   contents?: ContentStore
+  /** Called at the end; by default it closes the database. */
+  close?: () => Promise<void>
 }
 
 interface ContentJob {

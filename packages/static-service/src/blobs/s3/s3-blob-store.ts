@@ -1,4 +1,4 @@
-import { hash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,12 +16,11 @@ import type { ContentTransaction } from '../content-transaction.ts'
 import type { VerifiedContents } from '../integrity.ts'
 import { StagedBlob, type StoredBlob } from '../staged-blob.ts'
 import type { Bucket } from './bucket.ts'
-import { ByteBudget } from './byte-budget.ts'
 import { ContentCommit } from './content-commit.ts'
 import { ContentTable } from './content-table.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader } from './object-reader.ts'
-import { uploadObject } from './object-upload.ts'
+import { ObjectUploads } from './object-uploads.ts'
 import { PendingContents } from './pending-contents.ts'
 
 export interface S3BlobStoreOptions {
@@ -51,11 +50,10 @@ export class S3BlobStore implements BlobStore {
   readonly #options: S3BlobStoreOptions
   readonly #tmp: string
   readonly #table: ContentTable
+  readonly #uploads: ObjectUploads
   readonly #probe: Probe
   readonly #pending = new PendingContents()
-  readonly #memory = new ByteBudget(uploadMemoryBytes)
   readonly #staged = new Set<string>()
-  readonly #discards = new Set<Promise<void>>()
   #open = 0
 
   /** Creates the folder for temporary files, and empties it. */
@@ -67,10 +65,11 @@ export class S3BlobStore implements BlobStore {
   }
 
   private constructor(options: S3BlobStoreOptions, tmp: string) {
-    const { postgres, bucket, graceSeconds, onError } = options
+    const { postgres, bucket, prefix, graceSeconds, onError } = options
     this.#options = options
     this.#tmp = tmp
     this.#table = new ContentTable(postgres, graceSeconds)
+    this.#uploads = new ObjectUploads({ bucket, table: this.#table, prefix, onError })
     this.commits = new ContentCommit(this.#pending, graceSeconds)
     this.sweep = new GarbageSweep({ postgres, bucket, graceSeconds, onError })
     this.#probe = new Probe({
@@ -114,12 +113,9 @@ export class S3BlobStore implements BlobStore {
 
   async putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void> {
     if (bytes.length <= maxSmallBytes) return this.#table.addFormBytes(digest, coding, bytes)
-    const { key, etag, discard } = await this.#upload(digest, (key) =>
-      this.#options.bucket.put(key, bytes, hash('sha256', bytes)),
-    )
-    const object = { key, etag, size: bytes.length }
+    const object = await this.#uploads.uploadBytes(digest, bytes)
     // Discarding does nothing to an object that was committed.
-    await this.#table.addFormObject(digest, coding, object).finally(discard)
+    await this.#table.addFormObject(digest, coding, object).finally(object.discard)
   }
 
   dropForm(digest: string, coding: CompressedCoding): Promise<void> {
@@ -144,7 +140,7 @@ export class S3BlobStore implements BlobStore {
   async close(): Promise<void> {
     await this.#probe.close()
     await this.sweep.close()
-    await Promise.all(this.#discards)
+    await this.#uploads.settle()
     this.#options.bucket.close()
   }
 
@@ -155,52 +151,13 @@ export class S3BlobStore implements BlobStore {
       await rm(file)
       return () => undefined
     }
-    const { key, etag, discard } = await this.#upload(blob.digest, (key) =>
-      this.#uploadFile(key, file, blob),
-    )
+    const { key, etag, discard } = await this.#uploads.uploadFile(file, blob)
     const release = this.#pending.add({ ...blob, key, etag })
     await rm(file)
     return () => {
       release()
       discard()
     }
-  }
-
-  // Intent before effect: an object whose key is in no table could never be deleted.
-  async #upload(digest: string, send: (key: string) => Promise<string | undefined>) {
-    const { prefix } = this.#options
-    const key = [...(prefix ? [prefix] : []), digest, randomUUID()].join('/')
-    const discard = () => this.#discard(key)
-    try {
-      await this.#table.addIntent(key)
-      return { key, etag: await send(key), discard }
-    } catch (error) {
-      discard()
-      throw error
-    }
-  }
-
-  #uploadFile(key: string, file: string, { digest, size }: StoredBlob) {
-    let uploadId = ''
-    return uploadObject(
-      { key, file, digest, size },
-      {
-        bucket: this.#options.bucket,
-        memory: this.#memory,
-        onMultipart: (id) => {
-          uploadId = id
-          return this.#table.renewIntent(key, id)
-        },
-        onProgress: () => this.#table.renewIntent(key, uploadId),
-      },
-    )
-  }
-
-  // In the background: an intent that is left behind expires.
-  #discard(key: string) {
-    const discarding = this.#table.discard(key).catch(this.#options.onError)
-    this.#discards.add(discarding)
-    void discarding.finally(() => this.#discards.delete(discarding))
   }
 
   #canWrite() {
@@ -226,5 +183,3 @@ export class S3BlobStore implements BlobStore {
 
 const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 const probeIntervalMs = 2000
-// Of the bytes that uploads hold while they are sent.
-const uploadMemoryBytes = 67_108_864

@@ -1,0 +1,83 @@
+import { authMigrations, exportAuthFiles, importAuthFiles } from '@domains-and-files/auth'
+import { databaseConfig, databaseSettings, HttpError, readEnv } from '@domains-and-files/http'
+import { type DatabaseStore, DataDirError, Postgres } from '@domains-and-files/persistence'
+import { z } from 'zod'
+import { Bucket } from '../../blobs/s3/bucket.ts'
+import { ContentTable } from '../../blobs/s3/content-table.ts'
+import { contentMigrations } from '../../blobs/s3/migrations.ts'
+import { ObjectUploads } from '../../blobs/s3/object-uploads.ts'
+import { catalogMigrations, schemaName } from '../../catalog/postgres/migrations.ts'
+import { openDatabase } from '../../catalog/sqlite/database.ts'
+import { s3Config, s3Settings } from '../../s3-settings.ts'
+import { exportCatalog } from './catalog-export.ts'
+import { catalogTables, importCatalog } from './catalog-import.ts'
+import { exportObjects, exportSmallContents } from './content-export.ts'
+import { importContents } from './content-import.ts'
+
+export interface SharedData extends AsyncDisposable {
+  postgres: Postgres
+  bucket: Bucket
+  /** For backups. */
+  store: DatabaseStore
+}
+
+/**
+ * Opens the data of the service in PostgreSQL and S3 for a command, beside running replicas.
+ * @throws {InvalidEnvironment | DataDirError}
+ */
+export async function openSharedData(env: NodeJS.ProcessEnv): Promise<SharedData> {
+  const settings = readEnv(z.object({ ...databaseSettings, ...s3Settings }), env)
+  const [database, s3] = [databaseConfig(settings), s3Config(settings)]
+  if (!database || !s3) throw new DataDirError('Set DATABASE_URL and S3_BUCKET, both or neither.')
+  const postgres = await Postgres.open({
+    ...database,
+    timeoutMs: statementMs,
+    isRestore: true,
+    schema: schemaName,
+    migrations: {
+      auth: authMigrations(schemaName),
+      catalog: catalogMigrations,
+      contents: contentMigrations,
+    },
+    onError: () => undefined, // A statement that fails is reported by itself.
+  })
+  const bucket = await Bucket.open(s3)
+  const table = new ContentTable(postgres, s3.graceSeconds)
+  const uploads = new ObjectUploads({ ...s3, bucket, table, onError: () => undefined })
+  return {
+    postgres,
+    bucket,
+    store: {
+      database: postgres,
+      tables: catalogTables,
+      migrateFile: (file) => void openDatabase(file).close(),
+      exportDatabase: exportCatalog,
+      importDatabase: importCatalog,
+      exportFiles: (snapshot) => exportAuthFiles(snapshot, schemaName),
+      importFiles: (transaction, files) => importAuthFiles(transaction, schemaName, files),
+      contents: {
+        export: (job) => explain(exportObjects(bucket, job)),
+        exportRows: ({ snapshot, to }) => exportSmallContents(snapshot, to),
+        import: (job) => explain(importContents({ table, uploads }, job)),
+      },
+    },
+    async [Symbol.asyncDispose]() {
+      await uploads.settle()
+      bucket.close()
+      await postgres.close()
+    },
+  }
+}
+
+// A command may wait longer than a request.
+const statementMs = 60_000
+
+/** An object store that fails is no bug of the command. */
+async function explain(task: Promise<void>): Promise<void> {
+  try {
+    await task
+  } catch (error) {
+    if (error instanceof HttpError) throw new DataDirError(`${error.message}.`, { cause: error })
+    throw error
+  }
+}

@@ -1,0 +1,193 @@
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { expect, onTestFinished, test } from 'vitest'
+import { check } from '../../../src/maintenance/check.ts'
+import { startSharedStores } from '../../support/shared-stores.ts'
+import { type Service, start } from '../../support/start.ts'
+
+const cli = join(import.meta.dirname, '../../../src/maintenance/data-command.ts')
+
+async function makeFolder() {
+  const folder = await mkdtemp(join(tmpdir(), 'static-moving-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+const begin = (env: Record<string, string>, ...args: string[]) =>
+  spawn(process.execPath, [cli, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+
+async function finish(child: ReturnType<typeof begin>) {
+  const written = Promise.all([text(child.stdout), text(child.stderr)])
+  const [status] = await once(child, 'exit')
+  const [out, errors] = await written
+  return { status, out, errors }
+}
+
+const runCli = (env: Record<string, string>, ...args: string[]) => finish(begin(env, ...args))
+
+const contents: [string, Buffer][] = [
+  ['a.txt', Buffer.from('small')],
+  ['docs/b.txt', Buffer.from('small')],
+  ['docs/Ärger/größe.css', Buffer.from('p { color: black }\n'.repeat(4000))],
+  ['docs/large.bin', randomBytes(300_000)],
+  ['in/parts.bin', randomBytes(17_000_000)],
+  ['empty', Buffer.alloc(0)],
+]
+
+async function fill(service: Service) {
+  for (const [path, content] of contents)
+    expect((await service.put(path, content)).status).toBe(201)
+  await service.call('DELETE', '/api/files/a.txt')
+  await service.call('POST', '/api/versions/', { json: { version: '1.0.0', changelog: 'First' } })
+}
+
+const questions = [
+  '/api/files/',
+  '/api/files/?search=rg&sort=size',
+  '/api/files/?search=ä',
+  '/api/files/tree',
+  '/api/files/categories',
+  '/api/files/docs/large.bin',
+  '/api/versions',
+]
+
+/** What the service answers, but for the address of the service. */
+async function answers(service: Service) {
+  const found: string[] = []
+  for (const path of questions) {
+    const { status, bytes } = await service.call('GET', encodeURI(path))
+    found.push(`${path} ${status} ${bytes.toString().replaceAll(String(service.port), 'port')}`)
+  }
+  for (const [path, content] of contents.slice(1)) {
+    const { bytes } = await service.call('GET', encodeURI(`/static/${path}`))
+    expect(bytes.equals(content)).toBe(true)
+  }
+  return found
+}
+
+test('files move from a folder to PostgreSQL and S3 and back, and every answer stays the same', async () => {
+  const folder = await makeFolder()
+  const [first, second, third] = ['first', 'second', 'third'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ]
+  await using stores = await startSharedStores()
+  const shared = { ...stores.env, DATA_DIR: join(folder, 'temporary') }
+  const embedded = { DATA_DIR: join(folder, 'data') }
+  let before: string[]
+  {
+    await using service = await start({ dataDir: embedded.DATA_DIR })
+    await fill(service)
+    before = await answers(service)
+  }
+
+  const backup = await runCli(embedded, 'backup', first)
+  const restored = await runCli(shared, 'restore', first)
+  expect([backup.status, restored.status, restored.errors]).toEqual([0, 0, expect.any(String)])
+  {
+    await using service = await start({ env: stores.env })
+    expect(await answers(service)).toEqual(before)
+    expect((await service.put('docs/more.txt', 'more')).status).toBe(201)
+    expect((await service.call('DELETE', '/api/files/docs/more.txt')).status).toBe(204)
+  }
+  const again = await runCli(shared, 'backup', second, '--verify')
+  expect([again.status, again.errors]).toEqual([0, expect.any(String)])
+  expect((await runCli({}, 'check', second, '--verify')).status).toBe(0)
+  const back = { DATA_DIR: join(folder, 'back') }
+  expect((await runCli(back, 'restore', second, '--verify')).status).toBe(0)
+  {
+    await using service = await start({ dataDir: back.DATA_DIR })
+    expect(await answers(service)).toEqual(before)
+  }
+  expect((await check(back.DATA_DIR)).damages).toEqual([])
+  stores.s3.calls.length = 0
+  expect((await runCli(shared, 'backup', third)).status).toBe(0)
+  expect(stores.s3.calls).toEqual([]) // Linked from the second.
+  expect(await readdir(third)).toEqual(await readdir(second))
+}, 120_000)
+
+test('an interrupted restore is resumed, and no service starts before it is complete', async () => {
+  const folder = await makeFolder()
+  await using stores = await startSharedStores()
+  const shared = { ...stores.env, DATA_DIR: join(folder, 'temporary') }
+  const made = join(folder, 'backup')
+  let before: string[]
+  {
+    await using service = await start({ dataDir: join(folder, 'data') })
+    await fill(service)
+    before = await answers(service)
+  }
+  await runCli({ DATA_DIR: join(folder, 'data') }, 'backup', made)
+  const held = Promise.withResolvers<void>()
+  stores.s3.fault = ({ operation }) => {
+    if (operation === 'part') held.resolve()
+    return operation === 'part' ? { kind: 'silent' } : undefined
+  }
+  const killed = begin(shared, 'restore', made)
+  await held.promise
+  killed.kill('SIGKILL')
+  await once(killed, 'exit')
+  stores.s3.fault = () => undefined
+
+  await expect(start({ env: stores.env })).rejects.toThrow(/restore/)
+  const calls = stores.s3.calls.length
+  const resumed = await runCli(shared, 'restore', made)
+
+  expect([resumed.status, resumed.errors]).toEqual([0, expect.any(String)])
+  const sent = stores.s3.calls.slice(calls).map(({ operation }) => operation)
+  expect(sent.filter((operation) => operation === 'put').length).toBeLessThan(2)
+  await using service = await start({ env: stores.env })
+  expect(await answers(service)).toEqual(before)
+}, 120_000)
+
+test('a backup names the objects that are missing or altered, and a restore overwrites nothing', async () => {
+  const folder = await makeFolder()
+  await using stores = await startSharedStores()
+  const shared = { ...stores.env, DATA_DIR: join(folder, 'temporary') }
+  await using service = await start({ env: stores.env })
+  await fill(service)
+  for (const key of stores.s3.store.everStored.filter((each) => each !== 'files/probe')) {
+    const object = stores.s3.store.objects.get(key)
+    if (object?.size === 300_000) await stores.s3.store.alter(key, (bytes) => bytes.fill(0, 9, 10))
+    if (object?.size === 17_000_000) await stores.s3.store.remove(key)
+  }
+
+  const refused = await runCli(shared, 'backup', join(folder, 'refused'))
+  const skipped = await runCli(shared, 'backup', join(folder, 'skipped'), '--skip-damaged')
+  const occupied = await runCli(shared, 'restore', join(folder, 'skipped'))
+
+  expect(refused.status).toBe(1)
+  expect(refused.errors).toMatch(/docs\/large\.bin: its content/)
+  expect(refused.errors).toMatch(/in\/parts\.bin: its content/)
+  expect(skipped.status).toBe(0)
+  expect(occupied.status).toBe(1)
+  expect(await readdir(folder)).toEqual(expect.not.arrayContaining(['refused', 'refused.partial']))
+}, 120_000)
+
+test('while S3 is away a backup fails in one sentence and leaves nothing behind', async () => {
+  const folder = await makeFolder()
+  await using stores = await startSharedStores()
+  const shared = { ...stores.env, DATA_DIR: join(folder, 'temporary') }
+  {
+    await using service = await start({ env: stores.env })
+    await fill(service)
+  }
+  await stores.s3.pause()
+
+  const refused = await runCli(shared, 'backup', join(folder, 'refused'))
+
+  expect(refused.status).toBe(1)
+  expect(refused.errors).toContain('The object storage does not answer')
+  expect(refused.errors).not.toContain('    at ')
+  expect(await readdir(folder)).toEqual([])
+  expect(await stores.query('select * from static_service.backups')).toEqual([])
+}, 120_000)
