@@ -5,10 +5,13 @@ import { contentsUnavailable, insufficientStorage } from '../../errors.ts'
 export const isMissing = (error: unknown) =>
   statusOf(error) === 404 && !(error instanceof Error && error.name === 'NoSuchBucket')
 
-/** Whether the same call may succeed when it is repeated at once: lost connections, overload, bytes damaged on the way. */
+/**
+ * Whether the same call may succeed when it is repeated at once: after lost connections, overload, and bytes damaged on
+ * the way. Not after silence: the client waited long enough.
+ */
 export function isTransient(error: unknown): boolean {
   const status = statusOf(error)
-  if (status === undefined) return !(error instanceof HttpError) && !isAborted(error)
+  if (status === undefined) return !(error instanceof HttpError) && !isOver(error)
   if (status === 507) return false
   return (
     status >= 500 ||
@@ -30,7 +33,12 @@ const retryable =
 
 const isNamed = (error: unknown): error is Error => error instanceof Error
 
-const isAborted = (error: unknown) => isNamed(error) && error.name === 'AbortError'
+// The SDK names lost connections TimeoutError, too.
+function isOver(error: unknown) {
+  if (!isNamed(error)) return false
+  const isLost = 'code' in error && /^(?:ECONNRESET|EPIPE)$/.test(String(error.code))
+  return error.name === 'AbortError' || (error.name === 'TimeoutError' && !isLost)
+}
 
 /** Undefined: there was no response. */
 function statusOf(error: unknown): number | undefined {

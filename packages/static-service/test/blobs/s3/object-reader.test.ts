@@ -68,22 +68,24 @@ test.each([
   ['is silent', { kind: 'silent' }],
   ['ends every download without a byte', { kind: 'lost-response' }],
 ] as const)('a read while S3 %s answers unavailable', async (_name, fault) => {
-  await using contents = await openS3Contents({ timeoutMs: 300 })
+  await using contents = await openS3Contents()
   const digest = await contents.add(content)
-  await using blob = await contents.store.open(digest)
+  const replica = await contents.openReplica({ timeoutMs: 300 })
+  await using blob = await replica.open(digest)
   contents.s3.fault = () => fault
 
   await expect(blob?.read(0, 10)).rejects.toMatchObject({ status: 503, code: 'unavailable' })
 })
 
 test('a client that pauses longer than the time limit gets the rest', async () => {
-  await using contents = await openS3Contents({ timeoutMs: 1000 })
+  await using contents = await openS3Contents()
   const long = randomBytes(30_000_000)
   const digest = await contents.add(long)
-  await using blob = await contents.store.open(digest)
+  const replica = await contents.openReplica({ timeoutMs: 3000 })
+  await using blob = await replica.open(digest)
   blob?.expect?.(0, long.length)
   await blob?.read(0, chunkBytes)
-  await expect.poll(() => contents.s3.brokenDownloads, { timeout: 15_000 }).toBe(1)
+  await expect.poll(() => contents.s3.brokenDownloads, { timeout: 40_000 }).toBe(1)
 
   const rest = await blob?.read(chunkBytes, long.length)
 

@@ -9,7 +9,6 @@ import { S3BlobStore } from '../../../src/blobs/s3/s3-blob-store.ts'
 import { bucketName, type S3Server, startS3 } from './s3-server.ts'
 
 interface Options {
-  graceSeconds?: number
   /** Without progress on S3. */
   timeoutMs?: number
 }
@@ -28,7 +27,7 @@ export interface S3Contents extends AsyncDisposable {
   /** What it does when no file refers to contents any more. */
   free: (...digests: string[]) => Promise<void>
   /** A store of another replica, with its own temporary files. */
-  openReplica: () => Promise<S3BlobStore>
+  openReplica: (options?: Options) => Promise<S3BlobStore>
   /** The keys in a table, sorted. */
   keysIn: (table: 'contents' | 'intents' | 'garbage') => Promise<string[]>
   /** As if the grace, or the life of intents, were over. */
@@ -36,10 +35,7 @@ export interface S3Contents extends AsyncDisposable {
 }
 
 /** Contents on an S3 server for tests and on a PostgreSQL database of their own. */
-export async function openS3Contents({
-  graceSeconds = 3600,
-  timeoutMs = 10_000,
-}: Options = {}): Promise<S3Contents> {
+export async function openS3Contents(): Promise<S3Contents> {
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await testDatabase())
   const s3 = stack.use(await startS3())
@@ -58,7 +54,7 @@ export async function openS3Contents({
   stack.defer(() => postgres.close())
   const owned = stack.move()
   let replicas = 0
-  const openReplica = async () => {
+  const openReplica = async ({ timeoutMs = 10_000 }: Options = {}) => {
     const bucket = await Bucket.open({
       bucket: bucketName,
       region: 'us-east-1',
@@ -73,7 +69,7 @@ export async function openS3Contents({
       postgres,
       bucket,
       prefix: 'files',
-      graceSeconds,
+      graceSeconds: 3600,
       dataDir,
       onError,
     })

@@ -35,7 +35,7 @@ export interface S3Server extends AsyncDisposable {
   env: Record<string, string>
   url: string
   store: S3Objects
-  /** Calls so far. */
+  /** Calls so far, but for those that only probe the store. */
   calls: S3Call[]
   /** Downloads whose connection was closed before their end. */
   brokenDownloads: number
@@ -85,7 +85,7 @@ export async function startS3(): Promise<S3Server> {
       return refuse(response, 403, 'InvalidAccessKeyId')
     }
     if (!call) return refuse(response, 404, 'NoSuchBucket')
-    result.calls.push(call)
+    if (!call.key.endsWith('/probe')) result.calls.push(call)
     const fault = result.fault(call)
     if (fault && (await fail(request, response, fault))) return
     const onSent = (bytes: number) => {
