@@ -16,6 +16,12 @@ interface Handlers {
   isExempt: (url: string) => boolean
 }
 
+interface QueuedRequest {
+  request: IncomingMessage
+  response: ServerResponse
+  since: number
+}
+
 /**
  * Serves requests in slices, first come first served. Per event-loop iteration Node reads every ready connection but
  * accepts one (libuv PR 3696): if one iteration served a thousand requests, the next accept would wait for all of them.
@@ -25,7 +31,8 @@ interface Handlers {
 export class AdmissionQueue {
   readonly #limits: QueueLimits
   readonly #handlers: Handlers
-  #queue: { request: IncomingMessage; response: ServerResponse; since: number }[] = []
+  /** Entries before `#head` have been served; their slots are empty. */
+  #queue: (QueuedRequest | undefined)[] = []
   #head = 0
   #servedUntimed = 0
   #isSliceOpen = false
@@ -80,6 +87,7 @@ export class AdmissionQueue {
   #serveNext() {
     const next = this.#queue[this.#head]
     if (!next) return
+    this.#queue[this.#head] = undefined
     this.#head += 1
     if (this.#head === 1000) {
       this.#queue = this.#queue.slice(this.#head)

@@ -35,8 +35,11 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
     done(null, payload)
   })
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    const isWithBody = hasBody(request)
+    // Answered already, and so was all before it.
+    if (!isWithBody && response.writableFinished) return clearExchanges(request.socket)
     remember({ request, response })
-    if (hasBody(request)) watchBody(server, { request, response }, limits.stallTimeout)
+    if (isWithBody) watchBody(server, { request, response }, limits.stallTimeout)
   })
 }
 
@@ -48,12 +51,6 @@ const mayStall = ({ socket }: ServerResponse, payload: unknown) =>
     : Boolean(payload))
 
 const smallResponse = 16_384
-
-/** Limits how long the client of a complete response may stop reading; no timer where the kernel has taken all of it. */
-export function limitStall(response: ServerResponse, stallTimeout: number) {
-  const { socket } = response
-  if (!socket || socket.writableLength > 0) response.setTimeout(stallTimeout)
-}
 
 /**
  * Answers requests that Node's HTTP parser refused. Never twice, nor inside another response: a response in progress ends
@@ -100,7 +97,7 @@ interface Exchange {
 
 // On the socket itself: it is looked up once per request.
 const exchanges = Symbol('exchanges')
-type Remembering = Socket & { [exchanges]?: Exchange[] }
+type Remembering = Socket & { [exchanges]?: Exchange[] | undefined }
 
 function remember(exchange: Exchange) {
   const socket: Remembering = exchange.request.socket
@@ -108,6 +105,11 @@ function remember(exchange: Exchange) {
   // Usually there is one, and it has ended.
   if (known?.length === 1 && known[0] && !isOpen(known[0])) known[0] = exchange
   else socket[exchanges] = [...openOn(socket), exchange]
+}
+
+// Else the socket would keep them in memory until its next request.
+function clearExchanges(socket: Remembering) {
+  if (socket[exchanges]) socket[exchanges] = undefined
 }
 
 // Exchanges whose request is not fully read or whose response is not fully sent.

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import { limitStall } from '../limits/connections.ts'
 import type { AccessLog } from '../logging/access-log.ts'
 import type { RequestMetrics } from '../monitoring/metrics.ts'
 import type { TrustProxy } from '../settings/trust-proxy.ts'
@@ -61,15 +60,34 @@ export function answerEarly(
     if (isStopping || app.isUnderPressure()) return false
     const early = responder.respond(request)
     if (!early) return false
+    const began = performance.now()
     const requestId = readRequestId(request.headers['x-request-id'])
-    record(request, response, requestId)
     // writeHead copies the values at once.
     early.headers[1] = requestId
     response.writeHead(early.status, early.headers)
     response.end(early.body, 'latin1')
-    limitStall(response, stallTimeout)
+    const exchange = { request, status: early.status, requestId, began }
+    // Nearly always: the kernel has taken all of it. Listeners and a timer would cost a tenth of a small response.
+    if (isSent(response)) record(exchange)
+    else {
+      response.setTimeout(stallTimeout)
+      onceSettled(response, (error) => record(exchange, error))
+    }
     return true
   }
+}
+
+const isSent = ({ socket }: ServerResponse) =>
+  socket !== null && socket.writableLength === 0 && !socket.destroyed
+
+// Not called for clients that went away before the last byte was handed to the kernel.
+function onceSettled(response: ServerResponse, settle: (error?: Error) => void) {
+  let isSettled = false
+  const listener = (error?: Error) => {
+    if (!isSettled) settle(error)
+    isSettled = true
+  }
+  response.on('finish', listener).on('error', listener)
 }
 
 // What the framework's hooks would refuse, or answer with other headers, is theirs.
@@ -86,25 +104,25 @@ function isPlain(request: IncomingMessage): boolean {
   )
 }
 
-// As the framework does: when the last byte was handed to the system, and not for clients that went away before.
+interface Exchange {
+  request: IncomingMessage
+  status: number
+  requestId: string
+  /** By `performance.now`. */
+  began: number
+}
+
+// Metrics and access log as the framework has them.
 function recorder(route: string, { accessLog, metrics, trustProxy }: Dependencies) {
   const clientAddress = clientAddressReader(trustProxy)
-  return (request: IncomingMessage, response: ServerResponse, requestId: string) => {
+  return ({ request, status, requestId, began }: Exchange, error?: Error) => {
     const { method = '', url = '' } = request
-    const began = performance.now()
-    let isRecorded = false
-    const finish = (error?: Error) => {
-      if (isRecorded) return
-      isRecorded = true
-      const ms = performance.now() - began
-      const status = response.statusCode
-      metrics?.observe({ method, route, status }, ms)
-      if (!error && !accessLog.isEnabled) return
-      const client = clientAddress(request)
-      const entry = { requestId, method, url, status, ms, client }
-      if (error) accessLog.aborted(entry, error)
-      else accessLog.completed(entry)
-    }
-    response.on('finish', finish).on('error', finish)
+    const ms = performance.now() - began
+    metrics?.observe({ method, route, status }, ms)
+    if (!error && !accessLog.isEnabled) return
+    const client = clientAddress(request)
+    const entry = { requestId, method, url, status, ms, client }
+    if (error) accessLog.aborted(entry, error)
+    else accessLog.completed(entry)
   }
 }
