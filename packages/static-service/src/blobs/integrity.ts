@@ -58,7 +58,8 @@ export class IntegrityProofs {
   }
 }
 
-async function hashBlob(blob: OpenBlob): Promise<string> {
+/** The digest of all bytes, read in pieces. */
+export async function hashBlob(blob: OpenBlob): Promise<string> {
   const hash = createHash('sha256')
   for (let at = 0; at < blob.size; at += chunkBytes) {
     hash.update(await blob.read(at, Math.min(chunkBytes, blob.size - at)))

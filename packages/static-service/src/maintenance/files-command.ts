@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util'
 import { DataDirError, Progress } from '@domains-and-files/persistence'
-import { check, NoStore, type Report } from './check.ts'
+import { type CheckOptions, check, NoStore, type Report } from './check.ts'
 
 const usage = `Usage: npm run files -- check [--repair]
 
-Compares every stored content of DATA_DIR (default: data/static-service) with its digest, goes on past what cannot be
-read, and names each damaged file with the reason. Exit status 1 if there are any. --repair removes what no file refers
-to; the service must be stopped.
+Compares every stored content of DATA_DIR (default: data/static-service), or of DATABASE_URL and S3_BUCKET, with its
+digest, goes on past what cannot be read, and names each damaged file with the reason. Exit status 1 if there are any.
+--repair removes what no file refers to; a service that uses DATA_DIR must be stopped.
 `
 
 process.exitCode = await run(process.argv.slice(2))
@@ -20,7 +20,7 @@ async function run(args: string[]): Promise<number> {
   const dataDir = process.env.DATA_DIR || 'data/static-service'
   const progress = new Progress(process.stderr)
   try {
-    const report = await check(dataDir, { ...options, progress })
+    const report = await checkStore(dataDir, { ...options, progress })
     progress.end()
     process.stdout.write(describe(report, options.repair))
     return report.damages.length > 0 ? 1 : 0
@@ -30,6 +30,12 @@ async function run(args: string[]): Promise<number> {
     process.stderr.write(`${error.message}\n`)
     return 1
   }
+}
+
+async function checkStore(dataDir: string, options: CheckOptions): Promise<Report> {
+  if (!process.env.DATABASE_URL && !process.env.DATABASE_URL_FILE) return check(dataDir, options)
+  const { checkShared } = await import('./shared/shared-check.ts')
+  return checkShared(process.env, options)
 }
 
 function readArguments(args: string[]): { repair: boolean } | undefined {

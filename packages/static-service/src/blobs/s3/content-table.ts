@@ -136,6 +136,21 @@ export class ContentTable {
     })
   }
 
+  /** Turns contents that no file refers to into garbage. There are none, unless rows were changed by hand. */
+  async removeUnreferenced(): Promise<void> {
+    await this.#postgres.query(
+      `with gone as (
+         delete from static_service.contents c
+         where not exists (select from static_service.blobs where digest = c.digest)
+         returning object_key
+       )
+       insert into static_service.garbage (object_key, due_at)
+         select object_key, clock_timestamp() + make_interval(secs => $1) from gone
+         where object_key is not null`,
+      [this.#graceSeconds],
+    )
+  }
+
   async removeForm(digest: string, coding: ContentCoding): Promise<void> {
     await this.#postgres.query(
       `with gone as (

@@ -17,6 +17,7 @@ import { importContents } from './content-import.ts'
 export interface SharedData extends AsyncDisposable {
   postgres: Postgres
   bucket: Bucket
+  table: ContentTable
   /** For backups. */
   store: DatabaseStore
 }
@@ -47,6 +48,7 @@ export async function openSharedData(env: NodeJS.ProcessEnv): Promise<SharedData
   return {
     postgres,
     bucket,
+    table,
     store: {
       database: postgres,
       tables: catalogTables,
@@ -72,8 +74,8 @@ export async function openSharedData(env: NodeJS.ProcessEnv): Promise<SharedData
 // A command may wait longer than a request.
 const statementMs = 60_000
 
-/** An object store that fails is no bug of the command. */
-async function explain(task: Promise<void>): Promise<void> {
+/** Says in a sentence that the object store fails: it is no bug of the command. */
+export async function explain(task: Promise<void>): Promise<void> {
   try {
     await task
   } catch (error) {

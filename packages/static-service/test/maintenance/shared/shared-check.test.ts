@@ -1,0 +1,86 @@
+import { randomBytes } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { checkShared } from '../../../src/maintenance/shared/shared-check.ts'
+import { type SharedStores, startSharedStores } from '../../support/shared-stores.ts'
+import { start } from '../../support/start.ts'
+import { digestOf } from '../../support/stored-contents.ts'
+
+const large = randomBytes(300_000)
+const style = 'p { color: black }\n'.repeat(200_000)
+
+async function fill(stores: SharedStores) {
+  await using service = await start({ env: stores.env })
+  await service.put('small.txt', 'small')
+  await service.put('docs/large.bin', large)
+  await service.put('docs/copy.bin', large)
+  await service.put('style.css', style)
+  const forms = () => stores.query('select from static_service.contents where coding > 0')
+  await expect.poll(async () => (await forms()).length, { timeout: 40_000 }).toBe(3)
+}
+
+const keyOf = async (stores: SharedStores, content: Buffer | string) => {
+  const [row] = await stores.query<{ object_key: string }>(
+    'select object_key from static_service.contents where digest = $1 and coding = 0',
+    [digestOf(content)],
+  )
+  return row?.object_key ?? ''
+}
+
+test('contents and compressed forms in PostgreSQL and S3 that are sound are counted', async () => {
+  await using stores = await startSharedStores()
+  await fill(stores)
+
+  const report = await checkShared(stores.env)
+
+  const bytes = 5 + large.length + style.length
+  expect(report).toEqual({ files: 4, contents: 3, bytes, damages: [], orphans: [] })
+})
+
+test('objects and rows that are altered or missing are named by the files that have them', async () => {
+  await using stores = await startSharedStores()
+  await fill(stores)
+  await stores.s3.store.alter(await keyOf(stores, large), (bytes) => bytes.fill(0, 7, 8))
+  await stores.s3.store.remove(await keyOf(stores, style))
+  await stores.query(
+    "update static_service.contents set bytes = 'smell' where coding = 0 and size = 5",
+  )
+  await stores.query("update static_service.files set size = 6 where path = 'small.txt'")
+
+  const { damages } = await checkShared(stores.env)
+
+  const faults = Object.fromEntries(damages.map(({ path, fault }) => [path, fault]))
+  expect(faults['docs/copy.bin']).toContain('is not the one that was stored')
+  expect(faults['docs/large.bin']).toBe(faults['docs/copy.bin'])
+  expect(faults['style.css']).toContain('is missing')
+  expect(faults['small.txt']).toBe('its content has been altered')
+  expect(faults[`the content ${digestOf('small')}`]).toBe('its references are miscounted')
+})
+
+test('a repair removes damaged compressed forms and contents that no file refers to', async () => {
+  await using stores = await startSharedStores()
+  await fill(stores)
+  await stores.query(
+    "update static_service.contents set bytes = 'x' where coding = 1 and bytes is not null",
+  )
+  await stores.query("insert into static_service.contents values ($1, 0, 5, 'alone', null, null)", [
+    digestOf('alone'),
+  ])
+  const found = await checkShared(stores.env)
+  expect(found.damages).toEqual([{ path: 'style.css', fault: 'its br form is damaged' }])
+  expect(found.orphans).toEqual([`contents/${digestOf('alone')}`])
+
+  await checkShared(stores.env, { repair: true })
+
+  expect(await checkShared(stores.env)).toMatchObject({ damages: [], orphans: [] })
+})
+
+test('while S3 is away nothing is called damaged', async () => {
+  await using stores = await startSharedStores()
+  await fill(stores)
+  await stores.s3.pause()
+
+  await expect(checkShared(stores.env, { repair: true })).rejects.toThrow(
+    'The object storage does not answer',
+  )
+  expect(await stores.query('select from static_service.contents')).toHaveLength(6)
+})
