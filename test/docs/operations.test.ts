@@ -59,6 +59,7 @@ beforeAll(async () => {
   exposed = new Set([
     ...(await scrape('domain-service')),
     ...(await scrape('static-service')),
+    ...(await scrape('domain-service', replicated)),
     ...(await scrape('static-service', replicated)),
   ])
 }, 60_000)

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { authMigrations } from '@domains-and-files/auth'
-import { type Logger, type Registry, registerCounter, registerGauge } from '@domains-and-files/http'
+import {
+  type Logger,
+  type Registry,
+  registerCounter,
+  registerDatabaseMetrics,
+  registerGauge,
+} from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
 import type { Config } from './config.ts'
 import { PostgresListStore } from './domain-list/postgres-list-store.ts'
@@ -47,6 +53,7 @@ export async function openPostgresStorage(
   const onError = (error: unknown) => log.warn({ err: error }, 'lease not renewed or released')
   const ttlMs = timeoutMs + leaseMarginMs
   const leases = new Leases({ postgres, holder: replica, ttlMs, onError })
+  registerDatabaseMetrics(metrics, postgres)
   registerLeaseMetrics(metrics, leases)
   const versions = new ZoneVersions(postgres)
   const pending = new PendingChanges(postgres, replica)

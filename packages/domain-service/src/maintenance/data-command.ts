@@ -8,8 +8,18 @@ const layout = {
   contents: () => ({ count: 0, bytes: 0, each: [] }),
 }
 
-const dataDir = process.env.DATA_DIR || 'data/domain-service'
+const { DATABASE_URL, DATABASE_URL_FILE, DATA_DIR, USERS_FILE } = process.env
+
 process.exitCode = await runDataCommand(layout, process.argv.slice(2), {
-  dataDir,
-  usersFile: process.env.USERS_FILE || undefined,
+  dataDir: DATA_DIR || 'data/domain-service',
+  usersFile: USERS_FILE || undefined,
+  openStore: DATABASE_URL || DATABASE_URL_FILE ? openStore : undefined,
 })
+
+async function openStore() {
+  const { readConfig } = await import('../config.ts')
+  const { openDatabaseStore } = await import('./database-store.ts')
+  const { database, account } = readConfig(process.env)
+  if (!database) throw new Error('DATABASE_URL is not set')
+  return openDatabaseStore({ database, account })
+}
