@@ -76,10 +76,10 @@ export async function createApp(
   registerLogMetrics(registry, options.log)
   const { trustProxy } = options
   const { stallTimeout } = limits
-  const tryEarly =
+  const early =
     options.early &&
     answerEarly(app, options.early, { accessLog, metrics, trustProxy, stallTimeout })
-  shedLoad(app, limits, { registry, tryEarly })
+  shedLoad(app, limits, { registry, early })
   limitConnections(app, limits)
   rejectAmbiguousFraming(app)
   closeConnectionsOnStop(app)

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
 import { registerCounter } from '../monitoring/metrics.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
+import type { EarlyListener } from '../requests/early-responses.ts'
 import { readRequestId } from '../requests/request-id.ts'
 import { AdmissionQueue, type QueueLimits } from './admission-queue.ts'
 
@@ -12,16 +13,14 @@ export interface SheddingLimits extends QueueLimits {
   maxLoopDelayMs: number
 }
 
-type TryEarly = (request: IncomingMessage, response: ServerResponse) => boolean
-
 /**
  * Refuses requests with 503 before queueing makes every response late; /health and /metrics are exempt. Shed requests
- * and connections dropped past `maxConnections` are counted and logged. `tryEarly` takes a request before the framework.
+ * and connections dropped past `maxConnections` are counted and logged. `early` gets each request before the framework.
  */
 export function shedLoad(
   app: FastifyInstance,
   limits: SheddingLimits,
-  { registry, tryEarly }: { registry: Registry; tryEarly: TryEarly | undefined },
+  { registry, early }: { registry: Registry; early: EarlyListener | undefined },
 ) {
   const { server, log } = app
   const shed = createLoggedCount((count) => log.warn({ count }, 'requests shed: overloaded'))
@@ -46,8 +45,8 @@ export function shedLoad(
   const [framework] = server.listeners('request') as RequestListener[] // The only listener yet.
   if (!framework) throw new Error('the framework has not registered its request listener')
   server.off('request', framework)
-  const serve: RequestListener = tryEarly
-    ? (request, response) => void (tryEarly(request, response) || framework(request, response))
+  const serve: RequestListener = early
+    ? (request, response) => early(request, response, framework)
     : framework
   new AdmissionQueue(server, limits, { serve, refuse, isExempt: (url) => exemptUrl.test(url) })
   app.register(underPressure, {

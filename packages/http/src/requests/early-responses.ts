@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type { AccessLog } from '../logging/access-log.ts'
 import type { RequestMetrics } from '../monitoring/metrics.ts'
@@ -24,7 +24,7 @@ export interface EarlyResponder {
   prefix: string
   /** The route whose metrics count these responses. */
   route: string
-  respond(request: IncomingMessage): EarlyResponse | undefined
+  respond(request: IncomingMessage): EarlyResponse | undefined | Promise<EarlyResponse | undefined>
 }
 
 /** The headers of every response, then these. The array can serve any number of responses. */
@@ -40,27 +40,29 @@ interface Dependencies {
   stallTimeout: number
 }
 
+/** Answers a request, or leaves it to the framework. */
+export type EarlyListener = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  framework: RequestListener,
+) => void
+
 /**
- * The handler that tries the responder; it returns false for requests that it leaves to the framework: all that are not
- * plain HTTP/1.1 without a body, and all while the service stops or is overloaded.
+ * The listener that tries the responder. It leaves to the framework all requests that are not plain HTTP/1.1 without a
+ * body, and all while the service stops or is overloaded.
  */
 export function answerEarly(
   app: FastifyInstance,
   responder: EarlyResponder,
   dependencies: Dependencies,
-): (request: IncomingMessage, response: ServerResponse) => boolean {
+): EarlyListener {
   const { stallTimeout } = dependencies
   const record = recorder(responder.route, dependencies)
   let isStopping = false
   app.addHook('preClose', async () => {
     isStopping = true
   })
-  return (request, response) => {
-    if (!request.url?.startsWith(responder.prefix) || !isPlain(request)) return false
-    if (isStopping || app.isUnderPressure()) return false
-    const early = responder.respond(request)
-    if (!early) return false
-    const began = performance.now()
+  const send = ({ request, response, began }: Arrival, early: EarlyResponse) => {
     const requestId = readRequestId(request.headers['x-request-id'])
     // writeHead copies the values at once.
     early.headers[1] = requestId
@@ -73,8 +75,24 @@ export function answerEarly(
       response.setTimeout(stallTimeout)
       onceSettled(response, (error) => record(exchange, error))
     }
-    return true
   }
+  return (request, response, framework) => {
+    const isOurs = request.url?.startsWith(responder.prefix) && isPlain(request)
+    if (!isOurs || isStopping || app.isUnderPressure()) return framework(request, response)
+    const arrival = { request, response, began: performance.now() }
+    const answer = (early: EarlyResponse | undefined) =>
+      early && !isStopping ? send(arrival, early) : framework(request, response)
+    const early = responder.respond(request)
+    if (early instanceof Promise) early.then(answer, () => answer(undefined))
+    else answer(early)
+  }
+}
+
+interface Arrival {
+  request: IncomingMessage
+  response: ServerResponse
+  /** By `performance.now`. */
+  began: number
 }
 
 const isSent = ({ socket }: ServerResponse) =>

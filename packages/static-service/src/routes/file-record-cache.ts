@@ -17,7 +17,7 @@ interface Dependencies {
 
 /**
  * LRU cache of serialized file records, bounded in bytes. Never stale: the catalog reports a change, and its entry is
- * invalidated, before the change is answered.
+ * invalidated, before the change is answered. Empty where other processes change the catalog, too.
  */
 export class FileRecordCache {
   readonly #dependencies: Dependencies
@@ -41,11 +41,15 @@ export class FileRecordCache {
   }
 
   /** The record at this path, from the cache or the catalog. */
-  find(path: string) {
-    return this.#records.get(path, async () => {
-      const { catalog, publicBaseUrl } = this.#dependencies
-      const row = await catalog.find(path)
-      return row && { etag: etagOf(row), json: JSON.stringify(describeFile(row, publicBaseUrl)) }
-    })
+  find(path: string): CachedRecord | undefined | Promise<CachedRecord | undefined> {
+    // What another process may have changed is not cached.
+    if (!this.#dependencies.catalog.isExclusive) return this.#read(path)
+    return this.#records.get(path, () => this.#read(path))
+  }
+
+  async #read(path: string): Promise<CachedRecord | undefined> {
+    const { catalog, publicBaseUrl } = this.#dependencies
+    const row = await catalog.find(path)
+    return row && { etag: etagOf(row), json: JSON.stringify(describeFile(row, publicBaseUrl)) }
   }
 }

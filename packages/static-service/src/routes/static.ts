@@ -65,7 +65,10 @@ async function serveFile(
   reply.headers({ ...crossOriginHeaders, 'cache-control': 'no-store' })
   const target = readTarget(request, rules)
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
-    const file = await findFile(cache, target, rules)
+    const file = await findFile(cache, target, {
+      rules,
+      request: attempt === 0 ? request.raw : undefined,
+    })
     if (!file) return respondMissing(request, reply, { target, cache, rules })
     const coding = attempt === 0 ? 'negotiated' : 'identity'
     const source = { cache, file, coding, offload: rules.offload, now: now() } as const
@@ -84,8 +87,12 @@ interface Target {
   isDirectory: boolean
 }
 
-async function findFile(cache: ContentCache, { path, isDirectory }: Target, rules: StaticPolicies) {
-  const file = await cache.find(path)
+async function findFile(
+  cache: ContentCache,
+  { path, isDirectory }: Target,
+  { rules, request }: { rules: StaticPolicies; request: object | undefined },
+) {
+  const file = await cache.find(path, request)
   const cleanUrl = file || isDirectory ? undefined : cleanUrlTarget(path, rules)
   return cleanUrl === undefined ? file : cache.find(cleanUrl)
 }

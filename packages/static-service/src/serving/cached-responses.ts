@@ -36,7 +36,10 @@ export class CachedResponses implements EarlyResponder {
     this.#now = now
   }
 
-  respond({ method, url = '', headers }: IncomingMessage): EarlyResponse | undefined {
+  respond(
+    request: IncomingMessage,
+  ): EarlyResponse | undefined | Promise<EarlyResponse | undefined> {
+    const { method, url = '', headers } = request
     const path = plainPath.exec(url)?.[1]
     if (path === undefined) return undefined
     const isPartial = method === 'GET' && headers.range !== undefined
@@ -48,8 +51,16 @@ export class CachedResponses implements EarlyResponder {
     const response = isPartial
       ? respondPart(headers, cached, now)
       : respondWhole(headers, cached, method === 'HEAD')
-    if (response) this.#cache.countHit(cached)
+    if (!response) return undefined
+    const isCurrent = this.#cache.confirm(cached.file, request)
+    if (isCurrent !== true) return this.#respondIf(isCurrent, response)
+    this.#cache.countHit(cached)
     return response
+  }
+
+  // After a failure the route answers, too: it finds the same look-up.
+  async #respondIf(isCurrent: Promise<boolean>, response: EarlyResponse) {
+    return (await isCurrent.catch(() => false)) ? response : undefined
   }
 }
 

@@ -9,6 +9,7 @@ import { chooseCoding } from '../rfc9110/content-negotiation.ts'
 import type { Content } from './content-stream.ts'
 import { LruLoader } from './lru-loader.ts'
 import type { ServedFile } from './served-file.ts'
+import { createServedFiles, type ServedFiles } from './served-files.ts'
 
 interface Dependencies {
   store: BlobStore
@@ -26,14 +27,13 @@ export interface CachedContent {
 }
 
 /**
- * Files and their contents for serving; small contents stay in memory. Never stale: rows are invalidated by the catalog's
- * change event, which precedes the response to the change; bytes are cached by digest, after they were found to match it.
+ * Files and their contents for serving; small contents stay in memory. Never stale: `ServedFiles` has the files as they
+ * are now; bytes are cached by digest, after they were found to match it.
  */
 export class ContentCache {
   readonly #store: BlobStore
   readonly #compressor: Compressor
-  readonly #loadFile: (path: string) => Promise<ServedFile | undefined>
-  readonly #files: LruLoader<ServedFile>
+  readonly #files: ServedFiles
   readonly #codings: LruLoader<readonly ContentCoding[]>
   readonly #contents: LruLoader<Buffer>
   readonly #proofs: IntegrityProofs
@@ -43,30 +43,28 @@ export class ContentCache {
     this.#store = store
     this.#compressor = compressor
     this.#proofs = new IntegrityProofs(store.verified)
-    this.#loadFile = async (path) => {
-      const row = await catalog.find(path)
-      return row && describe(row)
-    }
-    this.#files = new LruLoader(share, () => 4096)
+    this.#files = createServedFiles({ catalog, memoryBytes: share, describe })
     this.#codings = new LruLoader(share, () => 64)
     this.#contents = new LruLoader(memoryBytes - 2 * share, (content) => content.length)
-    catalog.onChange((paths) => this.#files.invalidate(paths))
     compressor.onForm((digest) => this.#codings.invalidate([digest]))
   }
 
   /** Its caches by the label of their metrics. */
   get memory() {
-    return { rows: this.#files, forms: this.#codings, contents: this.#contents }
+    return { rows: this.#files.memory, forms: this.#codings, contents: this.#contents }
   }
 
-  /** The file that is at this path now. */
-  find(path: string) {
-    return this.#files.get(path, () => this.#loadFile(path))
+  /** The file that is at this path now, as this request finds it. */
+  find(path: string, request?: object) {
+    return this.#files.find(path, request)
   }
 
-  /** The preferred representation of a path, if memory has all that is needed. Call `countHit` when it is used. */
+  /**
+   * The preferred representation of a path, if memory has all that is needed. `confirm` it before it is used, and call
+   * `countHit` then.
+   */
   peek(path: string, preferred: readonly ContentCoding[]): CachedContent | undefined {
-    const file = this.#files.inspect(path)
+    const file = this.#files.peek(path)
     if (!file) return undefined
     const isNegotiated = preferred[0] !== 'identity' && canBeCompressed(file)
     const stored = isNegotiated ? this.#codings.inspect(file.row.digest) : identityOnly
@@ -76,9 +74,14 @@ export class ContentCache {
     return bytes && { file, coding, bytes }
   }
 
+  /** Whether the file is still at its path. If not, `find` for the same request uses this look-up. */
+  confirm(file: ServedFile, request: object): true | Promise<boolean> {
+    return this.#files.confirm(file, request)
+  }
+
   /** Counts what `find` and `content` would have counted. */
   countHit(_used: CachedContent) {
-    this.#files.counts.hit += 1
+    this.#files.memory.counts.hit += 1
     this.#contents.counts.hit += 1
   }
 
@@ -126,9 +129,9 @@ export class ContentCache {
   }
 
   /** Drops what is cached about a file whose bytes are missing. */
-  invalidate({ row }: ServedFile) {
-    this.#files.invalidate([row.path])
-    this.#codings.invalidate([row.digest])
+  invalidate(file: ServedFile) {
+    this.#files.invalidate(file)
+    this.#codings.invalidate([file.row.digest])
   }
 
   async #openProven(row: FileRow, coding: ContentCoding): Promise<OpenBlob | undefined> {

@@ -40,6 +40,10 @@ export class LruLoader<Value extends object> {
     return this.#cached.get(key)
   }
 
+  set(key: string, value: Value) {
+    this.#cached.set(key, value)
+  }
+
   /** Estimated memory of all entries. */
   get bytes(): number {
     return this.#cached.calculatedSize
