@@ -80,11 +80,11 @@ export function answerEarly(
     const isOurs = request.url?.startsWith(responder.prefix) && isPlain(request)
     if (!isOurs || isStopping || app.isUnderPressure()) return framework(request, response)
     const arrival = { request, response, began: performance.now() }
-    const answer = (early: EarlyResponse | undefined) =>
-      early && !isStopping ? send(arrival, early) : framework(request, response)
     const early = responder.respond(request)
-    if (early instanceof Promise) early.then(answer, () => answer(undefined))
-    else answer(early)
+    if (early && !(early instanceof Promise)) return send(arrival, early)
+    const fallBack = () => framework(request, response)
+    if (!early) return fallBack()
+    early.then((found) => (found && !isStopping ? send(arrival, found) : fallBack()), fallBack)
   }
 }
 
