@@ -10,6 +10,8 @@ interface Options {
   lookAgainMs: number
   /** Newest first. */
   recent: RecentSend[]
+  /** Whether the registrar may have carried out a given-up send that leaves this zone. */
+  isLate: (zone: Zone) => Promise<boolean>
 }
 
 const looks = 4
@@ -17,11 +19,11 @@ const looks = 4
 /**
  * The zone to base a write on; every such zone is read here. The registrar's answer may be outdated, and a write based on
  * it would undo the write before. So after our own sends an answer counts at once only if it is the zone that the newest
- * of them left. Else four reads decide, with pauses while they show the zone before a send. A zone that no recent send
- * explains counts as soon as the next read repeats it.
+ * of them left. The zone before a send counts after four reads, with pauses, that show nothing newer. A zone that no
+ * recent send explains counts as soon as the next read repeats it.
  */
 export async function readCurrent(
-  { clock, lookAgainMs, recent }: Options,
+  { clock, lookAgainMs, recent, isLate }: Options,
   calls: Pick<BatchCalls, 'read'>,
 ): Promise<Zone> {
   const seen: Seen[] = []
@@ -32,7 +34,7 @@ export async function readCurrent(
     const previous = seen.at(-1)
     seen.push({ zone, age })
     if (age === -1 && previous && isSame(zone, previous.zone)) return zone
-    if (look === looks) return mostFrequent(seen)
+    if (look === looks) return choose(seen, isLate)
     if (age > 0) await delay(clock, lookAgainMs)
   }
 }
@@ -42,12 +44,14 @@ interface Seen {
   age: number
 }
 
-// Of equally frequent zones the newest: the older one must be outdated. The frequent one may be a late write, which is old.
-function mostFrequent(seen: Seen[]): Zone {
-  const countOf = ({ age }: Seen) => seen.filter((each) => each.age === age).length
-  const [first] = seen.toReversed().sort((a, b) => countOf(b) - countOf(a) || a.age - b.age)
-  if (!first) throw new RangeError('no zone was read')
-  return first.zone
+// The newest, for the older ones must be outdated; but for a late write, which is old and yet current. Where that is an
+// outdated answer, too, the confirmed zone is put back all the same.
+async function choose(seen: Seen[], isLate: Options['isLate']): Promise<Zone> {
+  const [newest, ...older] = seen.toReversed().sort((a, b) => a.age - b.age)
+  if (!newest) throw new RangeError('no zone was read')
+  if (newest.age < 0) return newest.zone
+  for (const { zone } of older) if (await isLate(zone)) return zone
+  return newest.zone
 }
 
 /**

@@ -5,7 +5,7 @@ import { registrarBusy, writeNotConfirmed } from '../../errors.ts'
 import type { RecentSend } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
 import { type BatchCalls, StaleRead } from './batch-calls.ts'
-import { ageOf, readCurrent } from './current-zone.ts'
+import { ageOf } from './current-zone.ts'
 import { describeDifference, isSame } from './zone-comparison.ts'
 
 /**
@@ -30,6 +30,8 @@ interface Write {
   after: Zone
   /** Sends before this one, newest first. */
   recent: RecentSend[]
+  /** Reads the zone as the base of a write, after these sends. */
+  readCurrent: (recent: RecentSend[]) => Promise<Zone>
   verify: boolean
   /** Pause before the zone is read again where the registrar may have given an outdated answer. */
   lookAgainMs: number
@@ -121,7 +123,7 @@ async function readAgainIfStale(write: Write): Promise<Zone | undefined> {
   await calls.ensure(3)
   // No send, or one without an answer: the zone may well be as it was.
   const base = { base: before, zone: before, isDone: true }
-  const zone = await readCurrent({ ...write, recent: [base, ...write.recent] }, calls)
+  const zone = await write.readCurrent([base, ...write.recent])
   const known = zone.emailType === undefined ? { ...zone, emailType: before.emailType } : zone
   return etagOf(known) === etagOf(before) ? undefined : zone
 }

@@ -76,7 +76,7 @@ export class WriteBatch {
   /** Reads the zone and resolves what earlier sends left open. @throws where it cannot be read. */
   async read(): Promise<void> {
     const { ledger, log, clock } = this.#parts
-    this.#zone = await this.#readCurrent()
+    this.#zone = await this.#readBase()
     if (!this.#parts.isReadOnly) await resolveOpenSends({ ledger, log, now: clock.now }, this.#zone)
   }
 
@@ -130,7 +130,7 @@ export class WriteBatch {
   async #currentZone(isForWrite: boolean): Promise<Zone> {
     if (!this.#zone) {
       await this.#calls.ensure(3)
-      this.#zone = await this.#readCurrent()
+      this.#zone = await this.#readBase()
     }
     if (this.#zone.emailType !== undefined || !isForWrite) return this.#zone
     // Where getInfo fails too, a write needs `email_type` in its body.
@@ -139,9 +139,15 @@ export class WriteBatch {
     return this.#zone
   }
 
-  async #readCurrent(): Promise<Zone> {
+  async #readBase(): Promise<Zone> {
     this.#recent = await this.#parts.ledger.recentSends(this.#domain)
-    return readCurrent({ ...this.#parts, recent: this.#recent }, this.#calls)
+    return this.#readCurrent(this.#recent)
+  }
+
+  #readCurrent(recent: RecentSend[]): Promise<Zone> {
+    const isLate = async (zone: Zone) =>
+      (await findLateWrite(this.#parts.ledger, zone)) !== undefined
+    return readCurrent({ ...this.#parts, recent, isLate }, this.#calls)
   }
 
   async #findLateWrite(zone: Zone): Promise<void> {
@@ -199,6 +205,7 @@ export class WriteBatch {
       before,
       after,
       recent: this.#recent,
+      readCurrent: (recent) => this.#readCurrent(recent),
     })
   }
 

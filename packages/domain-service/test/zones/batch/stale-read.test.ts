@@ -23,6 +23,7 @@ test('a write whose slot comes too late after each of three reads is not sent: 5
     before,
     after: zone([row('new', 'A', '192.0.2.9')]),
     recent: [],
+    readCurrent: async () => before,
     verify: true,
     lookAgainMs: 0,
     clock: new FakeClock(),
