@@ -1,4 +1,4 @@
-import type { FaultInput, Sandbox } from '@domains-and-files/registrar-sandbox'
+import type { Call, FaultInput, Sandbox } from '@domains-and-files/registrar-sandbox'
 
 const getHosts = 'namecheap.domains.dns.getHosts'
 const setHosts = 'namecheap.domains.dns.setHosts'
@@ -22,6 +22,8 @@ export class CampaignRegistrar {
   readonly #tool: ToolWrite[] = []
   readonly #sends: { domain: string; names: string[]; at: number }[] = []
   readonly #seen = new WeakSet<object>()
+  /** Answers to getHosts since the last outdated one, by domain. */
+  readonly #currentAnswers = new Map<string, number>()
   #callCount = 0
   #lateWrites = 0
   #races = 0
@@ -56,16 +58,14 @@ export class CampaignRegistrar {
       await pause(150)
       this.#collect()
       const faults: FaultInput[] = [
-        { kind: 'outdated', command: getHosts, after: 1 },
+        ...this.#outdated(),
         { kind: 'lost', command: setHosts },
         { kind: 'reset', command: setHosts },
         { kind: 'html', command: getHosts },
         { kind: 'status', status: 405 },
         { kind: 'cut', command: getHosts },
       ]
-      // At most one outdated answer at a time: the service believes the fourth in a row.
-      const isPending = this.#sandbox.faults.some(({ kind }) => kind === 'outdated')
-      if (n % 3 === 0) this.#sandbox.fault(pick(isPending ? faults.slice(1) : faults))
+      if (n % 3 === 0) this.#sandbox.fault(pick(faults))
       if (n % 7 === 0) await this.#writeAsTool()
       if (n % 20 === 10)
         this.#sandbox.fault({ kind: 'late', command: setHosts, domain: 'late.com' })
@@ -103,12 +103,20 @@ export class CampaignRegistrar {
     })
   }
 
+  // After two current answers, since the service believes four outdated ones in a row.
+  #outdated(): FaultInput[] {
+    if (this.#sandbox.faults.some(({ kind }) => kind === 'outdated')) return []
+    const candidates = [...this.#currentAnswers].filter(([, count]) => count >= 2)
+    return candidates.map(([domain]) => ({ kind: 'outdated', command: getHosts, domain, after: 1 }))
+  }
+
   // The sandbox remembers a limited number of calls, so they are taken over now and then.
   #collect() {
     for (const call of this.#sandbox.calls) {
       if (call.outcome === 'under way' || this.#seen.has(call)) continue
       this.#seen.add(call)
       this.#callCount++
+      this.#countCurrent(call)
       if (call.command !== setHosts.toLowerCase() || call.outcome === 'rate') continue
       const names = Object.entries(call.params)
         .filter(([key]) => /^hostname\d+$/i.test(key))
@@ -116,6 +124,13 @@ export class CampaignRegistrar {
         .sort()
       this.#sends.push({ domain: call.domain ?? '', names, at: call.at })
     }
+  }
+
+  #countCurrent({ command, domain = '', fault, outcome }: Call) {
+    if (command !== getHosts.toLowerCase() || outcome !== 'ok') return
+    if (fault && fault !== 'outdated') return
+    const count = this.#currentAnswers.get(domain) ?? 0
+    this.#currentAnswers.set(domain, fault === 'outdated' ? 0 : count + 1)
   }
 
   async #writeAsTool() {
