@@ -21,6 +21,7 @@ const testedBy: Record<string, string> = {
   'npm run fix': 'npm test runs the check that it satisfies',
   'npm run test:browser': 'by hand: needs Chromium',
   'npm run test:containers': 'by hand: needs a container engine',
+  'npm run test:install': 'by hand: needs a container engine and systemd',
   'npm run test:integrations': 'by hand: installs ACME and dynamic DNS clients',
   'npm run test:proxy': 'by hand: installs nginx and Caddy',
   'npm run faults': 'by hand: npm test runs the short form',

@@ -25,26 +25,53 @@ const [domainPort, staticPort, consolePort] = await Promise.all([
 ])
 const domains = new Client(domainPort)
 const files = new Client(staticPort)
+const webConsole = new Client(consolePort)
 const secrets = {
   JWT_SECRET_FILE: randomBytes(32).toString('base64'),
   ADMIN_PASSWORD_FILE: randomBytes(15).toString('base64url'),
   METRICS_TOKEN_FILE: randomBytes(15).toString('base64url'),
 }
-const env = {
-  ADMIN_USERNAME: 'boss',
+const ports = {
   DOMAIN_SERVICE_PORT: `127.0.0.1:${domainPort}`,
   STATIC_SERVICE_PORT: `127.0.0.1:${staticPort}`,
   CONSOLE_PORT: `127.0.0.1:${consolePort}`,
 }
+const env = { ADMIN_USERNAME: 'boss', ...ports }
 
+await tryDefaults(compose)
 await tryOnSandbox(compose)
 await tryOnRegistrar(compose)
+
+// `docker compose up --build` of the README, without any setting but the ports.
+async function tryDefaults(command: string[]) {
+  await using stack = new Stack(command, { files: ['docker-compose.yml'], env: ports, secrets: {} })
+  await step('the images are built', () => stack.compose('build').then(() => undefined))
+  await step('all services become healthy', () => untilHealthy(stack))
+  await step('the log shows the password of admin, which logs in', async () => {
+    for (const [service, client] of [
+      ['domain-service', domains],
+      ['static-service', files],
+    ] as const) {
+      const log = await stack.compose('logs', '--no-color', service)
+      const [, password = ''] = /admin[^\n]*password[^\n]*?([\w-]{16,})/i.exec(log) ?? []
+      await client.logIn('admin', password)
+    }
+  })
+  await step('the console serves its page and knows the services', async () => {
+    const page = await webConsole.call('/')
+    assert.match(page.headers.get('content-type') ?? '', /^text\/html/)
+    const { domain_service_url, static_service_url } = await webConsole.json('/config.json')
+    assert.deepEqual(
+      [domain_service_url, static_service_url],
+      ['http://127.0.0.1:3001', 'http://127.0.0.1:3002'],
+    )
+  })
+}
 
 async function tryOnSandbox(command: string[]) {
   const overlays = ['docker-compose.yml', 'docker-compose.secrets.yml']
   await using stack = new Stack(command, { files: overlays, env, secrets })
-  await step('the images are built', () => stack.compose('build').then(() => undefined))
-  await step('all services become healthy', () => bringUp(stack))
+  await step('all services become healthy with secrets from files', () => bringUp(stack))
   await step('images add little to their base', () => reportSizes(stack))
   await step('the containers are restricted', () => checkRestrictions(stack))
   await step('secrets come from files', () => checkSecrets(stack))
@@ -97,7 +124,7 @@ async function tryOnRegistrar(command: string[]) {
   await step('with REGISTRAR_URL set there is no sandbox', async () => {
     await bringUp(stack)
     const containers = await stack.containers()
-    assert.deepEqual([...containers.keys()], ['domain-service', 'static-service'])
+    assert.deepEqual([...containers.keys()], ['domain-service', 'static-service', 'console'])
     for (const { Config } of containers.values()) {
       assert.ok(Config.Env.includes('NODE_ENV=production'))
       assert.ok(!Config.Env.some((variable) => variable.includes('the key of somebody')))
@@ -112,12 +139,16 @@ async function tryOnRegistrar(command: string[]) {
 }
 
 async function bringUp(stack: Stack) {
+  await untilHealthy(stack)
+  await logIn()
+}
+
+async function untilHealthy(stack: Stack) {
   await stack.compose('up', '--detach')
   await until('all are healthy', async () => {
     const containers = [...(await stack.containers()).values()]
     return containers.every(({ State }) => State.Health?.Status === 'healthy') || undefined
   })
-  await logIn()
 }
 
 async function logIn() {
@@ -136,9 +167,13 @@ async function reportSizes(stack: Stack): Promise<string> {
 }
 
 async function checkRestrictions(stack: Stack) {
-  const published = { 'domain-service': ['3001/tcp'], 'static-service': ['3002/tcp'] }
+  const published = {
+    'domain-service': ['3001/tcp'],
+    'static-service': ['3002/tcp'],
+    console: ['3000/tcp'],
+  }
   const containers = await stack.containers()
-  assert.equal(containers.size, 3)
+  assert.equal(containers.size, 4)
   for (const [service, container] of containers) {
     const { HostConfig, NetworkSettings, Mounts } = container
     const ports = Object.entries(NetworkSettings.Ports).filter(([, hosts]) => hosts?.length)
@@ -154,7 +189,7 @@ async function checkRestrictions(stack: Stack) {
     const volumes = Mounts.filter(({ Type }) => Type === 'volume')
     assert.deepEqual(
       volumes.map(({ Destination }) => Destination),
-      ['/data'],
+      service === 'console' ? [] : ['/data'],
     )
     const isWritable = `try { fs.writeFileSync('/app/x', ''); true } catch (error) { error.code }`
     assert.equal(await stack.evaluate(container, isWritable), 'EROFS')

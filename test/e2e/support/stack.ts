@@ -30,6 +30,8 @@ export interface Container {
   NetworkSettings: { Ports: Record<string, { HostPort: string }[] | null> }
 }
 
+const services = ['registrar-sandbox', 'domain-service', 'static-service', 'console']
+
 /** The compose command: plugin (v2) or standalone (v1); undefined without an engine. */
 export function findCompose(): string[] | undefined {
   const works = (command: string, ...args: string[]) => spawnSync(command, args).status === 0
@@ -79,7 +81,7 @@ export class Stack implements AsyncDisposable {
   /** Containers by service, running or not. */
   async containers(): Promise<Map<string, Container>> {
     const found = new Map<string, Container>()
-    for (const service of ['registrar-sandbox', 'domain-service', 'static-service']) {
+    for (const service of services) {
       const filters = [
         `com.docker.compose.project=${this.project}`,
         `com.docker.compose.service=${service}`,
