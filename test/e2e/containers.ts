@@ -44,7 +44,12 @@ await tryOnRegistrar(compose)
 
 // `docker compose up --build` of the README, without any setting but the ports.
 async function tryDefaults(command: string[]) {
-  await using stack = new Stack(command, { files: ['docker-compose.yml'], env: ports, secrets: {} })
+  await using stack = new Stack(command, {
+    files: ['docker-compose.yml'],
+    env: ports,
+    secrets: {},
+    keepsImages: true,
+  })
   await step('the images are built', () => stack.compose('build').then(() => undefined))
   await step('all services become healthy', () => untilHealthy(stack))
   await step('the log shows the password of admin, which logs in', async () => {
@@ -70,7 +75,7 @@ async function tryDefaults(command: string[]) {
 
 async function tryOnSandbox(command: string[]) {
   const overlays = ['docker-compose.yml', 'docker-compose.secrets.yml']
-  await using stack = new Stack(command, { files: overlays, env, secrets })
+  await using stack = new Stack(command, { files: overlays, env, secrets, keepsImages: true })
   await step('all services become healthy with secrets from files', () => bringUp(stack))
   await step('images add little to their base', () => reportSizes(stack))
   await step('the containers are restricted', () => checkRestrictions(stack))

@@ -47,16 +47,23 @@ export interface StackSettings {
   env: Record<string, string>
   /** Content of each secret file, by the variable that names it. */
   secrets: Record<string, string>
+  /** Disposal leaves the images to the next stack. */
+  keepsImages?: boolean
 }
 
-/** The services in containers under a unique project name; disposal removes everything. */
+// One for all stacks of a run, which share their images.
+const project = `trial-${randomBytes(4).toString('hex')}`
+
+/** The services in containers under a unique project name; disposal removes them and their volumes. */
 export class Stack implements AsyncDisposable {
-  readonly project = `trial-${randomBytes(4).toString('hex')}`
   readonly #folder = mkdtempSync(join(tmpdir(), 'containers-'))
   readonly #command: string
+  readonly #keepsImages: boolean
   readonly #args: string[]
 
-  constructor([command = '', ...args]: string[], { files, env, secrets }: StackSettings) {
+  constructor([command = '', ...args]: string[], settings: StackSettings) {
+    const { files, env, secrets, keepsImages = false } = settings
+    this.#keepsImages = keepsImages
     const named = Object.entries(secrets).map(([name, content]) => {
       const file = join(this.#folder, name.toLowerCase())
       writeFileSync(file, `${content}\n`, { mode: 0o644 }) // The containers' user must read it.
@@ -68,7 +75,7 @@ export class Stack implements AsyncDisposable {
     this.#command = command
     this.#args = [
       ...args,
-      ...['--project-name', this.project, '--env-file', envFile],
+      ...['--project-name', project, '--env-file', envFile],
       ...files.flatMap((file) => ['-f', join(root, file)]),
     ]
   }
@@ -83,7 +90,7 @@ export class Stack implements AsyncDisposable {
     const found = new Map<string, Container>()
     for (const service of services) {
       const filters = [
-        `com.docker.compose.project=${this.project}`,
+        `com.docker.compose.project=${project}`,
         `com.docker.compose.service=${service}`,
       ]
       const labels = filters.flatMap((label) => ['--filter', `label=${label}`])
@@ -102,7 +109,8 @@ export class Stack implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose]() {
-    await this.compose('down', '--volumes', '--rmi', 'local', '--remove-orphans')
+    const images = this.#keepsImages ? [] : ['--rmi', 'local']
+    await this.compose('down', '--volumes', '--remove-orphans', ...images)
     rmSync(this.#folder, { recursive: true })
   }
 }
