@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { Settings as ConsoleSettings } from '../../packages/console/src/config.ts'
 import { Settings as DomainSettings } from '../../packages/domain-service/src/config.ts'
 import { Settings as StaticSettings } from '../../packages/static-service/src/config.ts'
@@ -43,4 +44,15 @@ test('.env.example contains no secret', () => {
 
   expect(secrets.length).toBeGreaterThan(3)
   expect(secrets.filter(([, value]) => value !== '')).toEqual([])
+})
+
+test('docker-compose.yml publishes every port on 127.0.0.1 unless told otherwise', () => {
+  const { services }: { services: Record<string, { ports?: string[] }> } = parse(
+    read('docker-compose.yml'),
+    { merge: true },
+  )
+  const ports = Object.values(services).flatMap((service) => service.ports ?? [])
+
+  expect(ports).toHaveLength(3)
+  expect(ports.filter((port) => !/^\$\{[A-Z_]+:-127\.0\.0\.1:\d+\}:\d+$/.test(port))).toEqual([])
 })

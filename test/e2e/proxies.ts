@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
+import { checkEdge } from './proxy-edge.ts'
 import { tryConsole, tryDocsPages } from './proxy-pages.ts'
 import { type Kind, kinds, standBefore } from './support/fronts.ts'
 import { compareFiles } from './support/same.ts'
@@ -87,6 +88,9 @@ async function tryBehind(kind: Kind) {
   )
   await step(`${kind}: the docs pages by host name and by prefix`, () => tryDocsPages(front))
   await step(`${kind}: the console on a host of its own`, () => tryConsole(front))
+  await step(`${kind}: HSTS, unknown host names, and a limit of logins`, () =>
+    checkEdge(front, kind),
+  )
   await step(`${kind}: a client cannot forge its address`, () => spoof(services, store))
   const prefixed = through(front, 'example.com', '/files')
   await step(`${kind}: both services by prefix`, () =>

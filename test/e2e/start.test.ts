@@ -8,7 +8,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { root, startEverything } from '../support/everything.ts'
 
 test('npm start runs everything, and the commands that it prints work as pasted', async () => {
-  await using everything = await startEverything()
+  // At the rates that a newcomer meets.
+  await using everything = await startEverything([], {})
   const { text, child, dataDir } = everything
   const commands = text.slice(text.indexOf('# log in'), text.indexOf('Ctrl-C stops everything.'))
 

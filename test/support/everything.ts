@@ -20,8 +20,13 @@ export interface Everything extends AsyncDisposable {
   child: ChildProcess
 }
 
+const unlimited = { SANDBOX_RATE: 'off', REGISTRAR_RATE: '1000/minute' }
+
 /** Everything that `npm start` runs, on free ports and in an empty data directory. */
-export async function startEverything(options: string[] = []): Promise<Everything> {
+export async function startEverything(
+  options: string[] = [],
+  rates: Record<string, string> = unlimited,
+): Promise<Everything> {
   const dataDir = mkdtempSync(join(tmpdir(), 'everything-'))
   const portBase = (await findFreePorts(4)) + 1 // The console has the port below.
   const child = spawn(process.execPath, ['scripts/start/main.ts', ...options], {
@@ -32,8 +37,7 @@ export async function startEverything(options: string[] = []): Promise<Everythin
       PORT_BASE: String(portBase),
       NODE_ENV: 'development',
       METRICS_TOKEN: metricsToken,
-      SANDBOX_RATE: 'off',
-      REGISTRAR_RATE: '1000/minute',
+      ...rates,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
