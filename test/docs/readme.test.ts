@@ -95,9 +95,9 @@ test('the commands of the README work as pasted', async () => {
     /"domains":\[.*"name":"hello".*"history":\[.*"path":"docs\/README.md".*# Domains/s,
   )
   expect(tried).not.toContain('"code"')
-  expect(managed).toHaveLength(5)
-  expect(managed[1]).toMatch(/alice +editor/)
-  expect(JSON.parse(readFileSync(users, 'utf8')).users).toHaveLength(1)
+  expect(managed).toHaveLength(3)
+  expect(managed[2]).toMatch(/alice +viewer/)
+  expect(JSON.parse(readFileSync(users, 'utf8')).users).toHaveLength(2)
   expect(checked).toContain('1 files, 1 contents')
 }, 120_000)
 
