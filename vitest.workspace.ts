@@ -34,6 +34,22 @@ export default defineConfig({
     maxWorkers: 3,
     projects: [
       ...packages,
+      // The same promises on PostgreSQL and S3.
+      {
+        extends: true,
+        test: {
+          name: 'static-service-shared',
+          root: 'packages/static-service',
+          include: ['test/routes/**/*.test.ts'],
+          // Refused before any storage is used, or of one machine only.
+          exclude: [
+            '**/hostile-paths.test.ts',
+            '**/large-files.test.ts',
+            '**/behind-proxy.test.ts',
+          ],
+          env: { TEST_STORAGE: 'shared' },
+        },
+      },
       { extends: true, test: { name: 'repository', include: ['test/**/*.test.ts'] } },
     ],
   },

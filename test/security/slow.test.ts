@@ -91,7 +91,7 @@ describe('uploads', () => {
     const answers = answersIn(await readAll(socket))
 
     expect(answers).toMatchObject([{ status: 408, code: 'request_timeout' }])
-    await expect.poll(() => service.filesOnDisk()).toEqual([])
+    await expect.poll(() => service.storedContents()).toEqual([])
   })
 
   test('an upload that makes progress may take longer than the stall timeout', async () => {

@@ -159,7 +159,7 @@ async function compare(service: Service, model: Model) {
   }
 
   await expect
-    .poll(() => service.filesOnDisk())
+    .poll(() => service.storedContents())
     .toHaveLength(new Set(model.files.map((each) => each.content)).size)
   const report = await check(service.dataDir)
   expect(report).toMatchObject({ damages: [], orphans: [] })

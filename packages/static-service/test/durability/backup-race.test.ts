@@ -16,7 +16,7 @@ function announce(dataDir: string) {
 test('what is deleted during a backup stays on the disk until that has ended', async () => {
   await using service = await start()
   await service.put('a', 'wanted by the backup')
-  const stored = service.filesOnDisk()
+  const stored = await service.storedContents()
   const lock = announce(service.dataDir)
 
   const { status } = await service.call('DELETE', '/api/files/a')
@@ -24,10 +24,10 @@ test('what is deleted during a backup stays on the disk until that has ended', a
   await service.call('DELETE', '/api/files/b')
 
   expect(status).toBe(204)
-  expect(service.filesOnDisk()).toEqual(expect.arrayContaining(stored))
+  expect(await service.storedContents()).toEqual(expect.arrayContaining(stored))
   expect((await service.call('GET', '/static/a')).status).toBe(404)
   lock.close()
-  await expect.poll(() => service.filesOnDisk(), { timeout: 10_000 }).toEqual([])
+  await expect.poll(() => service.storedContents(), { timeout: 10_000 }).toEqual([])
 }, 30_000)
 
 test('a content that is stored again while its removal waits is kept', async () => {
@@ -40,7 +40,9 @@ test('a content that is stored again while its removal waits is kept', async () 
   await service.put('c', 'passing')
   await service.call('DELETE', '/api/files/c')
 
-  await expect.poll(() => service.filesOnDisk().length, { timeout: 10_000 }).toBe(1)
+  await expect
+    .poll(async () => (await service.storedContents()).length, { timeout: 10_000 })
+    .toBe(1)
   expect((await service.call('GET', '/static/b')).bytes.toString()).toBe('the same')
 }, 30_000)
 

@@ -118,7 +118,7 @@ test('while another process has locked the database changes are refused with 503
 
   expect([status, body.code, headers['retry-after']]).toEqual([503, 'unavailable', '5'])
   expect(served.bytes.toString()).toBe('kept')
-  await expect.poll(() => service.filesOnDisk().length).toBe(1)
+  await expect.poll(async () => (await service.storedContents()).length).toBe(1)
   other.exec('rollback')
   expect((await service.put('b.txt', 'stored')).status).toBe(201)
 }, 30_000)

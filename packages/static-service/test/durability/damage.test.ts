@@ -99,7 +99,9 @@ describe('a compressed form', () => {
         service.call('GET', '/static/a.txt', { headers: { 'accept-encoding': 'br' } })
       const coding = async () => (await get()).headers['content-encoding']
       await expect.poll(coding, { timeout: 20_000 }).toBe('br')
-      await expect.poll(() => service.filesOnDisk().length).toBe(1 + encodedForms.length)
+      await expect
+        .poll(async () => (await service.storedContents()).length)
+        .toBe(1 + encodedForms.length)
       alter(service.dataDir, { digest: digestOf(content), coding: 'br' }, change)
 
       const harmed = await get()

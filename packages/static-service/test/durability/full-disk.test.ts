@@ -58,7 +58,7 @@ onSmallDisk(
     const { status, body } = await service.put('large', randomBytes(40 * megabyte))
 
     expect([status, body.code]).toEqual([507, 'insufficient_storage'])
-    await expect.poll(() => service.filesOnDisk()).toEqual([])
+    await expect.poll(() => service.storedContents()).toEqual([])
     const small = await service.put('small', 'x')
     expect(small.status).toBe(201)
   },

@@ -253,7 +253,9 @@ test('a backup on a full disk says so and leaves nothing behind', async () => {
 test('compressed forms are not backed up', async () => {
   await using service = await start()
   await service.put('long.txt', 'the same again and again\n'.repeat(2000))
-  await expect.poll(() => service.filesOnDisk().length, { timeout: 10_000 }).toBe(4)
+  await expect
+    .poll(async () => (await service.storedContents()).length, { timeout: 10_000 })
+    .toBe(4)
   const outside = makeFolder()
   await runCli(service.dataDir, 'backup', join(outside, 'monday'))
 

@@ -68,7 +68,7 @@ test('a deleted file is gone everywhere, and its bytes with it', async () => {
     'directory_not_found',
   ])
   expect(await list(service)).toEqual(['b'])
-  await expect.poll(() => service.filesOnDisk()).toHaveLength(1)
+  await expect.poll(() => service.storedContents()).toHaveLength(1)
   const again = await service.call('DELETE', '/api/files/d/e/a')
   expect([again.status, again.body.code]).toEqual([404, 'file_not_found'])
 })

@@ -81,7 +81,7 @@ test.each(invalid.map((path) => [path]))('%j is not a path anywhere', async (pat
 
   const ends = answers.map(({ status, body }) => `${status} ${body.code}`)
   expect(new Set(ends.map((end) => refusals.get(end) ?? end))).toEqual(new Set(['refused']))
-  expect(service.filesOnDisk()).toEqual([])
+  expect(await service.storedContents()).toEqual([])
 })
 
 // A break inside a header makes the form malformed.
@@ -171,7 +171,7 @@ test.each(['upload', 'upload/batch'])(
     const { body } = await service.send(to, [{ name, content: 'x', filename: '\ufffd' }])
 
     expect(body.code).toBe('invalid_path')
-    expect(service.filesOnDisk()).toEqual([])
+    expect(await service.storedContents()).toEqual([])
   },
 )
 

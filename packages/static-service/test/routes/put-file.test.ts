@@ -101,14 +101,14 @@ test.each([
 ])('a PUT with another or a malformed %s changes nothing: %s', async (field, value) => {
   await using service = await start()
   await put(service, 'a', 'before')
-  const before = service.filesOnDisk()
+  const before = await service.storedContents()
 
   const { status, body } = await put(service, 'a', 'content', { [field]: value })
 
   expect([status, body.code]).toEqual([400, 'digest_mismatch'])
   const served = await service.call('GET', '/static/a')
   expect(served.bytes.toString()).toBe('before')
-  await expect.poll(() => service.filesOnDisk()).toEqual(before)
+  await expect.poll(() => service.storedContents()).toEqual(before)
 })
 
 test('a PUT is stored only under its preconditions', async () => {
@@ -165,7 +165,7 @@ test('a chunked PUT is refused as soon as it passes the limit', async () => {
   )
 
   expect(answer).toContain('"code":"file_too_large"')
-  await expect.poll(() => service.filesOnDisk()).toEqual([])
+  await expect.poll(() => service.storedContents()).toEqual([])
 })
 
 test('a PUT that the quota has no room for is refused before its body, unless it may fit', async () => {
@@ -229,10 +229,10 @@ test('a PUT that breaks off leaves nothing behind', async () => {
   socket.write(
     `PUT /api/files/a HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\ncontent-length: 999999\r\n\r\n${'x'.repeat(500_000)}`,
   )
-  await expect.poll(() => service.filesOnDisk()).toHaveLength(1)
+  await expect.poll(() => service.storedContents()).toHaveLength(1)
   socket.destroy()
 
-  await expect.poll(() => service.filesOnDisk()).toEqual([])
+  await expect.poll(() => service.storedContents()).toEqual([])
   expect((await service.call('GET', '/api/files/a')).status).toBe(404)
 })
 

@@ -102,7 +102,7 @@ test('replacing a file keeps when it was made and drops the bytes that nothing r
   })
   const served = await service.call('GET', '/static/a.txt')
   expect(served.bytes.toString()).toBe('after')
-  await expect.poll(() => service.filesOnDisk()).toHaveLength(1)
+  await expect.poll(() => service.storedContents()).toHaveLength(1)
 })
 
 test('a batch is answered in the order it was sent, each file at its relative directory', async () => {
@@ -162,14 +162,14 @@ test.each([
 ])('a batch with %s changes nothing', async (_what, parts, status, code) => {
   await using service = await start({ env: { MAX_BATCH_FILES: '3', MAX_UPLOAD_BYTES: '100' } })
   await service.put('taken', 'as it was')
-  const before = service.filesOnDisk()
+  const before = await service.storedContents()
 
   const answer = await service.send('upload/batch', parts)
 
   expect([answer.status, answer.body.code]).toEqual([status, code])
   const list = await service.call('GET', '/api/files')
   expect(list.body.files?.map((each) => each.path)).toEqual(['taken'])
-  await expect.poll(() => service.filesOnDisk()).toEqual(before)
+  await expect.poll(() => service.storedContents()).toEqual(before)
 })
 
 test.each([
@@ -196,7 +196,7 @@ test.each([
   const answer = await service.send('upload', parts)
 
   expect([answer.status, answer.body.code]).toEqual([status, code])
-  await expect.poll(() => service.filesOnDisk()).toEqual([])
+  await expect.poll(() => service.storedContents()).toEqual([])
 })
 
 test('the limit of parts is named, in the singular where it is one', async () => {
@@ -276,7 +276,7 @@ test('a form that is cut off anywhere stores nothing', async () => {
   expect(new Set(answers.map(({ status, body }) => `${status} ${body.code}`))).toEqual(
     new Set(['400 malformed_body']),
   )
-  await expect.poll(() => service.filesOnDisk()).toEqual([])
+  await expect.poll(() => service.storedContents()).toEqual([])
   const { body } = await service.call('GET', '/api/files')
   expect(body.files).toEqual([])
 })
@@ -292,7 +292,7 @@ test.each([250, 70_000, 200_000, 300_150])(
 
     socket.destroy()
 
-    await expect.poll(() => service.filesOnDisk()).toEqual([])
+    await expect.poll(() => service.storedContents()).toEqual([])
     const { body } = await service.call('GET', '/api/files')
     expect(body.files).toEqual([])
   },
@@ -317,7 +317,7 @@ test('a sender of too much is told so after having sent it all', async () => {
   const { status, body } = await service.send('upload', [file(Buffer.alloc(20_000_000))])
 
   expect([status, body.code]).toEqual([413, 'file_too_large'])
-  await expect.poll(() => service.filesOnDisk()).toEqual([])
+  await expect.poll(() => service.storedContents()).toEqual([])
 })
 
 test.each([
@@ -347,7 +347,7 @@ test('a quota bounds the distinct contents, and what was deleted makes room agai
   expect([tooMuch.status, tooMuch.body.code]).toEqual([507, 'quota_exceeded'])
   expect([farTooMuch.status, farTooMuch.body.code]).toEqual([507, 'quota_exceeded'])
   expect([replaced.status, fits.status]).toEqual([200, 201])
-  await expect.poll(() => service.filesOnDisk()).toHaveLength(2)
+  await expect.poll(() => service.storedContents()).toHaveLength(2)
 })
 
 test('only one of many who ask for a new file makes it', async () => {
@@ -360,7 +360,7 @@ test('only one of many who ask for a new file makes it', async () => {
 
   expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array(19).fill(412)])
   expect(answers.find(({ status }) => status === 412)?.body.code).toBe('precondition_failed')
-  await expect.poll(() => service.filesOnDisk()).toHaveLength(1)
+  await expect.poll(() => service.storedContents()).toHaveLength(1)
 })
 
 test('a file is replaced only if it is still the one that was seen, by either of its tags', async () => {

@@ -172,14 +172,18 @@ test('the figures of the store can be read with the metrics token', async () => 
   await using service = await start()
   await service.put('a', 'four')
 
-  const { bytes } = await service.call('GET', '/metrics', {
-    user: 'nobody',
-    headers: { authorization: 'Bearer metrics-token-of-tests' },
-  })
+  const readFigures = async () => {
+    const { bytes } = await service.call('GET', '/metrics', {
+      user: 'nobody',
+      headers: { authorization: 'Bearer metrics-token-of-tests' },
+    })
+    return bytes.toString().split('\n')
+  }
 
-  expect(bytes.toString().split('\n')).toEqual(
-    expect.arrayContaining(['static_files 1', 'static_stored_bytes 4']),
-  )
+  // Replicas read them in the background.
+  await expect
+    .poll(readFigures, { timeout: 10_000 })
+    .toEqual(expect.arrayContaining(['static_files 1', 'static_stored_bytes 4']))
 })
 
 test('the description of the API names every route, and each of our operations once', async () => {

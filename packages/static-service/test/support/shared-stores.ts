@@ -1,10 +1,13 @@
 import { runOnServer, testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { type S3Server, startS3 } from './s3/s3-server.ts'
+import { filesBelow } from './stored-contents.ts'
 
 export interface SharedStores extends AsyncDisposable {
   /** Settings of a service that uses them. */
   env: Record<string, string>
   s3: S3Server
+  /** The contents that files refer to, compressed forms, and what lies in a replica's `tmp`. */
+  storedContents: (dataDir: string) => Promise<string[]>
   /** Runs a statement in the database, as another process would. */
   query: <Row>(text: string, values?: unknown[]) => Promise<Row[]>
 }
@@ -18,6 +21,13 @@ export async function startSharedStores(): Promise<SharedStores> {
   return {
     env: { DATABASE_URL: url, ...s3.env },
     s3,
+    storedContents: async (dataDir) => {
+      const rows = await runOnServer<{ content: string }>(
+        url,
+        "select digest || ' ' || coding content from static_service.contents order by 1",
+      )
+      return [...filesBelow(`${dataDir}/tmp`), ...rows.map(({ content }) => content)]
+    },
     query: (text, values) => runOnServer(url, text, values),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }

@@ -10,6 +10,7 @@ import { z } from 'zod'
 import { runOnServer } from '../../../../test/support/postgres/test-database.ts'
 import { readConfig } from '../../src/config.ts'
 import { createService } from '../../src/service.ts'
+import { startSharedStores } from './shared-stores.ts'
 import { storedIn } from './stored-contents.ts'
 
 export { filesBelow } from './stored-contents.ts'
@@ -112,7 +113,7 @@ export interface Service extends AsyncDisposable {
   begin: (body: string, announced: number) => Promise<Socket>
   tokenOf: (user: string) => Promise<string>
   /** All stored contents and compressed forms, in files and rows, and what lies in `tmp`. */
-  filesOnDisk: () => string[]
+  storedContents: () => Promise<string[]>
   close: () => Promise<void>
 }
 
@@ -121,8 +122,14 @@ interface Options {
   dataDir?: string
 }
 
-/** The real service on a free port; users `admin`, `editor` and `viewer`. */
+/**
+ * The real service on a free port; users `admin`, `editor` and `viewer`. With TEST_STORAGE=shared it is on PostgreSQL and
+ * S3, unless the test has stores or a data folder of its own.
+ */
 export async function start(options: Options = {}): Promise<Service> {
+  const isShared =
+    process.env.TEST_STORAGE === 'shared' && !options.dataDir && !options.env?.DATABASE_URL
+  const stores = isShared ? await startSharedStores() : undefined
   const outside = mkdtempSync(join(tmpdir(), 'static-service-'))
   const dataDir = options.dataDir ?? join(outside, 'data')
   const written: string[] = []
@@ -138,6 +145,7 @@ export async function start(options: Options = {}): Promise<Service> {
     ADMIN_USERNAME: 'admin',
     ADMIN_PASSWORD: password,
     METRICS_TOKEN: 'metrics-token-of-tests',
+    ...stores?.env,
     ...options.env,
   })
   const log = createLogger({ name: 'static-service', level: 'info' }, sink)
@@ -196,12 +204,13 @@ export async function start(options: Options = {}): Promise<Service> {
       return socket
     },
     tokenOf,
-    filesOnDisk: () => storedIn(dataDir),
+    storedContents: async () => (stores ? stores.storedContents(dataDir) : storedIn(dataDir)),
     close: async () => {
       await app.close()
     },
     [Symbol.asyncDispose]: async () => {
       await app.close()
+      await stores?.[Symbol.asyncDispose]()
       rmSync(outside, { recursive: true, force: true })
     },
   }

@@ -48,8 +48,8 @@ function split<Row>(rows: TrackedRows<Row>): { removed: string[]; stored: Row[] 
   }
 }
 
-// A statement has a time limit.
-const pieceSize = 5000
+// A statement has a time limit; each new file adds about a hundred entries to the search index.
+const pieceSize = 1000
 
 function* pieces<Row>(rows: Row[]): Generator<Row[]> {
   for (let from = 0; from < rows.length; from += pieceSize) yield rows.slice(from, from + pieceSize)
