@@ -29,7 +29,8 @@ export async function uploadObject(
   if (source.size > maxSingleBytes) return await uploadParts(handle, source, dependencies)
   const { bucket, memory } = dependencies
   return await memory.run(source.size, async () => {
-    const bytes = await readAt(handle, { start: 0, length: source.size })
+    const bytes = Buffer.allocUnsafeSlow(source.size)
+    await readInto(bytes, handle, { start: 0 })
     return bucket.put(source.key, bytes, source.digest)
   })
 }
@@ -43,18 +44,21 @@ async function uploadParts(
   try {
     await onMultipart(uploadId)
     const partBytes = partBytesOf(size)
-    const uploadPart = async (at: number): Promise<UploadedPart> => {
+    const uploadPart = async (at: number, buffer: Buffer): Promise<UploadedPart> => {
       const start = at * partBytes
       const length = Math.min(partBytes, size - start)
-      const part = await memory.run(length, async () => {
-        const hash = createHash('sha256')
-        const bytes = await readAt(handle, { start, length }, (piece) => hash.update(piece))
-        return bucket.putPart({ key, uploadId, number: at + 1 }, bytes, hash.digest('hex'))
-      })
+      const bytes = buffer.subarray(0, length)
+      const hash = createHash('sha256')
+      await readInto(bytes, handle, { start, onPiece: (piece) => hash.update(piece) })
+      const where = { key, uploadId, number: at + 1 }
+      const part = await bucket.putPart(where, bytes, hash.digest('hex'))
       await onProgress()
       return part
     }
-    const parts = await mapConcurrently(Math.ceil(size / partBytes), uploadPart)
+    // Each worker has one buffer: new ones for each part would wait for the garbage collector.
+    const withBuffer = (work: (buffer: Buffer) => Promise<void>) =>
+      memory.run(partBytes, () => work(Buffer.allocUnsafeSlow(partBytes)))
+    const parts = await mapConcurrently(Math.ceil(size / partBytes), uploadPart, withBuffer)
     return await bucket.finishMultipart({ key, uploadId, size }, parts)
   } catch (error) {
     await bucket.abortMultipart(key, uploadId).catch(() => undefined) // The sweep of garbage tries again.
@@ -74,39 +78,41 @@ const partBytesOf = (size: number) =>
   Math.max(minPartBytes, Math.ceil(size / maxParts / mebibyte) * mebibyte)
 
 // Rejects once no task runs any more: a part must not arrive after the upload was aborted.
-async function mapConcurrently<T>(count: number, task: (at: number) => Promise<T>): Promise<T[]> {
+async function mapConcurrently<T>(
+  count: number,
+  task: (at: number, buffer: Buffer) => Promise<T>,
+  withBuffer: (work: (buffer: Buffer) => Promise<void>) => Promise<void>,
+): Promise<T[]> {
   const results: T[] = []
   let next = 0
   let failure: { error: unknown } | undefined
-  const work = async () => {
+  const work = async (buffer: Buffer) => {
     while (next < count && !failure) {
       const at = next
       next += 1
       try {
-        results[at] = await task(at)
+        results[at] = await task(at, buffer)
       } catch (error) {
         failure ??= { error }
       }
     }
   }
-  await Promise.all(Array.from({ length: maxConcurrentParts }, work))
+  await Promise.all(Array.from({ length: maxConcurrentParts }, () => withBuffer(work)))
   if (failure) throw failure.error
   return results
 }
 
 /** Reads in pieces, so that hashing them does not hold up the event loop. */
-async function readAt(
+async function readInto(
+  bytes: Buffer,
   handle: FileHandle,
-  { start, length }: { start: number; length: number },
-  onPiece: (piece: Uint8Array) => void = () => undefined,
-): Promise<Uint8Array> {
-  const bytes = Buffer.allocUnsafeSlow(length)
-  for (let at = 0; at < length; ) {
-    const piece = Math.min(mebibyte, length - at)
+  { start, onPiece }: { start: number; onPiece?: (piece: Uint8Array) => void },
+): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    const piece = Math.min(mebibyte, bytes.length - at)
     const { bytesRead } = await handle.read(bytes, at, piece, start + at)
     if (bytesRead === 0) throw new Error('a temporary file was truncated before it was uploaded')
-    onPiece(bytes.subarray(at, at + bytesRead))
+    onPiece?.(bytes.subarray(at, at + bytesRead))
     at += bytesRead
   }
-  return bytes
 }

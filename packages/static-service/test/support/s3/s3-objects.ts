@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { appendFile, readFile, rename, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable, Transform } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 
 /** Bytes that arrived, in a file. */
@@ -14,7 +15,8 @@ export interface StoredBytes {
 }
 
 interface StoredObject {
-  file: string
+  /** The files that it consists of. */
+  parts: { file: string; size: number }[]
   size: number
   etag: string
 }
@@ -49,7 +51,7 @@ export class S3Objects {
   }
 
   put(key: string, { file, size, md5 }: StoredBytes): string {
-    return this.#store(key, { file, size, etag: `"${md5}"` })
+    return this.#store(key, { parts: [{ file, size }], size, etag: `"${md5}"` })
   }
 
   startUpload(key: string): string {
@@ -59,7 +61,7 @@ export class S3Objects {
   }
 
   /** Joins parts; a code of S3 if they cannot be joined. */
-  async finishUpload(id: string, numbers: number[]): Promise<{ etag: string } | { code: string }> {
+  finishUpload(id: string, numbers: number[]): { etag: string } | { code: string } {
     const upload = this.uploads.get(id)
     if (!upload) return { code: 'NoSuchUpload' }
     const parts = numbers.map((number) => upload.parts.get(number))
@@ -67,15 +69,16 @@ export class S3Objects {
     if (found.length !== parts.length) return { code: 'InvalidPart' }
     if (found.slice(0, -1).some(({ size }) => size < minPartBytes))
       return { code: 'EntityTooSmall' }
-    const file = join(this.#folder, randomUUID())
-    for (const part of found) await appendFile(file, await readFile(part.file))
-    for (const part of found) await rm(part.file)
     const size = found.reduce((sum, part) => sum + part.size, 0)
     const md5 = createHash('md5')
     for (const part of found) md5.update(Buffer.from(part.md5, 'hex'))
     this.uploads.delete(id)
     return {
-      etag: this.#store(upload.key, { file, size, etag: `"${md5.digest('hex')}-${found.length}"` }),
+      etag: this.#store(upload.key, {
+        parts: found,
+        size,
+        etag: `"${md5.digest('hex')}-${found.length}"`,
+      }),
     }
   }
 
@@ -87,37 +90,47 @@ export class S3Objects {
   async remove(key: string): Promise<void> {
     const object = this.objects.get(key)
     this.objects.delete(key)
-    if (object) await rm(object.file)
+    for (const { file } of object?.parts ?? []) await rm(file)
   }
 
   /** Replaces the bytes of an object behind the service's back. */
   async alter(key: string, change: (bytes: Buffer) => Buffer): Promise<void> {
     const object = this.objects.get(key)
     if (!object) throw new Error(`no object ${key}`)
-    const stored = await this.receive(Readable.from([change(await readFile(object.file))]))
-    await rename(stored.file, object.file)
-    this.objects.set(key, { ...object, size: stored.size, etag: `"${stored.md5}"` })
+    const altered = change(await buffer(this.read(object, 0, object.size)))
+    const { file, size, md5 } = await this.receive(Readable.from([altered]))
+    for (const part of object.parts) await rm(part.file)
+    this.objects.set(key, { parts: [{ file, size }], size, etag: `"${md5}"` })
   }
 
   /** The SHA-256 digest of an object; undefined if there is none. */
   async digestOf(key: string): Promise<string | undefined> {
     const object = this.objects.get(key)
-    return (
-      object &&
-      createHash('sha256')
-        .update(await readFile(object.file))
-        .digest('hex')
-    )
+    if (!object) return undefined
+    const hash = createHash('sha256')
+    await pipeline(this.read(object, 0, object.size), hash)
+    return hash.digest('hex')
   }
 
+  /** The bytes from `start` up to `end`. */
   read(object: StoredObject, start: number, end: number): Readable {
-    return start < end ? createReadStream(object.file, { start, end: end - 1 }) : Readable.from([])
+    return Readable.from(readParts(object, start, end), { objectMode: false })
   }
 
   #store(key: string, object: StoredObject): string {
     this.objects.set(key, object)
     this.everStored.push(key)
     return object.etag
+  }
+}
+
+async function* readParts({ parts }: StoredObject, start: number, end: number) {
+  let offset = 0
+  for (const { file, size } of parts) {
+    const from = Math.max(start - offset, 0)
+    const to = Math.min(end - offset, size)
+    if (from < to) yield* createReadStream(file, { start: from, end: to - 1 })
+    offset += size
   }
 }
 

@@ -206,7 +206,7 @@ async function change({
       const numbers = [...(await text(request)).matchAll(/<PartNumber>(\d+)</g)].map(([, digits]) =>
         Number(digits),
       )
-      const finished = await store.finishUpload(uploadId, numbers)
+      const finished = store.finishUpload(uploadId, numbers)
       if ('code' in finished)
         return { status: finished.code === 'NoSuchUpload' ? 404 : 400, ...finished }
       return { body: xml('CompleteMultipartUploadResult', { ETag: finished.etag }) }
