@@ -1,10 +1,10 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from './free-port.ts'
+import { untilListening } from './until-listening.ts'
 
 /** Proxies with an example in docs/proxy. */
 export const kinds = ['nginx', 'caddy'] as const
@@ -178,17 +178,4 @@ async function readAuthority(kind: Kind, folder: string, isPlain = false): Promi
   if (isPlain) return ''
   const name = { nginx: 'certificate.pem', caddy: 'storage/pki/authorities/local/root.crt' }[kind]
   return readFileSync(join(folder, name), 'utf8')
-}
-
-async function untilListening(port: number) {
-  for (;;) {
-    const socket = connect(port, '127.0.0.1')
-    const isOpen = await once(socket, 'connect').then(
-      () => true,
-      () => false,
-    )
-    socket.destroy()
-    if (isOpen) return
-    await new Promise((wake) => setTimeout(wake, 20))
-  }
 }

@@ -4,16 +4,20 @@ import { startOrJoinServer } from './test-server.ts'
 
 export interface TestDatabase extends AsyncDisposable {
   url: string
+  /** Without the pooler that TEST_DATABASE_POOLER may put in between. */
+  directUrl: string
 }
 
 /** A new, empty database on the PostgreSQL server of this test run, which the first call starts. Disposal drops it. */
 export async function testDatabase(): Promise<TestDatabase> {
   const { port } = await startOrJoinServer()
-  const urlOf = (name: string) => `postgres://postgres@127.0.0.1:${port}/${name}`
+  const urlOf = (name: string, at: number | string = port) =>
+    `postgres://postgres@127.0.0.1:${at}/${name}`
   const name = `test_${randomBytes(6).toString('hex')}`
   await runOnServer(urlOf('postgres'), `create database ${name} strategy file_copy`)
   return {
-    url: urlOf(name),
+    url: urlOf(name, process.env.TEST_DATABASE_POOLER),
+    directUrl: urlOf(name),
     [Symbol.asyncDispose]: async () => {
       await runOnServer(urlOf('postgres'), `drop database ${name} with (force)`)
     },

@@ -18,8 +18,7 @@ interface ConnectionSettings {
 }
 
 /**
- * The settings of every connection. Time limits are kept by the client: as startup parameters, PgBouncer would refuse
- * them.
+ * The settings of every connection.
  */
 export async function clientConfig({ url, timeoutMs, name }: ConnectionSettings) {
   const { types } = (await import('pg')).default
@@ -40,6 +39,29 @@ export async function clientConfig({ url, timeoutMs, name }: ConnectionSettings)
         parsers.get(oid) ?? types.getTypeParser(oid, format)) as typeof types.getTypeParser,
     },
   } satisfies ClientConfig
+}
+
+/**
+ * The settings by which PostgreSQL itself ends statements after the time limit, so that none goes on that nobody waits
+ * for. None behind a pooler that refuses them: there only transactions have the limit.
+ */
+export async function serverLimits(
+  config: ClientConfig,
+): Promise<Pick<ClientConfig, 'statement_timeout'>> {
+  const { default: pg } = await import('pg')
+  const limits = { statement_timeout: config.query_timeout ?? 0 }
+  const client = new pg.Client({ ...config, ...limits })
+  client.on('error', () => undefined) // It rejects connect(), too.
+  try {
+    await client.connect()
+    return limits
+  } catch (error) {
+    return error instanceof Error && /unsupported startup parameter/.test(error.message)
+      ? {}
+      : limits
+  } finally {
+    client.end().catch(() => undefined)
+  }
 }
 
 /** A pg client as a `Connection`. */

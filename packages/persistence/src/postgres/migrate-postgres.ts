@@ -1,6 +1,7 @@
 import { CommitLog } from './commit-log.ts'
 import type { Connection } from './connections.ts'
 import { DatabaseRefusedError } from './postgres-errors.ts'
+import { ProcessList } from './process-list.ts'
 
 /** Records a restore that is not complete; empty otherwise. */
 export const restoreTable = (schema: string) => `${schema}.restore`
@@ -14,8 +15,8 @@ export type Migrations = Record<string, string[]>
 interface MigrationJob {
   schema: string
   migrations: Migrations
-  /** Whether an unfinished restore is going to be resumed. */
-  isRestore: boolean
+  /** Where this process is recorded; undefined for a backup or a restore. */
+  processes: ProcessList | undefined
 }
 
 /**
@@ -25,17 +26,25 @@ interface MigrationJob {
  */
 export async function migratePostgres(
   connection: Connection,
-  { schema, migrations, isRestore }: MigrationJob,
+  { schema, migrations, processes }: MigrationJob,
 ): Promise<void> {
   await requireVersion(connection)
-  await connection.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
-    `migrate ${schema}`,
-  ])
+  await lockSchema(connection, schema)
   if (!(await isCreated(connection, schema))) await createSchema(connection, schema)
-  if (!isRestore) await refuseUnfinished(connection, schema)
+  if (processes) {
+    await refuseUnfinished(connection, schema)
+    await processes.beat(connection)
+  }
   for (const [part, statements] of Object.entries(migrations)) {
     await migratePart(connection, { schema, part, statements })
   }
+}
+
+/** Excludes others that migrate the schema or begin a restore into it, until the transaction ends. */
+export async function lockSchema(connection: Connection, schema: string): Promise<void> {
+  await connection.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
+    `migrate ${schema}`,
+  ])
 }
 
 interface Part {
@@ -99,6 +108,7 @@ async function createSchema(connection: Connection, schema: string) {
     `create table ${schema}.migrations (part text primary key, applied integer not null)`,
   )
   await connection.query(CommitLog.tableStatement(schema))
+  await connection.query(ProcessList.tableStatement(schema))
   await connection.query(
     `create table ${restoreTable(schema)} (backup text primary key, rows_done jsonb not null default '{}')`,
   )

@@ -7,6 +7,7 @@ import {
   DatabaseUnavailableError,
   translateError,
 } from './postgres-errors.ts'
+import type { ProcessList } from './process-list.ts'
 
 /** Milliseconds for which a database that is starting is waited for. */
 const startMs = 30_000
@@ -17,7 +18,7 @@ interface DatabaseOptions {
   directUrl?: string | undefined
   schema: string
   migrations: Migrations
-  isRestore?: boolean | undefined
+  processes: ProcessList | undefined
 }
 
 /** Migrates the database. @throws {DatabaseRefusedError} when it cannot be reached or used. */
@@ -35,13 +36,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<void> {
   }
 }
 
-async function migrateOnce({
-  url,
-  directUrl,
-  schema,
-  migrations,
-  isRestore = false,
-}: DatabaseOptions) {
+async function migrateOnce({ url, directUrl, schema, migrations, processes }: DatabaseOptions) {
   const { default: pg } = await import('pg')
   const config = await clientConfig({
     url: directUrl ?? url,
@@ -54,7 +49,7 @@ async function migrateOnce({
     await client.connect()
     const connection = connectionOf(client)
     await client.query('begin; set local statement_timeout = 0')
-    await migratePostgres(connection, { schema, migrations, isRestore })
+    await migratePostgres(connection, { schema, migrations, processes })
     await client.query('commit')
   } finally {
     client.end().catch(() => undefined)

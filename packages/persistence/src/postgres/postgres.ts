@@ -1,11 +1,12 @@
 import type { Pool, QueryResultRow } from 'pg'
 import { CommitLog } from './commit-log.ts'
-import { clientConfig } from './connections.ts'
+import { clientConfig, serverLimits } from './connections.ts'
 import { Listener } from './listener.ts'
 import type { Migrations } from './migrate-postgres.ts'
 import { openDatabase } from './open-database.ts'
 import { translateError } from './postgres-errors.ts'
 import { Probe } from './probe.ts'
+import { ProcessList } from './process-list.ts'
 import {
   runTransaction,
   snapshotTransaction,
@@ -29,6 +30,13 @@ export interface PostgresOptions {
   onError: (error: unknown) => void
 }
 
+interface Parts {
+  /** Absent without a direct connection. */
+  listener?: Listener
+  /** Absent for a backup or a restore. */
+  processes: ProcessList | undefined
+}
+
 /** Milliseconds between two checks in the background. */
 const probeIntervalMs = 2000
 const pruneIntervalMs = 60_000
@@ -40,14 +48,17 @@ export class Postgres {
   readonly #log: CommitLog
   readonly #probe: Probe
   readonly #listener: Listener | undefined
+  readonly #processes: ProcessList | undefined
   readonly #timeoutMs: number
   #prunedAt = Date.now()
+  #closed: Promise<void> | undefined
 
-  private constructor(pool: Pool, listener: Listener | undefined, options: PostgresOptions) {
+  private constructor(pool: Pool, options: PostgresOptions & Parts) {
     this.schema = options.schema
     this.#pool = pool
     this.#log = new CommitLog(options.schema)
-    this.#listener = listener
+    this.#listener = options.listener
+    this.#processes = options.processes
     this.#timeoutMs = options.timeoutMs
     this.#probe = new Probe({
       check: () => this.#check(),
@@ -65,20 +76,26 @@ export class Postgres {
     if (!/^[a-z_]+$/.test(schema)) throw new Error(`${schema} is not a schema name`)
     const name = options.isRestore ? `${schema} maintenance` : schema
     const { default: pg } = await import('pg')
-    await openDatabase(options)
+    const processes = options.isRestore ? undefined : new ProcessList(schema)
+    await openDatabase({ ...options, processes })
     const config = await clientConfig({ url, timeoutMs, name })
-    const pool = new pg.Pool({ ...config, max: maxConnections, idleTimeoutMillis: 30_000 })
+    const limits = directUrl === undefined ? await serverLimits(config) : {}
+    const pool = new pg.Pool({
+      ...{ ...config, ...limits },
+      ...{ max: maxConnections, idleTimeoutMillis: 30_000 },
+    })
     pool.on('error', onError)
     // A connection that fails while it is in use rejects its query, and emits the error too.
     pool.on('connect', (client) => client.on('error', () => undefined))
-    if (directUrl === undefined) return new Postgres(pool, undefined, options)
+    if (directUrl === undefined) return new Postgres(pool, { ...options, processes })
     const direct = await clientConfig({ url: directUrl, timeoutMs, name })
     const connect = async () => {
       const client = new pg.Client(direct)
       await client.connect()
       return client
     }
-    return new Postgres(pool, new Listener({ connect, onError }), options)
+    const listener = new Listener({ connect, onError })
+    return new Postgres(pool, { ...options, processes, listener })
   }
 
   /**
@@ -126,15 +143,26 @@ export class Postgres {
     return { total, idle, waiting }
   }
 
-  async close(): Promise<void> {
+  /** Ends all connections, when their transactions have ended. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close() {
     await this.#probe.close()
     await this.#listener?.close()
+    await this.#processes?.leave(this).catch(() => undefined)
     await this.#pool.end()
   }
 
   async #check() {
     const isPruneDue = Date.now() - this.#prunedAt >= pruneIntervalMs
-    await this.query(isPruneDue ? this.#log.pruneStatement() : 'select 1')
-    if (isPruneDue) this.#prunedAt = Date.now()
+    await this.query('select 1')
+    // A database that cannot be written to still answers reads.
+    await this.#processes?.beat(this).catch(() => undefined)
+    if (!isPruneDue) return
+    await this.query(this.#log.pruneStatement()).catch(() => undefined)
+    this.#prunedAt = Date.now()
   }
 }

@@ -6,7 +6,7 @@ import { openPostgres } from '../support/postgres.ts'
 describe('notifications', () => {
   it('arrive on a direct connection, and after a lost one every listener is called', async () => {
     await using database = await testDatabase()
-    await using proxy = await PostgresProxy.open(database.url)
+    await using proxy = await PostgresProxy.open(database.directUrl)
     const postgres = await openPostgres(database.url, { directUrl: proxy.url })
     const payloads: string[] = []
     expect(await postgres.listen('sample_changes', (payload) => payloads.push(payload))).toBe(true)

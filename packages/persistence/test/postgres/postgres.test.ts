@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
-import { Postgres, type PostgresOptions } from '../../src/index.ts'
+import { DatabaseUnavailableError, Postgres, type PostgresOptions } from '../../src/index.ts'
 
 const migrations = {
   items: ['create table sample.items (id int primary key, size bigint, tags jsonb)'],
@@ -51,6 +51,19 @@ describe('a PostgreSQL database', async () => {
     })
     await expect(twice).rejects.toMatchObject({ code: '23505' })
   })
+  it('ends a statement on the server after the time limit', async () => {
+    const { directUrl: url } = database // PgBouncer refuses the setting.
+    await using postgres = await open(database, { url, timeoutMs: 300 })
+    await expect(postgres.query('select pg_sleep(60)')).rejects.toThrow(DatabaseUnavailableError)
+
+    await using other = await open(database)
+    const running = () =>
+      other.query(
+        "select 1 from pg_stat_activity where state = 'active' and query = 'select pg_sleep(60)'",
+      )
+    await expect.poll(running, { timeout: 20_000 }).toEqual([])
+  })
+
   it('migrates once when replicas start at the same time', async () => {
     await using fresh = await testDatabase()
     const opened = await Promise.all([1, 2, 3, 4].map(() => open(fresh)))

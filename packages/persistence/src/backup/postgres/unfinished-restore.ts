@@ -1,6 +1,7 @@
 import { DataDirError } from '../../errors.ts'
-import { restoreTable } from '../../postgres/migrate-postgres.ts'
+import { lockSchema, restoreTable } from '../../postgres/migrate-postgres.ts'
 import type { Postgres } from '../../postgres/postgres.ts'
+import { ProcessList } from '../../postgres/process-list.ts'
 import type { Transaction } from '../../postgres/transaction.ts'
 
 /** A restore into PostgreSQL. While it is recorded there, no service starts, and the same restore can be resumed. */
@@ -22,9 +23,9 @@ export class UnfinishedRestore {
     { backup, tables }: { backup: string; tables: string[] },
   ): Promise<UnfinishedRestore> {
     const restore = new UnfinishedRestore(database)
-    await refuseRunning(database)
     await database.transaction(async (transaction) => {
-      await transaction.query(`lock table ${restore.#table} in exclusive mode`)
+      await lockSchema(transaction, database.schema)
+      await refuseRunning(transaction, database.schema)
       const [begun] = await transaction.query<{ backup: string }>(
         `select backup from ${restore.#table}`,
       )
@@ -61,15 +62,10 @@ export class UnfinishedRestore {
   }
 }
 
-// The pool of a service has its schema as application name.
-async function refuseRunning(database: Postgres) {
-  const running = await database.query(
-    `select 1 from pg_stat_activity where datname = current_database() and application_name = $1`,
-    [database.schema],
-  )
-  if (running.length === 0) return
+async function refuseRunning(transaction: Transaction, schema: string) {
+  if (!(await new ProcessList(schema).isAnyAlive(transaction))) return
   throw new DataDirError(
-    `A service is connected to the schema ${database.schema}: stop all replicas (a pooler may hold their connections for some minutes).`,
+    `A service is using the schema ${schema}: stop all replicas. One that was killed counts for 10 seconds.`,
   )
 }
 
