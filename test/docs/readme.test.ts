@@ -24,6 +24,7 @@ const testedBy: Record<string, string> = {
   'npm run test:install': 'by hand: needs a container engine and systemd',
   'npm run test:integrations': 'by hand: installs ACME and dynamic DNS clients',
   'npm run test:proxy': 'by hand: installs nginx and Caddy',
+  'npm run test:scale': 'by hand: installs nginx and PgBouncer',
   'npm run faults': 'by hand: npm test runs the short form',
   'npm run bench': 'by hand: takes an hour',
   'export DOMAINS_USERNAME=admin DOMAINS_PASSWORD=PASSWORD FILES_USERNAME=admin FILES_PASSWORD=PASSWORD':

@@ -8,8 +8,10 @@ import { until } from './step.ts'
 
 const root = join(import.meta.dirname, '../../..')
 
-interface Program extends AsyncDisposable {
+export interface Program extends AsyncDisposable {
   port: number
+  /** Ends it at once, as the kernel does. */
+  crash: () => Promise<void>
   /** Log lines so far. */
   lines: () => string[]
 }
@@ -31,8 +33,8 @@ export async function startServices(
 ): Promise<Services> {
   const folder = mkdtempSync(join(tmpdir(), 'services-'))
   const shared = { ADMIN_USERNAME: 'boss', ADMIN_PASSWORD: password, ...env }
-  const sandbox = await run('registrar-sandbox', {})
-  const domains = await run('domain-service', {
+  const sandbox = await startProgram('registrar-sandbox', {})
+  const domains = await startProgram('domain-service', {
     ...shared,
     DATA_DIR: join(folder, 'domains'),
     REGISTRAR_URL: `http://127.0.0.1:${sandbox.port}/xml.response`,
@@ -41,8 +43,8 @@ export async function startServices(
     REGISTRAR_CLIENT_IP: '127.0.0.1',
   })
   const dataDir = join(folder, 'files')
-  const files = await run('static-service', { ...shared, DATA_DIR: dataDir })
-  const webConsole = await run('console', consoleEnv)
+  const files = await startProgram('static-service', { ...shared, DATA_DIR: dataDir })
+  const webConsole = await startProgram('console', consoleEnv)
   return {
     domains,
     files,
@@ -56,7 +58,8 @@ export async function startServices(
   }
 }
 
-async function run(name: string, env: Record<string, string>): Promise<Program> {
+/** Starts a package's program on a free port; resolves when it is healthy. */
+export async function startProgram(name: string, env: Record<string, string>): Promise<Program> {
   const port = await freePort()
   const child: ChildProcess = spawn(
     process.execPath,
@@ -81,6 +84,10 @@ async function run(name: string, env: Record<string, string>): Promise<Program> 
   return {
     port,
     lines: () => text.split('\n').filter(Boolean),
+    async crash() {
+      child.kill('SIGKILL')
+      await ended
+    },
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM')
       await ended
