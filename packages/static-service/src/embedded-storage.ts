@@ -1,10 +1,13 @@
 import type { Logger } from '@domains-and-files/http'
 import { BackupWatch } from '@domains-and-files/persistence'
+import { contentDatabaseFile } from './blobs/disk/content-database.ts'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
 import type { Catalog } from './catalog/catalog.ts'
+import { databaseFile } from './catalog/sqlite/database.ts'
 import { SqliteCatalog } from './catalog/sqlite/sqlite-catalog.ts'
 import type { Config } from './config.ts'
 import { sweepOrphans } from './maintenance/orphan-sweep.ts'
+import { warmPageCache } from './sqlite/warm-page-cache.ts'
 import type { Storage } from './storage.ts'
 
 /** Catalog and contents below DATA_DIR, for one process. */
@@ -21,6 +24,9 @@ export async function openEmbeddedStorage(
   })
   catalog.onFree((digests) => store.collect(digests))
   const tidied = tidy(dataDir, { store, catalog, log })
+  const closing = new AbortController()
+  const files = [databaseFile(dataDir), contentDatabaseFile(dataDir)]
+  const warmed = warmPageCache(files, closing.signal)
   return {
     catalog,
     store,
@@ -28,6 +34,8 @@ export async function openEmbeddedStorage(
     registerMetrics: () => undefined,
     tidied,
     close: async () => {
+      closing.abort()
+      await warmed
       await tidied
       await store.close()
       backups[Symbol.dispose]()
