@@ -17,6 +17,9 @@ export interface BlobStore {
   /** A content, or one of its compressed forms, to read; undefined if it is not stored. */
   open(digest: string, coding?: ContentCoding): Promise<OpenBlob | undefined>
 
+  /** The bytes of a content of up to 32 KiB; only where reading them needs no waiting. */
+  readNow?(digest: string): Buffer | undefined
+
   /** The compressed forms of a content, in the order of `encodedForms`. */
   forms(digest: string): Promise<CompressedCoding[]>
 

@@ -69,6 +69,9 @@ export interface CatalogReads {
 
   find(path: string): Promise<FileRow | undefined>
 
+  /** As `find`; only where a look-up needs no waiting. */
+  findNow?(path: string): FileRow | undefined
+
   /**
    * Checks whether `put` of one file would be refused now, before its content has arrived.
    * @throws {HttpError} `path_conflict` or `precondition_failed`.

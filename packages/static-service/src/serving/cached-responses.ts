@@ -4,6 +4,7 @@ import {
   type EarlyResponse,
   prepareEarlyHeaders,
 } from '@domains-and-files/http'
+import type { ContentCoding } from '../blobs/blob-path.ts'
 import { frame } from '../rfc9110/byte-ranges.ts'
 import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
 import { preferCodings } from '../rfc9110/content-negotiation.ts'
@@ -19,7 +20,7 @@ import {
 } from './served-file.ts'
 
 /**
- * Answers requests for cached contents before the framework: 200, 206 with one range, and 304. Queries, percent-encoded
+ * Answers requests for contents in memory, and for small ones, before the framework: 200, 206 with one range, and 304. Queries, percent-encoded
  * paths, failures, several ranges, offloaded files and files that changed this very second are left to the route.
  */
 export class CachedResponses implements EarlyResponder {
@@ -44,7 +45,7 @@ export class CachedResponses implements EarlyResponder {
     if (path === undefined) return undefined
     const isPartial = method === 'GET' && headers.range !== undefined
     const codings = preferCodings(isPartial ? undefined : headers['accept-encoding'])
-    const cached = this.#cache.peek(path, codings)
+    const cached = this.#peek(path, codings)
     if (!cached || cached.file.row.size >= this.#minOffloadBytes) return undefined
     const now = this.#now()
     if (!hasReliableDate(cached.file, now)) return undefined
@@ -54,8 +55,17 @@ export class CachedResponses implements EarlyResponder {
     if (!response) return undefined
     const isCurrent = this.#cache.confirm(cached.file, request)
     if (isCurrent !== true) return this.#respondIf(isCurrent, response)
-    this.#cache.countHit(cached)
+    this.#cache.countHits(cached)
     return response
+  }
+
+  // A failing disk is left to the route, which reports it.
+  #peek(path: string, codings: readonly ContentCoding[]): CachedContent | undefined {
+    try {
+      return this.#cache.peek(path, codings)
+    } catch {
+      return undefined
+    }
   }
 
   // After a failure the route answers, too: it finds the same look-up.

@@ -1,4 +1,5 @@
-import { type ContentCoding, encodedForms } from '../blobs/blob-path.ts'
+import { hash } from 'node:crypto'
+import { type ContentCoding, encodedForms, maxSmallBytes } from '../blobs/blob-path.ts'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import { type Compressor, minBytes } from '../blobs/compressor.ts'
@@ -19,11 +20,12 @@ interface Dependencies {
   describe: (row: FileRow) => ServedFile
 }
 
-/** A representation of a file whose bytes are in memory. */
+/** A representation of a file whose bytes are in memory, and what of it was there already. */
 export interface CachedContent {
   file: ServedFile
   coding: ContentCoding
   bytes: Buffer
+  isHit: { file: boolean; bytes: boolean }
 }
 
 /**
@@ -60,18 +62,21 @@ export class ContentCache {
   }
 
   /**
-   * The preferred representation of a path, if memory has all that is needed. `confirm` it before it is used, and call
-   * `countHit` then.
+   * The preferred representation of a path, if memory has all that is needed or can load it without waiting. `confirm` it
+   * before it is used, and call `countHits` then.
    */
   peek(path: string, preferred: readonly ContentCoding[]): CachedContent | undefined {
-    const file = this.#files.peek(path)
+    const known = this.#files.peek(path)
+    const file = known ?? this.#files.findNow(path)
     if (!file) return undefined
     const isNegotiated = preferred[0] !== 'identity' && canBeCompressed(file)
     const stored = isNegotiated ? this.#codings.inspect(file.row.digest) : identityOnly
     if (!stored) return undefined
     const coding = chooseCoding(preferred, stored)
-    const bytes = this.#contents.inspect(contentKey(file.row, coding))
-    return bytes && { file, coding, bytes }
+    const cached = this.#contents.inspect(contentKey(file.row, coding))
+    const bytes = cached ?? this.#readNow(file.row, coding)
+    const isHit = { file: known !== undefined, bytes: cached !== undefined }
+    return bytes && { file, coding, bytes, isHit }
   }
 
   /** Whether the file is still at its path. If not, `find` for the same request uses this look-up. */
@@ -80,9 +85,9 @@ export class ContentCache {
   }
 
   /** Counts what `find` and `content` would have counted. */
-  countHit(_used: CachedContent) {
-    this.#files.memory.counts.hit += 1
-    this.#contents.counts.hit += 1
+  countHits({ isHit }: CachedContent) {
+    if (isHit.file) this.#files.memory.counts.hit += 1
+    if (isHit.bytes) this.#contents.counts.hit += 1
   }
 
   /** The codings that a file is stored in, identity among them. Requests the compressed forms that it could have. */
@@ -132,6 +137,16 @@ export class ContentCache {
   invalidate(file: ServedFile) {
     this.#files.invalidate(file)
     this.#codings.invalidate([file.row.digest])
+  }
+
+  // Damaged bytes are left to `content`, which reports them.
+  #readNow(row: FileRow, coding: ContentCoding): Buffer | undefined {
+    if (coding !== 'identity' || row.size > maxSmallBytes) return undefined
+    const bytes = this.#store.readNow?.(row.digest)
+    if (bytes?.length !== row.size || hash('sha256', bytes) !== row.digest) return undefined
+    this.#contents.counts.miss += 1
+    this.#contents.set(row.digest, bytes)
+    return bytes
   }
 
   async #openProven(row: FileRow, coding: ContentCoding): Promise<OpenBlob | undefined> {

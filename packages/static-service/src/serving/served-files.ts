@@ -13,6 +13,9 @@ export interface ServedFiles {
   /** The file that was there when it was last looked up. */
   peek(path: string): ServedFile | undefined
 
+  /** Looks the file up, where that needs no waiting. */
+  findNow(path: string): ServedFile | undefined
+
   /** Whether a file that `peek` returned is still the one at its path. */
   confirm(file: ServedFile, request: object): true | Promise<boolean>
 
@@ -40,23 +43,34 @@ const newMemory = (memoryBytes: number) => new LruLoader<ServedFile>(memoryBytes
 /** The catalog's change event, which precedes the response to the change, invalidates what is remembered. */
 class RememberedFiles implements ServedFiles {
   readonly memory: LruLoader<ServedFile>
-  readonly #load: (path: string) => Promise<ServedFile | undefined>
+  readonly #catalog: Catalog
+  readonly #describe: Describe
 
   constructor({ catalog, memoryBytes, describe }: Dependencies) {
     this.memory = newMemory(memoryBytes)
-    this.#load = async (path) => {
-      const row = await catalog.find(path)
-      return row && describe(row)
-    }
+    this.#catalog = catalog
+    this.#describe = describe
     catalog.onChange((paths) => this.memory.invalidate(paths))
   }
 
   find(path: string) {
-    return this.memory.get(path, () => this.#load(path))
+    return this.memory.get(path, async () => {
+      const row = await this.#catalog.find(path)
+      return row && this.#describe(row)
+    })
   }
 
   peek(path: string): ServedFile | undefined {
     return this.memory.inspect(path)
+  }
+
+  findNow(path: string): ServedFile | undefined {
+    const row = this.#catalog.findNow?.(path)
+    if (!row) return undefined
+    const file = this.#describe(row)
+    this.memory.counts.miss += 1
+    this.memory.set(path, file)
+    return file
   }
 
   confirm(): true {
@@ -88,6 +102,10 @@ class CheckedFiles implements ServedFiles {
 
   peek(path: string): ServedFile | undefined {
     return this.memory.inspect(path)
+  }
+
+  findNow(): undefined {
+    return undefined
   }
 
   async confirm(file: ServedFile, request: object): Promise<boolean> {

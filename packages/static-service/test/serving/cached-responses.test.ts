@@ -1,5 +1,8 @@
+import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { CachedResponses } from '../../src/serving/cached-responses.ts'
+import { ContentCache } from '../../src/serving/content-cache.ts'
 import { metricsToken, type Raw, type StaticService, startStatic } from '../support/static-start.ts'
 
 // Cached contents are answered before the framework. Nobody may be able to tell: each request is sent twice, once to
@@ -248,3 +251,36 @@ test('while the service stops, a response closes its connection, as the framewor
 
 const firstChunk = (socket: Socket) =>
   new Promise<string>((resolve) => socket.once('data', (chunk) => resolve(String(chunk))))
+
+test('the first request for a small file is answered early, and none that comes after its deletion', async () => {
+  await service.put('first.txt', text)
+  const stored = Math.floor(Date.now() / 1000)
+  await expect.poll(() => Math.floor(Date.now() / 1000)).toBeGreaterThan(stored)
+  const before = service.early.count
+
+  const first = await service.ask('/static/first.txt')
+  await service.catalog.remove('first.txt')
+  const second = await service.ask('/static/first.txt')
+
+  expect([service.early.count - before, first.body.toString()]).toEqual([1, text])
+  expect(second.status).toBe(404)
+})
+
+test('a failure of the disk is left to the framework', () => {
+  const cache = new ContentCache({
+    store: service.store,
+    catalog: Object.assign(Object.create(service.catalog), {
+      isExclusive: true,
+      onChange: () => undefined,
+      findNow: () => {
+        throw new Error('disk I/O error')
+      },
+    }),
+    compressor: Object.assign(Object.create(service.compressor), { onForm: () => undefined }),
+    memoryBytes: 1_000_000,
+    describe: () => expect.fail('nothing was found'),
+  })
+  const request = { method: 'GET', url: '/static/notes.txt', headers: {} } as IncomingMessage
+
+  expect(new CachedResponses(cache, undefined).respond(request)).toBeUndefined()
+})

@@ -56,6 +56,10 @@ export class SqliteCatalog extends GroupedChanges implements Catalog {
   }
 
   async find(path: string): Promise<FileRow | undefined> {
+    return this.findNow(path)
+  }
+
+  findNow(path: string): FileRow | undefined {
     return this.#queries.find(path)
   }
 
