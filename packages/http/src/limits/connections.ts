@@ -4,10 +4,12 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { STATUS_CODES } from '../node-http.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
-import type { SheddingLimits } from './load-shedding.ts'
+import type { QueueLimits } from './admission-queue.ts'
 
 /** Limits on slow and many clients. */
-export interface ConnectionLimits extends SheddingLimits {
+export interface ConnectionLimits extends QueueLimits {
+  /** Milliseconds that the event loop may lag on average; beyond that, requests are refused. */
+  maxLoopDelayMs: number
   /** Open connections; further ones are closed. */
   maxConnections: number
   /** Milliseconds for the headers of a request, and for the first request of a connection. */

@@ -6,12 +6,8 @@ import { registerCounter } from '../monitoring/metrics.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
 import type { EarlyListener } from '../requests/early-responses.ts'
 import { readRequestId } from '../requests/request-id.ts'
-import { AdmissionQueue, type QueueLimits } from './admission-queue.ts'
-
-export interface SheddingLimits extends QueueLimits {
-  /** Milliseconds that the event loop may lag on average; beyond that, requests are refused. */
-  maxLoopDelayMs: number
-}
+import { AdmissionQueue } from './admission-queue.ts'
+import type { ConnectionLimits } from './connections.ts'
 
 /**
  * Refuses requests with 503 before queueing makes every response late; /health and /metrics are exempt. Shed requests
@@ -19,7 +15,7 @@ export interface SheddingLimits extends QueueLimits {
  */
 export function shedLoad(
   app: FastifyInstance,
-  limits: SheddingLimits,
+  limits: ConnectionLimits,
   { registry, early }: { registry: Registry; early: EarlyListener | undefined },
 ) {
   const { server, log } = app
