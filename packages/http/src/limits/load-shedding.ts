@@ -4,10 +4,16 @@ import type { FastifyInstance } from 'fastify'
 import type { Registry } from 'prom-client'
 import { registerCounter } from '../monitoring/metrics.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
-import type { EarlyListener } from '../requests/early-responses.ts'
 import { readRequestId } from '../requests/request-id.ts'
 import { AdmissionQueue } from './admission-queue.ts'
 import type { ConnectionLimits } from './connections.ts'
+
+/** Answers a request, or leaves it to the framework. */
+export type EarlyListener = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  framework: RequestListener,
+) => void
 
 /**
  * Refuses requests with 503 before queueing makes every response late; /health and /metrics are exempt. Shed requests

@@ -1,5 +1,6 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
+import type { EarlyListener } from '../limits/load-shedding.ts'
 import type { AccessLog } from '../logging/access-log.ts'
 import type { RequestMetrics } from '../monitoring/metrics.ts'
 import type { TrustProxy } from '../settings/trust-proxy.ts'
@@ -39,13 +40,6 @@ interface Dependencies {
   trustProxy: TrustProxy
   stallTimeout: number
 }
-
-/** Answers a request, or leaves it to the framework. */
-export type EarlyListener = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  framework: RequestListener,
-) => void
 
 /**
  * The listener that tries the responder. It leaves to the framework all requests that are not plain HTTP/1.1 without a

@@ -40,14 +40,6 @@ describe('the server', () => {
     },
   )
 
-  it('with a newer schema is refused in one sentence', async () => {
-    const older = openPostgres(server.urlOf('postgres'), { migrations: { items: [] } })
-
-    await expect(older).rejects.toThrow(
-      'The schema sample in DATABASE_URL is of a newer version of this service: start that version, or restore a backup made by this one.',
-    )
-  })
-
   it('whose disk is full refuses the transaction as such', async () => {
     const full = postgres.transaction((transaction) =>
       transaction.query(

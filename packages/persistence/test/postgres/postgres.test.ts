@@ -51,6 +51,7 @@ describe('a PostgreSQL database', async () => {
     })
     await expect(twice).rejects.toMatchObject({ code: '23505' })
   })
+
   it('ends a statement on the server after the time limit', async () => {
     const { directUrl: url } = database // PgBouncer refuses the setting.
     await using postgres = await open(database, { url, timeoutMs: 300 })
@@ -62,13 +63,5 @@ describe('a PostgreSQL database', async () => {
         "select 1 from pg_stat_activity where state = 'active' and query = 'select pg_sleep(60)'",
       )
     await expect.poll(running, { timeout: 20_000 }).toEqual([])
-  })
-
-  it('migrates once when replicas start at the same time', async () => {
-    await using fresh = await testDatabase()
-    const opened = await Promise.all([1, 2, 3, 4].map(() => open(fresh)))
-    const rows = await opened[0]?.query('select * from sample.migrations')
-    expect(rows).toEqual([{ part: 'items', applied: 1 }])
-    await Promise.all(opened.map((each) => each.close()))
   })
 })
