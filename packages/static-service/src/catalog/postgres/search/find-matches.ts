@@ -10,6 +10,9 @@ import { categoryNumber } from './trigrams.ts'
 // With trigrams of more files than this share, reading all files until enough match is faster than the index.
 const commonShare = 0.3
 
+// So few files are compared with the term one by one.
+const fewFiles = 5000
+
 interface Source {
   query: ListQuery
   scope: ListScope
@@ -46,11 +49,11 @@ function matchFilter({ query, scope, sample }: Source, parameters: Parameters): 
   if (!search) return ofCategory
   const folded = fold(search)
   const conditions = [...ofCategory, containsTerm(folded, parameters)]
-  const { trigrams, share } = sample.rarest(folded)
-  const { directory, population } = scope
-  if (directory && directory.size <= Math.max(maxHits, share * population)) return conditions
+  const { directory } = scope
+  if (directory && directory.size <= fewFiles) return conditions
   if (sample.shareOf(folded, category) >= commonShare) return conditions
-  return [...conditions, indexCondition(trigrams, category, parameters)]
+  // The planner combines it with the index of paths where that helps.
+  return [...conditions, indexCondition(sample.rarest(folded).trigrams, category, parameters)]
 }
 
 /** Condition for paths that contain a folded text. */

@@ -41,8 +41,10 @@ export class PathSample {
     const counted = trigramsOf(folded)
       .map((trigram) => ({ trigram, share: this.#share(this.#trigrams.get(trigram) ?? 0) }))
       .sort((one, other) => one.share - other.share)
+    // Those of very many files exclude few and take long to read.
+    const useful = counted.filter(({ share }, at) => at === 0 || share < commonShare)
     return {
-      trigrams: counted.slice(0, maxTrigrams).map(({ trigram }) => trigram),
+      trigrams: useful.slice(0, maxTrigrams).map(({ trigram }) => trigram),
       share: counted[0]?.share ?? 0,
     }
   }
@@ -54,5 +56,7 @@ export class PathSample {
 
 const sampleSize = 3000
 
+const commonShare = 0.1
+
 // More of them cost more look-ups than the rows that they exclude.
-const maxTrigrams = 6
+const maxTrigrams = 4

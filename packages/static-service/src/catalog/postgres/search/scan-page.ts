@@ -21,44 +21,89 @@ interface Scan {
 
 /** Ids of the files that follow in an order. */
 export async function scanPage(transaction: Transaction, scan: Scan): Promise<string[]> {
-  const { query, order, start, offset, take } = scan
+  const { search } = scan.query
+  if (!search) return readInOrder(transaction, scan, undefined)
+  const folded = fold(search)
+  const maxRows = scannedRows(scan, folded)
+  const near = maxRows && (await readInOrder(transaction, scan, { folded, maxRows }))
+  return near && near.length === scan.take ? near : collectAll(transaction, scan, folded)
+}
+
+/** Reads along the index of the order; of a search, no more than so many rows. */
+async function readInOrder(
+  transaction: Transaction,
+  { query, order, start, offset, take }: Scan,
+  search: { folded: string; maxRows: number } | undefined,
+): Promise<string[]> {
   const parameters = new Parameters()
-  const isCollected = collectsAll(scan)
-  const conditions = [
-    ...(start ? [order.from(start, parameters)] : []),
-    ...filters(scan, parameters, isCollected),
-    ...directoryFilter(query, parameters),
-  ]
-  // The planner takes strpos() for more selective than it is, and would sort.
-  if (!isCollected) await transaction.query(withoutSort)
+  const conditions = rangeConditions({ query, order, start }, parameters)
+  const near = `select id, folded, path, name, size, updated_at from static_service.files
+    where ${conditions} order by ${order.by}`
+  const from = search
+    ? `(${near} limit ${search.maxRows}) near where ${containsTerm(search.folded, parameters)}`
+    : `static_service.files where ${conditions}`
+  // The planner cannot know how early the page is full.
+  await transaction.query(inOrder)
   const rows = await transaction.query<{ id: number }>(
-    `select id from static_service.files where ${conditions.join(' and ') || 'true'}
-     order by ${order.by} limit ${parameters.add(take)} offset ${parameters.add(offset)}`,
+    `select id from ${from} order by ${order.by}
+     limit ${parameters.add(take)} offset ${parameters.add(offset)}`,
     parameters.values,
   )
   return rows.map(({ id }) => String(id))
 }
 
-const withoutSort =
-  'set local enable_sort = off; set local enable_bitmapscan = off; set local max_parallel_workers_per_gather = 0'
-
-function filters({ query, sample }: Scan, parameters: Parameters, isCollected: boolean): string[] {
-  const { category, search } = query
-  const ofCategory = category ? [`category = ${parameters.add(category)}`] : []
-  if (!search) return ofCategory
-  const folded = fold(search)
-  const conditions = [...ofCategory, containsTerm(folded, parameters)]
-  if (!isCollected) return conditions
-  return [...conditions, indexCondition(sample.rarest(folded).trigrams, category, parameters)]
+/** Collects all matches of a search by the index of trigrams, and sorts them. */
+async function collectAll(
+  transaction: Transaction,
+  { query, sample, order, start, offset, take }: Scan,
+  folded: string,
+): Promise<string[]> {
+  const parameters = new Parameters()
+  const { trigrams } = sample.rarest(folded)
+  await transaction.query(byTrigrams)
+  const rows = await transaction.query<{ id: number }>(
+    `with hits as materialized (
+       select id, path, name, size, updated_at from static_service.files
+       where ${containsTerm(folded, parameters)}
+         and ${indexCondition(trigrams, query.category, parameters)}
+         and ${rangeConditions({ query, order, start }, parameters)})
+     select id from hits order by ${order.by}
+     limit ${parameters.add(take)} offset ${parameters.add(offset)}`,
+    parameters.values,
+  )
+  return rows.map(({ id }) => String(id))
 }
 
-/** Whether it is faster to collect all matches of a search by the index of trigrams and sort them. */
-function collectsAll({ query, scope, sample, offset, take }: Scan): boolean {
-  if (!query.search) return false
-  const share = sample.shareOf(fold(query.search), query.category)
-  const scanned = (offset + take) / Math.max(share, 1e-6)
-  return scanned > share * scope.population * rowsScannedPerMatch
+function rangeConditions(
+  { query, order, start }: Pick<Scan, 'query' | 'order' | 'start'>,
+  parameters: Parameters,
+): string {
+  const conditions = [
+    ...(start ? [order.from(start, parameters)] : []),
+    ...(query.category ? [`category = ${parameters.add(query.category)}`] : []),
+    ...directoryFilter(query, parameters),
+  ]
+  return conditions.join(' and ') || 'true'
+}
+
+const inOrder = `set local enable_sort = off; set local enable_bitmapscan = off; set local enable_seqscan = off;
+  set local max_parallel_workers_per_gather = 0`
+
+const byTrigrams = `set local enable_sort = on; set local enable_bitmapscan = on;
+  set local max_parallel_workers_per_gather = 0`
+
+/**
+ * Maximum rows to read in the order until the page is full: some times what a random order would take, since matches can
+ * lie at its end. Undefined: collecting all matches is faster.
+ */
+function scannedRows({ query, scope, sample, offset, take }: Scan, folded: string) {
+  const share = sample.shareOf(folded, query.category)
+  const expected = (offset + take) / Math.max(share, 1e-6)
+  if (expected > share * scope.population * rowsReadPerMatch) return undefined
+  return Math.max(minScanned, Math.ceil(expected * 4))
 }
 
 // Collecting and sorting one match takes as long as comparing this many rows with the term.
-const rowsScannedPerMatch = 4
+const rowsReadPerMatch = 4
+
+const minScanned = 20_000
