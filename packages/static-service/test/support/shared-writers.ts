@@ -20,7 +20,7 @@ export interface Outcomes {
 
 interface Campaign {
   /** A replica that runs, chosen at random. */
-  pick: () => Program
+  pick: () => Pick<Program, 'ask'>
   token: string
   /** Called after each change. */
   onChange: () => Promise<void>
