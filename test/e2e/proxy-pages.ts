@@ -41,7 +41,7 @@ export async function tryConsole({ port }: Front) {
   const browser = await launchChromium(port)
   try {
     const page = await browser.newPage({ ignoreHTTPSErrors: true })
-    page.setDefaultTimeout(15_000)
+    page.setDefaultTimeout(120_000)
     const complaints: string[] = []
     page.on('console', (message) => {
       if (message.type() === 'error') complaints.push(message.text())

@@ -19,6 +19,7 @@ export class DocsPage implements AsyncDisposable {
   static async open(browser: Browser, url: string): Promise<DocsPage> {
     const viewport = { width: 1200, height: 1400 }
     const page = await browser.newPage({ viewport, ignoreHTTPSErrors: true })
+    page.setDefaultTimeout(120_000)
     const docs = new DocsPage(page, url)
     await page.goto(`${url}/docs/`)
     await page.locator('.opblock').first().waitFor()
