@@ -19,11 +19,14 @@ interface DatabaseOptions {
   schema: string
   migrations: Migrations
   processes: ProcessList | undefined
+  /** Receives the reason why the database is waited for. */
+  onError: (error: unknown) => void
 }
 
 /** Migrates the database. @throws {DatabaseRefusedError} when it cannot be reached or used. */
 export async function openDatabase(options: DatabaseOptions): Promise<void> {
   const deadline = Date.now() + startMs
+  let isReported = false
   for (;;) {
     try {
       return await migrateOnce(options)
@@ -31,6 +34,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<void> {
       const failure = translateError(error)
       const isWorthRetrying = failure instanceof DatabaseUnavailableError && !isRefusal(error)
       if (!isWorthRetrying || Date.now() > deadline) throw explain(failure)
+      if (!isReported) options.onError(failure)
+      isReported = true
     }
     await wait(retryMs)
   }

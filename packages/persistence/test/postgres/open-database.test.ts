@@ -50,6 +50,21 @@ describe('the server', () => {
     await expect(full).rejects.toThrow(DatabaseFullError)
   })
 
+  it('that is starting is waited for, and the reason is reported once', async () => {
+    await server.stop('SIGINT')
+    const errors: unknown[] = []
+    const waiting = openPostgres(server.urlOf('postgres'), {
+      onError: (error) => errors.push(error),
+    })
+    await expect.poll(() => errors, { timeout: 20_000 }).toHaveLength(1)
+
+    await server.start()
+
+    expect(await isStored(await waiting, 1)).toBe(true)
+    expect(errors).toEqual([expect.any(DatabaseUnavailableError)])
+    await (await waiting).close()
+  })
+
   it('that does not know the database is refused at once', async () => {
     await expect(openPostgres(server.urlOf('missing'))).rejects.toThrow(
       'Cannot use the database in DATABASE_URL: database "missing" does not exist.',
