@@ -132,35 +132,49 @@ async function readBack(
   write: Write,
   { failure, mayResend }: { failure: CallFailed | undefined; mayResend: boolean },
 ): Promise<DistributiveOmit<WriteOutcome, 'givenUp'> | 'unchanged'> {
-  const { calls, before, after } = write
+  const { calls, before, after, clock, lookAgainMs } = write
   const recent = [{ base: before, zone: after, isDone: !failure }, ...write.recent]
+  let previous: Zone | undefined
   for (let look = 1; ; look++) {
     let zone: Zone
     try {
       zone = await calls.read()
     } catch (cause) {
-      if (!failure) return { kind: 'written', zone: after, verified: false }
-      const detail =
-        'The change was sent, but the zone could not be read back: read it before you try again'
-      return { kind: 'unknown', error: writeNotConfirmed(detail, cause) }
+      return notReadBack(write, { failure, cause })
     }
+    const age = ageOf(zone, recent)
+    if (age === 0) return written(zone, after)
+    const isRepeated = previous !== undefined && isSame(zone, previous)
+    previous = zone
     const isOld = isSame(zone, before)
-    // To send the same zone again does no harm, even if it is there already.
-    if (isOld && mayResend) return 'unchanged'
-    const isOutdated = ageOf(zone, recent) > 0
-    if (isOutdated && look < looks) {
-      await delay(write.clock, write.lookAgainMs)
+    if (isOld && mayResend && isRepeated) return 'unchanged'
+    if (look < looks && !(age < 0 && isRepeated)) {
+      // A zone before this send may be an outdated answer. Any other has to be repeated.
+      if (age > 0 && !mayResend) await delay(clock, lookAgainMs)
       continue
     }
-    if (isSame(zone, after)) {
-      const emailType = zone.emailType ?? after.emailType
-      return { kind: 'written', zone: { ...zone, emailType }, verified: true }
-    }
+    if (isSame(zone, after)) return written(zone, after)
     if (isOld && failure) return 'unchanged'
     const error = writeNotConfirmed(describeDifference(zone, after))
     // Accepted, and perhaps still to be shown: a later read resolves it.
-    return { kind: isOutdated ? 'unknown' : 'differs', zone, error }
+    return { kind: age > 0 ? 'unknown' : 'differs', zone, error }
   }
+}
+
+const written = (zone: Zone, after: Zone) => ({
+  kind: 'written' as const,
+  zone: { ...zone, emailType: zone.emailType ?? after.emailType },
+  verified: true,
+})
+
+function notReadBack(
+  { after }: Write,
+  { failure, cause }: { failure: CallFailed | undefined; cause: unknown },
+) {
+  if (!failure) return { kind: 'written' as const, zone: after, verified: false }
+  const detail =
+    'The change was sent, but the zone could not be read back: read it before you try again'
+  return { kind: 'unknown' as const, error: writeNotConfirmed(detail, cause) }
 }
 
 type DistributiveOmit<Union, Key extends PropertyKey> = Union extends unknown

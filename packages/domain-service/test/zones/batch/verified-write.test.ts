@@ -162,6 +162,7 @@ describe('a write whose answer is', () => {
       'dns.gethosts',
       'dns.sethosts',
       'dns.gethosts',
+      'dns.gethosts',
       'dns.sethosts',
       'dns.gethosts',
     ])
