@@ -1,10 +1,11 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'
 import { cp, readFile, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import net from 'node:net'
-import { dirname, join } from 'node:path'
+import { tmpdir } from 'node:os'
+import { dirname, join, relative } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
@@ -144,12 +145,19 @@ function packageDirectory(): string {
   }
 }
 
-// The server's user must pass through the run's directory, too.
 function giveToServer(directory: string) {
   mkdirSync(directory, { recursive: true })
   if (!isRoot) return
-  chmodSync(dirname(directory), 0o711)
   chownSync(directory, nobody.uid, nobody.gid)
+  letPass(dirname(directory))
+}
+
+// The server's user must pass through the temporary directories above its own.
+function letPass(directory: string) {
+  if (relative(tmpdir(), directory).startsWith('..')) return
+  const { mode } = statSync(directory)
+  if ((mode & 0o001) === 0) chmodSync(directory, mode | 0o001)
+  letPass(dirname(directory))
 }
 
 async function findFreePort(): Promise<number> {
