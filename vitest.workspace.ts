@@ -50,6 +50,23 @@ export default defineConfig({
           env: { TEST_STORAGE: 'shared' },
         },
       },
+      // Writes, their history and their integrations on PostgreSQL, without the tests that move a clock.
+      {
+        extends: true,
+        test: {
+          name: 'domain-service-shared',
+          root: 'packages/domain-service',
+          include: [
+            'test/routes/records.test.ts',
+            'test/routes/{history,changes,rrsets}.test.ts',
+            'test/zones/idempotent-writes.test.ts',
+            'test/zones/batch/write-batch.test.ts',
+            'test/integrations/httpreq.test.ts',
+          ],
+          env: { TEST_STORAGE: 'postgres' },
+          testTimeout: 120_000,
+        },
+      },
       { extends: true, test: { name: 'repository', include: ['test/**/*.test.ts'] } },
     ],
   },

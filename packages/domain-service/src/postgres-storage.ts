@@ -60,7 +60,7 @@ export async function openPostgresStorage(
   let queue: SharedWriteQueue | undefined
   const wake = (domain: string) => queue?.wake(domain || undefined)
   const isListening = await postgres.listen(changesChannel, wake)
-  const tasks = new SharedTasks(leases, log)
+  const tasks = new SharedTasks({ leases, isAvailable, log })
   return {
     ledger: new PostgresLedger({ postgres, leases, versions }),
     challenges: new PostgresChallengeStore(postgres),
@@ -92,21 +92,25 @@ const listTurns = (leases: Leases, account: string) => ({
   },
 })
 
+interface TasksOptions {
+  leases: Leases
+  isAvailable: () => boolean
+  log: Logger
+}
+
 /** Background tasks that one replica at a time runs. If it dies, another one takes over when its lease expires. */
 class SharedTasks {
-  readonly #leases: Leases
-  readonly #log: Logger
+  readonly #options: TasksOptions
   #lease: Lease | undefined
   #timer: NodeJS.Timeout | undefined
   #running = Promise.resolve()
 
-  constructor(leases: Leases, log: Logger) {
-    this.#leases = leases
-    this.#log = log
+  constructor(options: TasksOptions) {
+    this.#options = options
   }
 
   get isActive(): boolean {
-    return this.#lease !== undefined && this.#leases.current(tasksLease) === this.#lease
+    return this.#lease !== undefined && this.#options.leases.current(tasksLease) === this.#lease
   }
 
   async start(run: () => Promise<void>): Promise<void> {
@@ -123,11 +127,12 @@ class SharedTasks {
   }
 
   async #run(run: () => Promise<void>): Promise<void> {
+    const { leases, isAvailable, log } = this.#options
     try {
-      if (!this.isActive) this.#lease = await this.#leases.tryAcquire(tasksLease)
-      if (this.isActive) await run()
+      if (!this.isActive) this.#lease = await leases.tryAcquire(tasksLease)
+      if (this.isActive && isAvailable()) await run()
     } catch (error) {
-      this.#log.warn({ err: error }, 'background tasks not run')
+      log.warn({ err: error }, 'background tasks not run')
     }
   }
 }

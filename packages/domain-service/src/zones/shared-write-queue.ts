@@ -13,6 +13,8 @@ import type { WriteResult } from './zone-write.ts'
 export class SharedWriteQueue implements WriteQueue {
   readonly #options: SharedQueueOptions
   readonly #domains = new Map<string, SharedDomain>()
+  /** Writes that are being queued in the database, by domain. */
+  readonly #accepting = new Map<string, number>()
   readonly #dryRuns: LocalWriteQueue
   #isClosing = false
 
@@ -28,8 +30,7 @@ export class SharedWriteQueue implements WriteQueue {
   async write(domain: Domain, request: ChangeRequest, dryRun: boolean): Promise<WriteResult> {
     if (dryRun) return this.#dryRuns.write(domain, request, true)
     if (this.#isClosing) throw serviceStopping()
-    if ((this.#domains.get(domain.name)?.waiting ?? 0) >= maxQueued) throw tooManyWaiting()
-    const id = await this.#options.pending.accept(request)
+    const id = await this.#accept(domain, request)
     return this.#domainOf(domain).awaitEnd(id, { isAsync: false })
   }
 
@@ -55,6 +56,20 @@ export class SharedWriteQueue implements WriteQueue {
     this.#isClosing = true
     await this.#dryRuns.close()
     await Promise.all([...this.#domains.values()].map((domain) => domain.close()))
+  }
+
+  async #accept({ name }: Domain, request: ChangeRequest): Promise<number> {
+    const accepting = this.#accepting.get(name) ?? 0
+    const waiting = this.#domains.get(name)?.waiting ?? 0
+    if (accepting + waiting >= maxQueued) throw tooManyWaiting()
+    this.#accepting.set(name, accepting + 1)
+    try {
+      return await this.#options.pending.accept(request)
+    } finally {
+      const left = (this.#accepting.get(name) ?? 1) - 1
+      if (left > 0) this.#accepting.set(name, left)
+      else this.#accepting.delete(name)
+    }
   }
 
   #domainOf(domain: Domain): SharedDomain {

@@ -1,12 +1,11 @@
-import { HttpError } from '@domains-and-files/http'
+import { databaseProblem, HttpError } from '@domains-and-files/http'
 import type { StoredProblem } from '../ledger/ledger.ts'
 
-/** A failure as the ledger stores it. Anything but an HttpError is a fault of ours, without details. */
+/** A failure as the ledger stores it. What is neither for the client nor of the database is a fault of ours. */
 export function toStoredProblem(error: unknown): StoredProblem {
-  if (!(error instanceof HttpError)) {
-    return { status: 500, code: 'internal_error', detail: 'Internal error' }
-  }
-  const { status, code, message, errors, headers } = error
+  const failure = error instanceof HttpError ? error : databaseProblem(error)
+  if (!failure) return { status: 500, code: 'internal_error', detail: 'Internal error' }
+  const { status, code, message, errors, headers } = failure
   return { status, code, detail: message, ...(errors && { errors }), headers }
 }
 

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test } from 'vitest'
 import { openDatabase } from '../../src/ledger/database.ts'
-import { decodeSnapshot } from '../../src/ledger/snapshot-encoding.ts'
 import { SqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts'
+import { examine, type SentZone } from '../support/campaign-examination.ts'
 import { CampaignRegistrar } from '../support/campaign-registrar.ts'
 import { CampaignWriter } from '../support/campaign-writer.ts'
 import { killPoints } from '../support/kill-at.ts'
@@ -62,7 +62,15 @@ test(`${writes} writes with crashes, lost answers, late writes and other tools l
     await service.stop()
 
     const ended = performance.now()
-    const report = await examine(dataDir, { writers, registrar, sandbox })
+    const database = openDatabase(dataDir)
+    const sends = database
+      .prepare<[], SentZone>(
+        'select sends.domain, snapshot, started_at as startedAt from sends join zones on zones.digest = sends.zone',
+      )
+      .all()
+    const ledger = new SqliteLedger(database)
+    const report = await examine({ ledger, sends }, { writers, registrar, sandbox })
+    database.close()
     process.stdout.write(
       `${JSON.stringify({ writes, seconds: Math.round((ended - started) / 1000), kills: service.kills, calls: registrar.callCount, ...report.figures })}\n`,
     )
@@ -111,69 +119,3 @@ async function countOpen(service: ServiceProcess): Promise<number> {
 }
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
-
-interface Evidence {
-  writers: CampaignWriter[]
-  registrar: CampaignRegistrar
-  sandbox: Parameters<typeof namesIn>[0]
-}
-
-const namesIn = (
-  sandbox: { zone: (domain: string) => { hosts: { name: string }[] } },
-  domain: string,
-) => new Set(sandbox.zone(domain).hosts.map(({ name }) => name))
-
-async function examine(dataDir: string, { writers, registrar, sandbox }: Evidence) {
-  const database = openDatabase(dataDir)
-  const ledger = new SqliteLedger(database)
-  const removed = new Set<string>()
-  for (let page = 1, total = 1; (page - 1) * 500 < total; page++) {
-    const found = await ledger.list({ sentOnly: true }, { page, page_size: 500 })
-    total = found.total
-    for (const { id, domain } of found.changes) {
-      const zones = await ledger.zonesOf(id)
-      for (const row of zones?.removed ?? []) removed.add(`${domain} ${row.name}`)
-    }
-  }
-  const sentZones = new Set(
-    database
-      .prepare<[], { domain: string; zone: string }>('select domain, zone from sends')
-      .all()
-      .map(({ domain, zone }) => `${domain} ${namesOfZone(database, zone)}`),
-  )
-  database.close()
-
-  const violations = [
-    ...writers.flatMap((writer) => writer.violations(namesIn(sandbox, writer.domain), removed)),
-    ...registrar.unknownSends(sentZones),
-    ...registrar.erased(),
-  ]
-  const figures = {
-    answers: writers.reduce((sum, writer) => addCounts(sum, writer.answers), {}),
-    other_tool_writes: registrar.toolWrites,
-    erased_within_a_second: registrar.races,
-    late_writes: registrar.lateWrites,
-  }
-  return { violations, figures }
-}
-
-const addCounts = (a: Record<string, number>, b: Record<string, number>) => {
-  const sum = { ...a }
-  for (const [key, count] of Object.entries(b)) sum[key] = (sum[key] ?? 0) + count
-  return sum
-}
-
-function namesOfZone(database: ReturnType<typeof openDatabase>, digest: string): string {
-  const packed = database
-    .prepare<[string], Buffer>('select snapshot from zones where digest = ?')
-    .pluck()
-    .get(digest)
-  if (!packed) throw new Error('zone missing')
-  return decodeNames(packed)
-}
-
-const decodeNames = (packed: Buffer) =>
-  decodeSnapshot(packed)
-    .rows.map(({ name }) => name)
-    .sort()
-    .join(' ')

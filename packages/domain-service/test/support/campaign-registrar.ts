@@ -87,19 +87,24 @@ export class CampaignRegistrar {
       .map(({ domain, at }) => `${domain}: a send at ${at} is in no ledger`)
   }
 
-  /** Records of the other tool that are gone, though they were there a second before they were erased. */
-  erased(): string[] {
+  /**
+   * Records of the other tool that are gone, though they were there a second before the erasing send was intended.
+   * `intendedAt`: when the ledger recorded the intent of such a send, the last one before a time. On a busy machine the
+   * registrar may receive it much later.
+   */
+  erased(intendedAt: (domain: string, names: string, before: number) => number): string[] {
     const live = new Set(this.#sandbox.zone('tool.com').hosts.map(({ name }) => name))
     return this.#tool.flatMap(({ name, at }) => {
       if (live.has(name)) return []
       const eraser = this.#sends.find(
         (send) => send.domain === 'tool.com' && send.at >= at && !send.names.includes(name),
       )
-      const isRace = eraser !== undefined && eraser.at - at <= 1_000
+      const sentAt = eraser && intendedAt('tool.com', eraser.names.join(' '), eraser.at)
+      const isRace = sentAt !== undefined && sentAt - at <= 1_000
       if (isRace) this.#races++
       return isRace
         ? []
-        : [`tool.com ${name}: erased ${eraser ? eraser.at - at : '?'} ms after it was made`]
+        : [`tool.com ${name}: erased ${sentAt ? sentAt - at : '?'} ms after it was made`]
     })
   }
 

@@ -22,6 +22,11 @@ export class CampaignWriter {
     this.#prefix = prefix
   }
 
+  /** Acknowledged writes. */
+  get done(): number {
+    return (this.answers[200] ?? 0) + (this.answers[201] ?? 0)
+  }
+
   /** @returns whether the write was answered. */
   async write(): Promise<boolean> {
     await this.#service.whenReady()
@@ -97,9 +102,9 @@ export class CampaignWriter {
   }
 }
 
-/** No answer and `write_not_confirmed` leave it open; any other failure promises that nothing was done. */
+/** No answer, `write_not_confirmed` and `outcome_unknown` leave it open; any other failure promises that nothing was done. */
 function beliefOf(status: number, code: string | undefined, wanted: 'present' | 'absent'): Belief {
   if (status >= 200 && status < 300) return wanted
-  if (status === 0 || code === 'write_not_confirmed') return 'unknown'
+  if (status === 0 || code === 'write_not_confirmed' || code === 'outcome_unknown') return 'unknown'
   return wanted === 'present' ? 'absent' : 'present'
 }

@@ -12,6 +12,17 @@ export async function connect(url: string): Promise<Postgres & AsyncDisposable> 
   return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })
 }
 
+/** A new database with the tables of the service, dropped at disposal. */
+export async function makeDatabase() {
+  const { url, [Symbol.asyncDispose]: drop } = await testDatabase()
+  const postgres = await connect(url)
+  const dispose = async () => {
+    await postgres.close()
+    await drop()
+  }
+  return { url, postgres, [Symbol.asyncDispose]: dispose }
+}
+
 /** Whether services store their state in PostgreSQL unless a test says otherwise. */
 const usesPostgres = process.env.TEST_STORAGE === 'postgres'
 

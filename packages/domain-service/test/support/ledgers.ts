@@ -1,3 +1,4 @@
+import type { Postgres } from '@domains-and-files/persistence'
 import { onTestFinished } from 'vitest'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
@@ -73,4 +74,10 @@ async function openPostgres(): Promise<TestLedger> {
     },
     endProcess: () => leases.close(),
   }
+}
+
+/** A ledger that only reads. */
+export function readerOf(postgres: Postgres): Ledger {
+  const leases = new Leases({ postgres, holder: 'nobody', ttlMs: 60_000, onError: () => undefined })
+  return new PostgresLedger({ postgres, leases, versions: new ZoneVersions(postgres) })
 }

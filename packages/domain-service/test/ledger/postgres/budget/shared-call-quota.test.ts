@@ -1,0 +1,117 @@
+import type { Postgres } from '@domains-and-files/persistence'
+import { expect, test } from 'vitest'
+import { parseRate } from '../../../../src/ledger/call-rate.ts'
+import { CallBudget } from '../../../../src/ledger/postgres/budget/call-budget.ts'
+import { SharedCallQuota } from '../../../../src/ledger/postgres/budget/shared-call-quota.ts'
+import { makeDatabase } from '../../../support/databases.ts'
+
+/** The quotas of some replicas of one account. */
+async function openQuotas(count: number, rate: string, maxWaitMs = 500) {
+  const stack = new AsyncDisposableStack()
+  const { postgres } = stack.use(await makeDatabase())
+  const open = async (replica: string, account = 'account') => {
+    const quota = await SharedCallQuota.open({
+      limits: parseRate(rate) ?? [],
+      budget: new CallBudget(postgres, { account, replica }),
+      isAvailable: () => true,
+      maxWaitMs,
+    })
+    stack.defer(() => quota.close())
+    return quota
+  }
+  const quotas: [SharedCallQuota, ...SharedCallQuota[]] = [await open('0')]
+  while (quotas.length < count) quotas.push(await open(String(quotas.length)))
+  return { postgres, quotas, open, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}
+
+const countWaiters = async (postgres: Postgres) =>
+  (await postgres.query('select replica from domain_service.call_waiters')).length
+
+const patient = { timeout: 10_000 }
+
+const leftOf = (quota: SharedCallQuota) => quota.state()[0]?.left
+
+test('three replicas that ask at once get no more calls together than the account has', async () => {
+  await using set = await openQuotas(3, '20/minute')
+
+  const takes = Array.from({ length: 60 }, (_, n) => set.quotas[n % 3]?.take('write'))
+  const ends = await Promise.allSettled(takes)
+
+  expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(20)
+  const refused = ends.find((end) => end.status === 'rejected')
+  expect(refused?.reason).toMatchObject({ status: 503, code: 'registrar_busy' })
+  const [row] = await set.postgres.query<{ n: number }>(
+    'select count(*) as n from domain_service.calls',
+  )
+  expect(row?.n).toBe(20)
+})
+
+test('slots that one replica holds are taken for the others, until it releases them', async () => {
+  await using set = await openQuotas(2, '4/minute')
+  const [first, second] = set.quotas
+  const reservation = await first.reserve(3)
+
+  const refused = await second?.reserve(3).catch((error: unknown) => error)
+  await reservation.use()
+  reservation.release()
+  const held = await second?.reserve(3)
+
+  expect(refused).toMatchObject({ code: 'registrar_busy' })
+  expect(held?.unused).toBe(3)
+})
+
+test('slots that a dead replica held come free', async () => {
+  await using set = await openQuotas(2, '3/minute')
+  const [first, second] = set.quotas
+  await first.reserve(3)
+
+  await set.postgres.query('update domain_service.call_holds set until = 0')
+
+  await expect(second?.take('write')).resolves.toBeUndefined()
+})
+
+test('a write that waits at one replica goes before the reads of another', async () => {
+  await using set = await openQuotas(2, '4/minute', 20_000)
+  const [first, second] = set.quotas
+  const reservation = await first.reserve(4)
+  const order: string[] = []
+
+  const write = first.reserve(3).then(() => order.push('write'))
+  await expect.poll(() => first.waiting, patient).toBe(1)
+  await expect.poll(() => countWaiters(set.postgres), patient).toBe(1)
+  const read = second?.take('read').then(() => order.push('read'))
+  await expect.poll(() => second?.waiting, patient).toBe(1)
+  reservation.release()
+  await Promise.all([write, read])
+
+  expect(order).toEqual(['write', 'read'])
+})
+
+test('calls are counted across restarts, and of each account alone', async () => {
+  await using set = await openQuotas(1, '5/minute')
+  for (let n = 0; n < 3; n++) await set.quotas[0].take('write')
+
+  const restarted = await set.open('later')
+  const other = await set.open('later', 'another account')
+
+  expect([leftOf(restarted), leftOf(other)]).toEqual([2, 5])
+})
+
+test('a replica sees what the others have taken without asking for calls itself', async () => {
+  await using set = await openQuotas(2, '5/minute')
+  const [first, second] = set.quotas
+
+  await second?.take('write')
+
+  await expect.poll(() => leftOf(first), patient).toBe(4)
+})
+
+test('after the registrar reported too many calls no replica calls it for that time', async () => {
+  await using set = await openQuotas(2, '5/minute')
+  const [first, second] = set.quotas
+
+  first.pause(60_000)
+  await expect.poll(() => first.waitMs('write', 1), patient).toBeGreaterThan(50_000)
+
+  await expect(second?.take('write')).rejects.toMatchObject({ code: 'registrar_busy' })
+})

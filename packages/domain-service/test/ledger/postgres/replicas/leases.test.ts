@@ -1,0 +1,73 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { Leases } from '../../../../src/ledger/postgres/replicas/leases.ts'
+import { makeDatabase } from '../../../support/databases.ts'
+
+const domain = 'example.com'
+
+/** Two replicas; the leases of both expire after so many milliseconds. */
+async function startReplicas(ttlMs = 60_000) {
+  const stack = new AsyncDisposableStack()
+  const { postgres } = stack.use(await makeDatabase())
+  const open = (holder: string) => {
+    const leases = new Leases({ postgres, holder, ttlMs, onError: () => undefined })
+    stack.defer(() => leases.close())
+    return leases
+  }
+  const [first, second] = [open('first'), open('second')]
+  return { postgres, first, second, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}
+
+test('a lease is held by one replica at a time, and its fence grows with each holder', async () => {
+  await using replicas = await startReplicas()
+  const { first, second } = replicas
+
+  const held = await first.tryAcquire(domain)
+  const refused = await second.tryAcquire(domain)
+  if (held) await first.release(held)
+  const next = await second.tryAcquire(domain)
+
+  expect([held?.fence, refused, next?.fence]).toEqual([1, undefined, 2])
+  expect([first.current(domain), second.refusals]).toEqual([undefined, 1])
+})
+
+test('of two tasks of one replica, one acquires the lease', async () => {
+  await using replicas = await startReplicas()
+  const { first } = replicas
+
+  const leases = await Promise.all([first.tryAcquire(domain), first.tryAcquire(domain)])
+
+  expect(leases.filter((lease) => lease !== undefined)).toHaveLength(1)
+})
+
+test('a lease that is renewed outlives its time, and one that is not is acquired by another replica', async () => {
+  await using replicas = await startReplicas(600)
+  const { first, second } = replicas
+  await first.tryAcquire(domain)
+  await sleep(900)
+  const whileRenewed = await second.tryAcquire(domain)
+
+  await first.close()
+  await replicas.postgres.query(
+    `update domain_service.leases set holder = 'dead', until = domain_service.now_ms() + 300`,
+  )
+
+  expect(whileRenewed).toBeUndefined()
+  await expect
+    .poll(() => second.tryAcquire(domain), { timeout: 10_000 })
+    .toMatchObject({ fence: 2 })
+})
+
+test('what a replica records after it has lost its lease is refused', async () => {
+  await using replicas = await startReplicas()
+  const { first, second, postgres } = replicas
+  await first.tryAcquire(domain)
+  await postgres.query('update domain_service.leases set until = 0')
+  await second.tryAcquire(domain)
+
+  const locking = postgres.transaction((transaction) => first.lock(transaction, domain))
+
+  await expect(locking).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+  const own = await postgres.transaction((transaction) => second.lock(transaction, domain))
+  expect(own.fence).toBe(2)
+})

@@ -1,0 +1,76 @@
+import type { Sandbox } from '@domains-and-files/registrar-sandbox'
+import type { Ledger } from '../../src/ledger/ledger.ts'
+import { decodeSnapshot } from '../../src/ledger/snapshot-encoding.ts'
+import type { CampaignRegistrar } from './campaign-registrar.ts'
+import type { CampaignWriter } from './campaign-writer.ts'
+
+/** A zone that was sent, as the ledger stores it. */
+export interface SentZone {
+  domain: string
+  snapshot: Buffer
+  /** When its intent was recorded, in milliseconds since 1970. */
+  startedAt: number
+}
+
+interface Evidence {
+  writers: CampaignWriter[]
+  registrar: CampaignRegistrar
+  sandbox: Sandbox
+}
+
+/** Compares what the writers were answered with the registrar's zones and with the ledger. */
+export async function examine(
+  { ledger, sends }: { ledger: Ledger; sends: SentZone[] },
+  { writers, registrar, sandbox }: Evidence,
+) {
+  const removed = await findRemoved(ledger)
+  const intents = sends.map(({ domain, snapshot, startedAt }) => ({
+    key: `${domain} ${namesOfSnapshot(snapshot)}`,
+    startedAt,
+  }))
+  const intendedAt = (domain: string, names: string, before: number) =>
+    Math.max(
+      ...intents
+        .filter(({ key, startedAt }) => key === `${domain} ${names}` && startedAt <= before)
+        .map(({ startedAt }) => startedAt),
+    )
+  const liveIn = (domain: string) => new Set(sandbox.zone(domain).hosts.map(({ name }) => name))
+  const violations = [
+    ...writers.flatMap((writer) => writer.violations(liveIn(writer.domain), removed)),
+    ...registrar.unknownSends(new Set(intents.map(({ key }) => key))),
+    ...registrar.erased(intendedAt),
+  ]
+  const figures = {
+    answers: writers.reduce((sum, writer) => addCounts(sum, writer.answers), {}),
+    other_tool_writes: registrar.toolWrites,
+    erased_within_a_second: registrar.races,
+    late_writes: registrar.lateWrites,
+  }
+  return { violations, figures }
+}
+
+/** Domain and name of each record that a change in the history removed. */
+async function findRemoved(ledger: Ledger): Promise<Set<string>> {
+  const removed = new Set<string>()
+  for (let page = 1, total = 1; (page - 1) * 500 < total; page++) {
+    const found = await ledger.list({ sentOnly: true }, { page, page_size: 500 })
+    total = found.total
+    for (const { id, domain } of found.changes) {
+      const zones = await ledger.zonesOf(id)
+      for (const row of zones?.removed ?? []) removed.add(`${domain} ${row.name}`)
+    }
+  }
+  return removed
+}
+
+const addCounts = (a: Record<string, number>, b: Record<string, number>) => {
+  const sum = { ...a }
+  for (const [key, count] of Object.entries(b)) sum[key] = (sum[key] ?? 0) + count
+  return sum
+}
+
+const namesOfSnapshot = (packed: Buffer) =>
+  decodeSnapshot(packed)
+    .rows.map(({ name }) => name)
+    .sort()
+    .join(' ')

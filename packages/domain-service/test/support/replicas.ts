@@ -1,0 +1,27 @@
+import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import { type Service, start } from './start.ts'
+
+interface Options {
+  env?: Record<string, string>
+  /** They learn by notifications what the others do. */
+  isListening?: boolean
+}
+
+/** So many replicas on one database, before one registrar; all have a session of the admin. */
+export async function startReplicas(count: number, options: Options = {}) {
+  const stack = new AsyncDisposableStack()
+  const database = stack.use(await testDatabase())
+  const env = {
+    ...(options.isListening ? { DATABASE_DIRECT_URL: database.url } : {}),
+    ...options.env,
+  }
+  const first = stack.use(await start({ databaseUrl: database.url, env }))
+  const second = stack.use(await start({ databaseUrl: database.url, sandbox: first.sandbox, env }))
+  const replicas: [Service, Service, ...Service[]] = [first, second]
+  while (replicas.length < count) {
+    const { sandbox } = first
+    replicas.push(stack.use(await start({ databaseUrl: database.url, sandbox, env })))
+  }
+  await Promise.all(replicas.map((replica) => replica.sessionOf('admin')))
+  return { replicas, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}

@@ -1,0 +1,166 @@
+import { expect, test, vi } from 'vitest'
+import { PostgresProxy } from '../../../../test/support/postgres/postgres-proxy.ts'
+import { makeDatabase } from '../support/databases.ts'
+import { startReplicas } from '../support/replicas.ts'
+import { start } from '../support/start.ts'
+
+const hosts = '/api/domains/example.com/dns/hosts'
+const record = (name: string) => ({ body: { name, address: '192.0.2.9' } })
+const patient = { timeout: 60_000 }
+
+// Each test starts several services.
+vi.setConfig({ testTimeout: 120_000 })
+
+test('a write at one replica is seen by the next read at another', async () => {
+  await using set = await startReplicas(2)
+  const [first, second] = set.replicas
+  await second.call('GET', hosts)
+
+  for (let n = 0; n < 3; n++) {
+    await first.call('POST', `${hosts}/A`, record(`r${n}`))
+    const { body } = await second.call('GET', hosts)
+    expect(body.hosts?.map(({ name }) => name)).toContain(`r${n}`)
+  }
+})
+
+test('the replica that wrote serves its next read from its cache', async () => {
+  await using set = await startReplicas(2)
+  const [first] = set.replicas
+  await first.call('POST', `${hosts}/A`, record('new'))
+  const calls = first.commands().length
+
+  await first.call('GET', hosts)
+
+  expect(first.commands()).toHaveLength(calls)
+})
+
+test.each([
+  ['that poll', false],
+  ['that listen', true],
+])('replicas %s answer a refusal alike, with its headers', async (_name, isListening) => {
+  await using set = await startReplicas(2, { isListening })
+  const stale = { ...record('new'), headers: { 'if-match': '"stale"' } }
+
+  const answers = await Promise.all(
+    set.replicas.map((replica) => replica.call('POST', `${hosts}/A`, stale)),
+  )
+
+  expect(answers.map(({ status, body }) => [status, body.code])).toEqual([
+    [412, 'precondition_failed'],
+    [412, 'precondition_failed'],
+  ])
+  const [etag, other] = answers.map(({ headers }) => headers.get('etag'))
+  expect(etag).toMatch(/^"/)
+  expect(other).toBe(etag)
+})
+
+test('one request under one key at two replicas is one write with one answer', async () => {
+  await using set = await startReplicas(2)
+  const request = { ...record('new'), headers: { 'idempotency-key': 'key' } }
+
+  const answers = await Promise.all(
+    set.replicas.map((replica) => replica.call('POST', `${hosts}/A`, request)),
+  )
+
+  expect(answers.map(({ status }) => status)).toEqual([201, 201])
+  expect(set.replicas[0].live()).toHaveLength(2)
+})
+
+test('changes that a dead replica has accepted: asynchronous ones are carried out, others are cancelled', async () => {
+  await using database = await makeDatabase()
+  await using replica = await start({ databaseUrl: database.url })
+  const request = (name: string) =>
+    JSON.stringify({
+      domain: 'example.com',
+      by: 'admin',
+      requestId: 'request',
+      edit: {
+        kind: 'ensure',
+        present: [{ name, type: 'A', address: '192.0.2.9', ttl: 1800 }],
+        absent: [],
+      },
+      force: false,
+    })
+
+  await database.postgres.query(
+    `insert into domain_service.changes (domain, status, by, request_id, is_async, verified, created_at, warnings,
+       request, replica)
+     select 'example.com', 'queued', 'admin', 'request', is_async, 0, 0, '[]', request, 'dead'
+     from unnest($1::int[], $2::text[]) change (is_async, request)`,
+    [
+      [1, 0],
+      [request('asynchronous'), request('awaited')],
+    ],
+  )
+
+  const statuses = async () => {
+    const { body } = await replica.call('GET', '/api/changes')
+    return body.change_list?.map(({ status }) => status)
+  }
+  await expect.poll(statuses, patient).toEqual(['cancelled', 'confirmed'])
+  expect(replica.live().filter((row) => /asynchronous|awaited/.test(row))).toHaveLength(1)
+})
+
+test('a send that a dead replica left open is resolved by the next holder of the lease', async () => {
+  await using database = await makeDatabase()
+  await using replica = await start({ databaseUrl: database.url })
+  await replica.call('POST', `${hosts}/A`, record('new'))
+  // As the holder left it that died before it recorded the outcome.
+  await database.postgres.query(
+    `update domain_service.sends set state = 'open', found = null, ended_at = null`,
+  )
+  await database.postgres.query(
+    `update domain_service.changes set status = 'sending', verified = 0, ended_at = null`,
+  )
+
+  const status = async () =>
+    (await replica.call('GET', '/api/changes')).body.change_list?.[0]?.status
+
+  await expect.poll(status, patient).toBe('confirmed')
+})
+
+test('a database that is away is a 503 within five seconds, and is used again as soon as it is back', async () => {
+  await using database = await makeDatabase()
+  await using proxy = await PostgresProxy.open(database.url)
+  await using replica = await start({ databaseUrl: proxy.url })
+  await replica.sessionOf('admin')
+
+  proxy.silence()
+  const started = performance.now()
+  const [write, read] = await Promise.all([
+    replica.call('POST', `${hosts}/A`, record('lost')),
+    replica.call('GET', hosts),
+  ])
+  const waited = performance.now() - started
+  proxy.resume()
+
+  expect([write.status, read.status]).toEqual([503, 503])
+  expect(waited).toBeLessThan(8_000)
+  const again = () => replica.call('POST', `${hosts}/A`, record('new')).then(({ status }) => status)
+  await expect.poll(again, patient).toBe(201)
+  expect(replica.live().some((row) => row.startsWith('lost'))).toBe(false)
+})
+
+test.each(['lose', 'hide'] as const)(
+  'a COMMIT that the network %ss leaves nothing wrongly answered',
+  async (fault) => {
+    await using database = await makeDatabase()
+    await using proxy = await PostgresProxy.open(database.url)
+    await using replica = await start({ databaseUrl: proxy.url })
+    await replica.sessionOf('admin')
+    let commits = 0
+    proxy.onCommit = () => (++commits % 3 === 0 ? fault : undefined)
+
+    const answers = new Map<string, number>()
+    for (let n = 0; n < 8; n++) {
+      const { status, body } = await replica.call('POST', `${hosts}/A`, record(`r${n}`))
+      if (body.code !== 'outcome_unknown' && body.code !== 'write_not_confirmed')
+        answers.set(`r${n}`, status)
+    }
+    proxy.onCommit = undefined
+
+    const live = new Set(replica.live().map((row) => row.split(' ')[0]))
+    const wrong = [...answers].filter(([name, status]) => live.has(name) !== (status === 201))
+    expect(wrong).toEqual([])
+  },
+)
