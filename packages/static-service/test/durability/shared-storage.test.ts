@@ -22,11 +22,17 @@ const faults: Fault[] = [
   { kind: 'slow', ms: 300 },
 ]
 
+// One call in twelve fails; at times all do.
+function pickFault(calls: number): Fault | undefined {
+  if (calls % 400 > 380) return { kind: 'status', status: 503 }
+  return randomInt(12) === 0 ? faults[randomInt(faults.length)] : undefined
+}
+
 test(`${writes} writes to ${replicaCount} replicas that are killed, on a failing S3 store: nothing acknowledged is lost`, async () => {
   await using stores = await startSharedStores()
   await using replicas = await Replicas.start(stores)
   const token = await logIn(replicas)
-  stores.s3.fault = () => (randomInt(100) < 8 ? faults[randomInt(faults.length)] : undefined)
+  stores.s3.fault = () => pickFault(stores.s3.calls.length)
   const outcomes: Outcomes = { acknowledged: 0, refused: 0, unknown: 0, faults: [] }
   let done = 0
   const onChange = async () => {

@@ -1,12 +1,15 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { readEnv } from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
+import { z } from 'zod'
 import { testDatabase } from '../../../../../test/support/postgres/test-database.ts'
 import { Bucket } from '../../../src/blobs/s3/bucket.ts'
 import { contentMigrations } from '../../../src/blobs/s3/migrations.ts'
 import { S3BlobStore } from '../../../src/blobs/s3/s3-blob-store.ts'
-import { bucketName, type S3Server, startS3 } from './s3-server.ts'
+import { s3Config, s3Settings } from '../../../src/s3-settings.ts'
+import { type S3Server, startS3 } from './s3-server.ts'
 
 interface Options {
   /** Without progress on S3. */
@@ -52,15 +55,13 @@ export async function openS3Contents(): Promise<S3Contents> {
     onError,
   })
   stack.defer(() => postgres.close())
+  const settings = s3Config(readEnv(z.object(s3Settings), s3.env))
+  if (!settings) throw new Error('the S3 server of the tests has no bucket')
   const owned = stack.move()
   let replicas = 0
   const openReplica = async ({ timeoutMs = 10_000 }: Options = {}) => {
     const bucket = await Bucket.open({
-      bucket: bucketName,
-      region: 'us-east-1',
-      endpoint: s3.url,
-      forcePathStyle: true,
-      credentials: { accessKeyId: 'test-access-key', secretAccessKey: 'test-secret-key' },
+      ...settings,
       timeoutMs,
     })
     replicas += 1
@@ -68,7 +69,7 @@ export async function openS3Contents(): Promise<S3Contents> {
     const replica = await S3BlobStore.open({
       postgres,
       bucket,
-      prefix: 'files',
+      prefix: settings.prefix,
       graceSeconds: 3600,
       dataDir,
       onError,

@@ -8,6 +8,7 @@ import { Transform } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
+import { openRealStore } from './real-store.ts'
 import { S3Objects } from './s3-objects.ts'
 
 /** What goes wrong with a request. */
@@ -48,15 +49,19 @@ export interface S3Server extends AsyncDisposable {
   resume: () => Promise<void>
 }
 
-export const bucketName = 'contents'
+const bucketName = 'contents'
 const accessKey = 'test-access-key'
 
 /**
- * An S3 store for tests, with the calls that the service needs, and faults. The npm packages for this (s3rver and its
- * forks) neither compare x-amz-content-sha256 nor abort multipart uploads, and inject no faults. `test:scale` compares it
- * with OpenStack Swift.
+ * An S3 store for tests, with the calls that the service needs, and faults: see docs/adr. `test:scale` runs tests that
+ * inject none on OpenStack Swift instead.
  */
 export async function startS3(): Promise<S3Server> {
+  const env = await openRealStore()
+  return env ? { ...(await startOwn()), env } : startOwn()
+}
+
+async function startOwn(): Promise<S3Server> {
   const folder = await mkdtemp(join(tmpdir(), 's3-'))
   const store = new S3Objects(folder)
   const server = createServer((request, response) => {
