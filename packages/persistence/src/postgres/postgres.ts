@@ -84,7 +84,10 @@ export class Postgres {
       ...{ ...config, ...limits },
       ...{ max: maxConnections, idleTimeoutMillis: 30_000 },
     })
-    pool.on('error', onError)
+    pool.on('error', (error) => {
+      Reflect.deleteProperty(error, 'client') // With all its settings, it is not for a log.
+      onError(error)
+    })
     // A connection that fails while it is in use rejects its query, and emits the error too.
     pool.on('connect', (client) => client.on('error', () => undefined))
     if (directUrl === undefined) return new Postgres(pool, { ...options, processes })

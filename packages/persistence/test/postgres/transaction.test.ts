@@ -8,12 +8,13 @@ describe('a connection that is cut', () => {
   let database: TestDatabase
   let proxy: PostgresProxy
   let postgres: Postgres
+  const errors: unknown[] = []
   let nextId = 0
 
   beforeAll(async () => {
     database = await testDatabase()
     proxy = await PostgresProxy.open(database.url)
-    postgres = await openPostgres(proxy.url)
+    postgres = await openPostgres(proxy.url, { onError: (error) => errors.push(error) })
   })
   beforeEach(() => {
     proxy.onCommit = undefined
@@ -25,13 +26,16 @@ describe('a connection that is cut', () => {
     await database[Symbol.asyncDispose]()
   })
 
-  it('while idle is replaced without an error', async () => {
+  it('while idle is reported and replaced', async () => {
     await postgres.query('select 1')
+    errors.length = 0
 
     proxy.cut()
 
-    // The pool notices at once or at the next statement, which then fails.
-    await postgres.query('select 1').catch(() => undefined)
+    await expect.poll(() => errors.length, { timeout: 20_000 }).toBeGreaterThan(0)
+    expect(errors[0]).toBeInstanceOf(Error)
+    expect(errors[0]).not.toHaveProperty('client')
+
     expect(await postgres.query('select 1 as one')).toEqual([{ one: 1 }])
   })
 
