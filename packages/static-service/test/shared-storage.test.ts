@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { readConfig } from '../src/config.ts'
 import { startSharedStores } from './support/shared-stores.ts'
 import { start } from './support/start.ts'
 
@@ -86,34 +85,4 @@ test('calls to S3 and the objects that wait for their deletion are metrics', asy
   expect(text).toMatch(/^static_s3_calls_total\{operation="put"\} [1-9]/m)
   expect(text).toMatch(/^static_s3_objects_waiting\{kind="garbage"\} 1$/m)
   expect(text).toMatch(/^static_s3_objects_waiting\{kind="intents"\} 0$/m)
-})
-
-const base = { JWT_SECRET: 'a secret of these tests that is long enough', DATA_DIR: 'data' }
-const database = { DATABASE_URL: 'postgres://localhost/files' }
-const bucket = { S3_BUCKET: 'files' }
-
-test.each([
-  ['a database without a bucket', database, 'S3_BUCKET: is required with DATABASE_URL'],
-  ['a bucket without a database', bucket, 'DATABASE_URL: is required with S3_BUCKET'],
-  [
-    'a proxy that sends files',
-    { ...database, ...bucket, STATIC_OFFLOAD: 'nginx', TRUST_PROXY: '127.0.0.1' },
-    'STATIC_OFFLOAD: must be off with S3_BUCKET',
-  ],
-  [
-    'half of the credentials',
-    { ...database, ...bucket, AWS_ACCESS_KEY_ID: 'key' },
-    'AWS_SECRET_ACCESS_KEY: is required with AWS_ACCESS_KEY_ID',
-  ],
-])('the start is refused with %s', (_name, env, message) => {
-  expect(() => readConfig({ ...base, ...env })).toThrow(message)
-})
-
-test('requests name the bucket in the path by default where the store is not AWS', () => {
-  const endpoint = { S3_ENDPOINT: 'http://localhost:9000' }
-
-  expect(readConfig({ ...base, ...database, ...bucket }).s3?.forcePathStyle).toBe(false)
-  expect(readConfig({ ...base, ...database, ...bucket, ...endpoint }).s3?.forcePathStyle).toBe(true)
-  const virtual = { ...endpoint, S3_FORCE_PATH_STYLE: 'false' }
-  expect(readConfig({ ...base, ...database, ...bucket, ...virtual }).s3?.forcePathStyle).toBe(false)
 })

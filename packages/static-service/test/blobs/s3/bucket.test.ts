@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { openS3Contents } from '../../support/s3/s3-contents.ts'
+import { huge, keep, large } from '../../support/s3/uploads.ts'
+
+test.each(['put', 'create', 'part', 'complete'] as const)(
+  'a response to %s that is lost, or a body that is cut, is made up for by a retry',
+  async (operation) => {
+    await using contents = await openS3Contents()
+    const faults = ['lost-response', 'cut-request'] as const
+    let at = 0
+    contents.s3.fault = (call) => {
+      const kind = call.operation === operation ? faults[at] : undefined
+      if (kind) at += 1
+      return kind && { kind }
+    }
+    const content = operation === 'put' ? large : huge
+
+    const digest = await contents.add(content)
+
+    await using blob = await contents.store.open(digest)
+    expect((await blob?.read(0, content.length))?.equals(content)).toBe(true)
+    expect(at).toBe(2)
+  },
+)
+
+test('a full store answers insufficient_storage, wrong credentials answer unavailable', async () => {
+  await using contents = await openS3Contents()
+  contents.s3.fault = () => ({ kind: 'status', status: 507 })
+  await expect(contents.add(large)).rejects.toMatchObject({
+    status: 507,
+    code: 'insufficient_storage',
+  })
+
+  contents.s3.fault = () => ({ kind: 'status', status: 403 })
+  await expect(contents.add(large)).rejects.toMatchObject({ status: 503, code: 'unavailable' })
+})
+
+test('a silent S3 server counts as unavailable after the time limit', async () => {
+  await using contents = await openS3Contents()
+  const replica = await contents.openReplica({ timeoutMs: 300 })
+  contents.s3.fault = () => ({ kind: 'silent' })
+
+  await expect(keep({ ...contents, store: replica }, large)).rejects.toMatchObject({
+    status: 503,
+    code: 'unavailable',
+  })
+})

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest'
+import { openS3Contents } from '../../support/s3/s3-contents.ts'
+import { keep, large, objectKeys } from '../../support/s3/uploads.ts'
+import { digestOf } from '../../support/stored-contents.ts'
+
+test('an intent is recorded before the object is sent, and becomes a content with the commit', async () => {
+  await using contents = await openS3Contents()
+  const seen = Promise.withResolvers<string[]>()
+  contents.s3.fault = ({ operation }) => {
+    if (operation === 'put') seen.resolve(contents.keysIn('intents'))
+    return { kind: 'slow', ms: 100 }
+  }
+
+  await using kept = await keep(contents, large)
+  const atPut = await seen.promise
+  const before = await contents.keysIn('contents')
+  await contents.commit(kept.digest)
+
+  expect(atPut).toEqual(objectKeys(contents))
+  expect(before).toEqual([])
+  expect(await contents.keysIn('contents')).toEqual(atPut)
+  expect(await contents.keysIn('intents')).toEqual([])
+  expect(atPut[0]).toMatch(new RegExp(`^files/${digestOf(large)}/[0-9a-f-]{36}$`))
+})
+
+test('an upload that no file refers to in the end becomes garbage, its temporary file goes at once', async () => {
+  await using contents = await openS3Contents()
+  {
+    await using _kept = await keep(contents, large)
+    expect(await contents.keysIn('intents')).toHaveLength(1)
+  }
+  await contents.store.close()
+
+  expect(await contents.keysIn('intents')).toEqual([])
+  expect(await contents.keysIn('garbage')).toEqual(objectKeys(contents))
+  expect(contents.store.busy).toBe(0)
+})
+
+test('an upload whose intent was swept is not committed', async () => {
+  await using contents = await openS3Contents()
+  await using kept = await keep(contents, large)
+  await contents.makeDue('intents')
+  await (await contents.openReplica()).sweep.run()
+
+  await expect(contents.commit(kept.digest)).rejects.toThrow(`missing: ${kept.digest}`)
+})
+
+test('a content that another replica frees between upload and commit is found missing', async () => {
+  await using contents = await openS3Contents()
+  const digest = await contents.add(large)
+  await using _kept = await keep(contents, large)
+
+  await contents.free(digest)
+
+  await expect(contents.commit(digest)).rejects.toThrow('missing')
+})
+
+test('a content that two replicas upload at once is committed once, the other object becomes garbage', async () => {
+  await using contents = await openS3Contents()
+  const other = await contents.openReplica()
+  {
+    await using kept = await keep(contents, large)
+    await using second = other.draft()
+    await second.write(large)
+    await second.seal()
+    await second.keep()
+    await contents.commit(kept.digest)
+  }
+  await other.close()
+
+  expect(objectKeys(contents)).toHaveLength(2)
+  expect(await contents.keysIn('contents')).toHaveLength(1)
+  expect(await contents.keysIn('garbage')).toHaveLength(1)
+})

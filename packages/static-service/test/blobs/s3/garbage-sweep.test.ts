@@ -1,0 +1,89 @@
+import { randomBytes } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { openS3Contents } from '../../support/s3/s3-contents.ts'
+import { huge, large, objectKeys } from '../../support/s3/uploads.ts'
+
+test('an object without references is deleted after the grace, and stays readable until then', async () => {
+  await using contents = await openS3Contents()
+  const digest = await contents.add(large)
+  await using blob = await contents.store.open(digest)
+  await contents.store.putForm(digest, 'br', randomBytes(50_000))
+
+  await contents.free(digest)
+  await contents.store.sweep.run()
+
+  expect(objectKeys(contents)).toHaveLength(2)
+  expect((await blob?.read(0, large.length))?.equals(large)).toBe(true)
+  await contents.makeDue('garbage')
+  await contents.store.sweep.run()
+  expect(objectKeys(contents)).toEqual([])
+  expect(await contents.keysIn('garbage')).toEqual([])
+})
+
+test('nothing is deleted from the bucket while a backup runs', async () => {
+  await using contents = await openS3Contents()
+  await contents.free(await contents.add(large))
+  await contents.makeDue('garbage')
+  await contents.postgres.query(
+    "insert into static_service.backups values ('a backup', now() + interval '1 minute')",
+  )
+
+  await contents.store.sweep.run()
+
+  expect(objectKeys(contents)).toHaveLength(1)
+})
+
+test('an object that a content refers to is not deleted even if it is listed as garbage', async () => {
+  await using contents = await openS3Contents()
+  await contents.add(large)
+  const [key] = objectKeys(contents)
+  await contents.postgres.query('insert into static_service.garbage values ($1, null, now())', [
+    key,
+  ])
+
+  await contents.store.sweep.run()
+
+  expect(objectKeys(contents)).toEqual([key])
+})
+
+test('an object that could not be deleted stays garbage, and another sweep deletes it', async () => {
+  await using contents = await openS3Contents()
+  await contents.free(await contents.add(large))
+  await contents.makeDue('garbage')
+  contents.s3.fault = () => ({ kind: 'status', status: 503 })
+
+  await contents.store.sweep.run()
+
+  expect(await contents.keysIn('garbage')).toHaveLength(1)
+  expect(contents.errors).toMatchObject([{ code: 'unavailable' }])
+  contents.s3.fault = () => undefined
+  await contents.makeDue('garbage')
+  await contents.store.sweep.run()
+  expect(objectKeys(contents)).toEqual([])
+})
+
+test('the intent of a dead upload becomes garbage when it expires, with its multipart upload', async () => {
+  await using contents = await openS3Contents()
+  const dead = await contents.openReplica()
+  const draft = dead.draft()
+  await draft.write(huge)
+  await draft.seal()
+  contents.s3.fault = ({ operation }) => (operation === 'complete' ? { kind: 'silent' } : undefined)
+  draft.keep().catch(() => undefined)
+  await expect
+    .poll(() => contents.s3.calls.some(({ operation }) => operation === 'complete'), {
+      timeout: 40_000,
+    })
+    .toBe(true)
+
+  await contents.store.sweep.run()
+  expect(await contents.keysIn('intents')).toHaveLength(1)
+  await contents.makeDue('intents')
+  await contents.store.sweep.run()
+  await contents.makeDue('garbage')
+  await contents.store.sweep.run()
+
+  expect(await contents.keysIn('intents')).toEqual([])
+  expect(await contents.keysIn('garbage')).toEqual([])
+  expect(contents.s3.store.uploads.size).toBe(0)
+})
