@@ -1,24 +1,66 @@
 // Prints how long the questions of the static service's catalog take at 10,000 and 1,000,000 files, and for how long
-// they held up everything else. Asserts nothing. `node bench/scenarios/catalog-worker.ts [rows…]`; the databases stay in
-// $TMPDIR/bench-catalog-<rows> for the next run.
+// they held up everything else. Asserts nothing. `node bench/scenarios/catalog-worker.ts [rows…] [postgres://…]`; the
+// databases stay in $TMPDIR/bench-catalog-<rows> for the next run. With the URL of a PostgreSQL database, that is measured
+// instead, after as many files are stored in it if it is empty.
 import { existsSync, mkdirSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { Postgres } from '../../packages/persistence/src/index.ts'
+import type { Catalog } from '../../packages/static-service/src/catalog/catalog.ts'
 import type { ListQuery } from '../../packages/static-service/src/catalog/list-query.ts'
+import {
+  catalogMigrations,
+  schemaName,
+} from '../../packages/static-service/src/catalog/postgres/migrations.ts'
+import { PostgresCatalog } from '../../packages/static-service/src/catalog/postgres/postgres-catalog.ts'
 import {
   databaseFile,
   openDatabase,
 } from '../../packages/static-service/src/catalog/sqlite/database.ts'
 import { SqliteCatalog } from '../../packages/static-service/src/catalog/sqlite/sqlite-catalog.ts'
 import { Transactions } from '../../packages/static-service/src/catalog/sqlite/transactions.ts'
+import type { NewFile } from '../../packages/static-service/src/files/file-record.ts'
 
-/** Milliseconds of each question at so many files. */
-export async function measure(rows: number) {
+type Found = Record<string, { p50: number; p99: number }>
+
+/** Milliseconds of each question at so many files in SQLite. */
+export async function measure(rows: number): Promise<Found> {
   const folder = join(tmpdir(), `bench-catalog-${rows}`)
   mkdirSync(folder, { recursive: true })
   if (!existsSync(`${folder}/made`)) make(folder, rows)
+  const megabytes = Math.round(statSync(databaseFile(folder)).size / 1e6)
+  process.stdout.write(`\n${rows} files, database of ${megabytes} MB\n`)
   const catalog = await SqliteCatalog.open(folder)
+  const found = await ask(catalog, rows)
+  await catalog.close()
+  return found
+}
+
+/** Milliseconds of each question at so many files in PostgreSQL. */
+export async function measurePostgres(rows: number, url: string): Promise<Found> {
+  const postgres = await Postgres.open({
+    url,
+    maxConnections: 4,
+    timeoutMs: 60_000,
+    schema: schemaName,
+    migrations: { catalog: catalogMigrations },
+    onError: (error) => process.stderr.write(`${error}\n`),
+  })
+  const contents = { findMissing: async () => new Set<string>(), apply: async () => undefined }
+  const catalog = await PostgresCatalog.open(postgres, { contents })
+  if ((await catalog.totals()).totalFiles === 0) {
+    for (let from = 0; from < rows; from += 1000) await catalog.put(filesFrom(from, rows, 1000))
+    await postgres.query('analyze')
+  }
+  process.stdout.write(`\n${rows} files in PostgreSQL\n`)
+  const found = await ask(catalog, rows)
+  await catalog.close()
+  await postgres.close()
+  return found
+}
+
+async function ask(catalog: Catalog, rows: number): Promise<Found> {
   const list = (query: Partial<ListQuery>) => () =>
     catalog.list({ sort: 'path', page: 1, pageSize: 50, ...query })
   const tasks: Record<string, () => Promise<unknown>> = {
@@ -42,9 +84,7 @@ export async function measure(rows: number) {
     categories: () => catalog.categories(),
     stats: () => catalog.totals(),
   }
-  const megabytes = Math.round(statSync(databaseFile(folder)).size / 1e6)
-  const found: Record<string, { p50: number; p99: number }> = {}
-  process.stdout.write(`\n${rows} files, database of ${megabytes} MB\n`)
+  const found: Found = {}
   process.stdout.write(`${'question'.padEnd(28)}   first      p50      p99   longest block (ms)\n`)
   for (const [name, task] of Object.entries(tasks)) {
     const { first, times, block } = await time(task)
@@ -53,7 +93,6 @@ export async function measure(rows: number) {
     const figures = [first, p50, p99, block].map((ms) => ms.toFixed(2).padStart(9))
     process.stdout.write(`${name.padEnd(26)}${figures.join('')}\n`)
   }
-  await catalog.close()
   return found
 }
 
@@ -86,18 +125,7 @@ function make(folder: string, rows: number) {
   db.pragma('cache_size = -1000000')
   const changes = new Transactions(db)
   for (let from = 0; from < rows; from += 5000) {
-    const files = Array.from({ length: Math.min(5000, rows - from) }, (_, offset) => {
-      const number = from + offset
-      const [extension, contentType, category] = kinds[number % kinds.length] ?? kinds[0]
-      return {
-        path: `${pathOf(number)}.${extension}`,
-        digest: number.toString(16).padStart(64, '0'),
-        size: (number * 7919) % 1_000_003,
-        contentType,
-        category,
-        uploadedBy: 'bench',
-      }
-    })
+    const files = filesFrom(from, rows, 5000)
     changes.commit([{ kind: 'put', files, conditions: {}, quota: undefined }])
     if (process.stderr.isTTY) process.stderr.write(`\r${from} of ${rows}`)
   }
@@ -106,6 +134,20 @@ function make(folder: string, rows: number) {
   const seconds = (performance.now() - start) / 1000
   process.stdout.write(`made ${rows} rows in ${seconds.toFixed(1)} s\n`)
 }
+
+const filesFrom = (from: number, rows: number, count: number): NewFile[] =>
+  Array.from({ length: Math.min(count, rows - from) }, (_, offset) => {
+    const number = from + offset
+    const [extension, contentType, category] = kinds[number % kinds.length] ?? kinds[0]
+    return {
+      path: `${pathOf(number)}.${extension}`,
+      digest: number.toString(16).padStart(64, '0'),
+      size: (number * 7919) % 1_000_003,
+      contentType,
+      category,
+      uploadedBy: 'bench',
+    }
+  })
 
 const kinds = [
   ['png', 'image/png', 'image'],
@@ -127,7 +169,10 @@ function nameOf(number: number) {
   return `${words[number % words.length]}-${words[(number >> 4) % words.length]}-${number}`
 }
 
-const sizes = process.argv.slice(2).map(Number)
 if (import.meta.main) {
-  for (const rows of sizes.length > 0 ? sizes : [10_000, 1_000_000]) await measure(rows)
+  const url = process.argv.slice(2).find((argument) => argument.startsWith('postgres'))
+  const sizes = process.argv.slice(2).filter((argument) => argument !== url)
+  for (const rows of sizes.length > 0 ? sizes.map(Number) : [10_000, 1_000_000]) {
+    await (url ? measurePostgres(rows, url) : measure(rows))
+  }
 }

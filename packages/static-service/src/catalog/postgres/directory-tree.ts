@@ -1,12 +1,21 @@
 import type { Postgres, Transaction } from '@domains-and-files/persistence'
-import { type DirectoryRow, maxNodes, type TreeQuery } from '../tree.ts'
+import { maxNodes, type TreeQuery } from '../tree.ts'
 
-/** A directory of the response: JSON of the files directly in it comes from PostgreSQL. */
+interface DirectoryRow {
+  path: string
+  /** Number of files and directories directly in it. */
+  children: number
+  /** Its node as JSON, without children. */
+  node: string
+}
+
+/** A directory of the response. PostgreSQL writes the JSON of nodes: thousands of rows would block the event loop. */
 interface Branch {
   row: DirectoryRow
+  /** JSON of the files directly in it. */
+  files: string
   /** Undefined: not opened. */
   directories: Branch[] | undefined
-  files: string
   isTruncated: boolean
 }
 
@@ -20,7 +29,7 @@ export function readTree(
 ): Promise<Uint8Array | undefined> {
   return postgres.snapshot(async (transaction) => {
     const [row] = await transaction.query<DirectoryRow & Record<string, unknown>>(
-      `select ${columns} from static_service.directories where path = $1`,
+      `select ${columns} from static_service.directories ${node} where directories.path = $1`,
       [prefix],
     )
     if (!row) return undefined
@@ -30,7 +39,11 @@ export function readTree(
   })
 }
 
-const columns = 'path, name, children, file_count, total_size'
+const columns = 'directories.path, children, row_to_json(node)::text node'
+
+// In the order of a node's fields.
+const node = `cross join lateral (
+  select name, path, 'directory' "type", file_count, total_size) node`
 
 const toBranch = (row: DirectoryRow): Branch => ({
   row,
@@ -64,8 +77,8 @@ async function open(transaction: Transaction, branches: Branch[], limit: number)
   if (paths.length === 0) return
   const byPath = new Map(branches.map((branch) => [branch.row.path, branch]))
   const directories = await transaction.query<DirectoryRow & { parent: string }>(
-    `select ${columns}, parent from static_service.directories
-     where parent = any($1) order by name limit $2`,
+    `select ${columns}, parent from static_service.directories ${node}
+     where parent = any($1) order by directories.name limit $2`,
     [paths, limit],
   )
   for (const { parent, ...row } of directories) byPath.get(parent)?.directories?.push(toBranch(row))
@@ -89,9 +102,7 @@ const filesQuery = `
   group by directory`
 
 function write({ row, directories, files, isTruncated }: Branch): string {
-  const { name, path, file_count, total_size } = row
-  const node = JSON.stringify({ name, path, type: 'directory', file_count, total_size })
   const children = directories && [...directories.map(write), ...(files ? [files] : [])].join(',')
   const list = children === undefined ? 'null' : `[${children}]`
-  return `${node.slice(0, -1)},"children":${list}${isTruncated ? ',"truncated":true' : ''}}`
+  return `${row.node.slice(0, -1)},"children":${list}${isTruncated ? ',"truncated":true' : ''}}`
 }

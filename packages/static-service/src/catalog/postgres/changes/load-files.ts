@@ -1,7 +1,7 @@
 import type { Transaction } from '@domains-and-files/persistence'
-import type { FileRow } from '../../files/file-record.ts'
-import { parentOf } from '../../files/path-segments.ts'
-import { fileColumns } from './file-columns.ts'
+import type { FileRow } from '../../../files/file-record.ts'
+import { parentOf } from '../../../files/path-segments.ts'
+import { fileColumns } from '../file-columns.ts'
 import type { BlobReferences, CategoryCounts, DirectoryCounts, LoadedRows } from './loaded-files.ts'
 
 interface Found {

@@ -1,7 +1,7 @@
 import type { Transaction } from '@domains-and-files/persistence'
-import type { FileRow } from '../../files/file-record.ts'
-import { nameOf, parentOf } from '../../files/path-segments.ts'
-import { fold } from '../fold.ts'
+import type { FileRow } from '../../../files/file-record.ts'
+import { nameOf, parentOf } from '../../../files/path-segments.ts'
+import { fold } from '../../fold.ts'
 import type { LoadedFiles } from './loaded-files.ts'
 import type { TrackedRows } from './tracked-rows.ts'
 

@@ -1,7 +1,7 @@
-import type { FileRow } from '../../files/file-record.ts'
-import { categories } from '../../files/media-type.ts'
-import { nameOf, parentOf } from '../../files/path-segments.ts'
-import type { FileTable, FreedContents } from '../file-table.ts'
+import type { FileRow } from '../../../files/file-record.ts'
+import { categories } from '../../../files/media-type.ts'
+import { nameOf, parentOf } from '../../../files/path-segments.ts'
+import type { FileTable, FreedContents } from '../../file-table.ts'
 import { TrackedRows } from './tracked-rows.ts'
 
 export interface DirectoryCounts {

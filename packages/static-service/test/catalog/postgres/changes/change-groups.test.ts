@@ -1,8 +1,8 @@
 import type { Postgres } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
-import type { Catalog } from '../../../src/catalog/catalog.ts'
-import { findMiscounts } from '../../../src/catalog/postgres/find-miscounts.ts'
-import { newDatabase, openReplica, putPaths, toFile } from '../../support/catalogs.ts'
+import type { Catalog } from '../../../../src/catalog/catalog.ts'
+import { findMiscounts } from '../../../../src/catalog/postgres/find-miscounts.ts'
+import { newDatabase, openReplica, putPaths, toFile } from '../../../support/catalogs.ts'
 
 const numbered = (count: number, write: (number: number) => string) =>
   Array.from({ length: count }, (_, at) => write(at))
