@@ -26,6 +26,7 @@ export class Compressor {
   readonly #waiting = new Map<string, Compressible>()
   /** Forms that are not smaller than the file. They depend on the bytes alone, so entries never expire. */
   readonly #useless = new LRUCache<string, true>({ max: 10_000 })
+  readonly #found = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 })
   #listener: (digest: string) => void = () => undefined
   #running: Promise<void> | undefined
   #isClosed = false
@@ -98,8 +99,11 @@ export class Compressor {
     for (const form of encodedForms) {
       if (this.#isClosed) return
       const key = `${digest}.${form}`
-      if (this.#useless.has(key) || (await this.#store.formSize(digest, form)) !== undefined)
+      if (this.#useless.has(key)) continue
+      if ((await this.#store.formSize(digest, form)) !== undefined) {
+        this.#announceFound(digest, key)
         continue
+      }
       bytes ??= await readVerified(blob, digest)
       const compressed = await compress[form](bytes)
       if (compressed.length < bytes.length) {
@@ -109,6 +113,13 @@ export class Compressor {
         this.#useless.set(key, true)
       }
     }
+  }
+
+  // Another replica made it. Not each time: what the listener forgets is requested again.
+  #announceFound(digest: string, key: string) {
+    if (this.#found.has(key)) return
+    this.#found.set(key, true)
+    this.#listener(digest)
   }
 }
 
