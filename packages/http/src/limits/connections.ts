@@ -37,13 +37,16 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
     done(null, payload)
   })
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    const isWithBody = hasBody(request)
-    // Answered already, and so was all before it.
-    if (!isWithBody && response.writableFinished) return clearExchanges(request.socket)
     remember({ request, response })
-    if (isWithBody) watchBody(server, { request, response }, limits.stallTimeout)
+    if (hasBody(request)) watchBody(server, { request, response }, limits.stallTimeout)
+    // Else the socket would keep an answered request in memory until its next one, and each garbage collection copies it.
+    else if (isSent(response)) process.nextTick(clearFinished, request.socket)
   })
 }
+
+/** Whether the kernel has taken all of a response. Node's `writableFinished` follows in a later tick. */
+export const isSent = ({ socket, writableEnded }: ServerResponse) =>
+  writableEnded && socket !== null && socket.writableLength === 0 && !socket.destroyed
 
 // The kernel takes a small response at once, unless earlier bytes still wait.
 const mayStall = ({ socket }: ServerResponse, payload: unknown) =>
@@ -109,9 +112,9 @@ function remember(exchange: Exchange) {
   else socket[exchanges] = [...openOn(socket), exchange]
 }
 
-// Else the socket would keep them in memory until its next request.
-function clearExchanges(socket: Remembering) {
-  if (socket[exchanges]) socket[exchanges] = undefined
+function clearFinished(socket: Remembering) {
+  const known = socket[exchanges]
+  if (known?.length === 1 && known[0] && !isOpen(known[0])) socket[exchanges] = undefined
 }
 
 // Exchanges whose request is not fully read or whose response is not fully sent.

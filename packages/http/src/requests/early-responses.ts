@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
+import { isSent } from '../limits/connections.ts'
 import type { EarlyListener } from '../limits/load-shedding.ts'
 import type { AccessLog } from '../logging/access-log.ts'
 import type { RequestMetrics } from '../monitoring/metrics.ts'
@@ -88,9 +89,6 @@ interface Arrival {
   /** By `performance.now`. */
   began: number
 }
-
-const isSent = ({ socket }: ServerResponse) =>
-  socket !== null && socket.writableLength === 0 && !socket.destroyed
 
 // Not called for clients that went away before the last byte was handed to the kernel.
 function onceSettled(response: ServerResponse, settle: (error?: Error) => void) {
