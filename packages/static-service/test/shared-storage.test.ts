@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { PostgresProxy } from '../../../test/support/postgres/postgres-proxy.ts'
 import { startSharedStores } from './support/shared-stores.ts'
 import { start } from './support/start.ts'
 
@@ -68,6 +69,29 @@ test('while S3 is away small files are served and stored, large ones get 503, an
   await expect.poll(healthOf, { timeout: 40_000 }).toBe(200)
   expect((await service.call('GET', '/static/large.bin')).bytes.equals(large)).toBe(true)
   expect((await service.call('GET', '/static/other.bin')).status).toBe(404)
+})
+
+test('while PostgreSQL is away every request gets 503 at once, and health says so', async () => {
+  await using stores = await startSharedStores()
+  const proxy = await PostgresProxy.open(stores.env.DATABASE_URL ?? '')
+  await using service = await start({ env: { ...stores.env, DATABASE_URL: proxy.url } })
+  await service.put('a.txt', 'cached')
+  expect((await service.call('GET', '/static/a.txt')).status).toBe(200)
+  await proxy[Symbol.asyncDispose]()
+
+  const answers = await Promise.all([
+    service.call('GET', '/static/a.txt'),
+    service.call('GET', '/api/files/'),
+    service.call('PUT', '/api/files/b.txt', { body: 'b' }),
+    service.put('c.txt', 'c'),
+  ])
+
+  expect(answers.map(({ status, body }) => [status, body.code])).toEqual(
+    Array(4).fill([503, 'unavailable']),
+  )
+  expect(answers.map(({ headers }) => headers['retry-after'])).toEqual(Array(4).fill('2'))
+  const healthOf = async () => (await service.call('GET', '/health')).status
+  await expect.poll(healthOf, { timeout: 20_000 }).toBe(503)
 })
 
 test('calls to S3 and the objects that wait for their deletion are metrics', async () => {

@@ -1,4 +1,4 @@
-import { HttpError, validationFailed } from '@domains-and-files/http'
+import { databaseProblem, HttpError, validationFailed } from '@domains-and-files/http'
 import type { Multipart, MultipartFile } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
 import type { BlobStore } from '../blobs/blob-store.ts'
@@ -166,5 +166,5 @@ function nameFailure(error: unknown, { maxFiles }: FormRules): unknown {
   if (/^FST_(?:FILES|PARTS|FIELDS)_LIMIT$/.test(code)) return tooManyFiles(maxFiles)
   const isOurs = error instanceof HttpError || error instanceof TypeError
   const isDisk = error instanceof Error && 'syscall' in error
-  return isOurs || isDisk ? error : malformedUpload(error)
+  return isOurs || isDisk || databaseProblem(error) ? error : malformedUpload(error)
 }
