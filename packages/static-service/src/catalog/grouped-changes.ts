@@ -1,3 +1,4 @@
+import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-record.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
@@ -18,7 +19,10 @@ export abstract class GroupedChanges implements CatalogChanges {
 
   constructor(quotaBytes: number | undefined) {
     this.quotaBytes = quotaBytes
-    this.#commits = new GroupCommit((commands) => this.#commit(commands))
+    this.#commits = new GroupCommit(
+      (commands) => this.#commit(commands),
+      (error) => error instanceof DatabaseUnavailableError,
+    )
   }
 
   protected abstract commitGroup(commands: CatalogCommand[]): Promise<Outcome[]>

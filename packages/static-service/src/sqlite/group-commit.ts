@@ -6,15 +6,21 @@ interface Queued<Command, Outcome> {
 
 /**
  * Group commit: commands that arrive while a commit runs share the next one, so that they wait for one fsync together.
- * `commit` returns one outcome per command, in order; if it rejects, so does every command of the group.
+ * `commit` returns one outcome per command, in order; if it rejects, so does every command of the group. After an outage
+ * the queued ones are rejected, too: each group would wait for the time limit.
  */
 export class GroupCommit<Command, Outcome> {
   readonly #commit: (commands: Command[]) => Promise<Outcome[]>
+  readonly #isOutage: (error: unknown) => boolean
   #queue: Queued<Command, Outcome>[] = []
   #isCommitting = false
 
-  constructor(commit: (commands: Command[]) => Promise<Outcome[]>) {
+  constructor(
+    commit: (commands: Command[]) => Promise<Outcome[]>,
+    isOutage: (error: unknown) => boolean = () => false,
+  ) {
     this.#commit = commit
+    this.#isOutage = isOutage
   }
 
   submit(command: Command): Promise<Outcome> {
@@ -41,7 +47,8 @@ export class GroupCommit<Command, Outcome> {
           else resolve(outcome)
         }
       } catch (error) {
-        for (const { reject } of group) reject(error)
+        const queued = this.#isOutage(error) ? this.#queue.splice(0) : []
+        for (const { reject } of [...group, ...queued]) reject(error)
       }
     }
     this.#isCommitting = false

@@ -31,6 +31,7 @@ export class FileLookup {
   #waiting = new Map<string, Lookup>()
   #running = 0
   #isScheduled = false
+  #timer: NodeJS.Timeout | undefined
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres
@@ -50,16 +51,22 @@ export class FileLookup {
     return this.#waiting.size + this.#running
   }
 
+  // A statement without an answer must not hold up the others: each would wait for its time limit first.
   #schedule() {
-    if (this.#isScheduled || this.#running >= maxRunning) return
-    this.#isScheduled = true
-    setImmediate(() => {
-      this.#isScheduled = false
-      void this.#run()
-    })
+    if (this.#running >= maxRunning) {
+      this.#timer ??= setTimeout(() => void this.#run(), slowMs)
+    } else if (!this.#isScheduled) {
+      this.#isScheduled = true
+      setImmediate(() => {
+        this.#isScheduled = false
+        void this.#run()
+      })
+    }
   }
 
   async #run() {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
     const lookups = this.#waiting
     if (lookups.size === 0) return
     this.#waiting = new Map()
@@ -98,6 +105,9 @@ const maxKnown = 10_000
 
 // Two: while PostgreSQL works on one, the next is collected.
 const maxRunning = 2
+
+// Longer than a look-up takes.
+const slowMs = 50
 
 const lookupQuery = `
   select asked.path, file.revision, case when file.revision <> asked.revision then row_to_json(file."row") end "row"

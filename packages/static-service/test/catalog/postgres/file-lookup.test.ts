@@ -45,3 +45,27 @@ test('after a failure the next look-up works', async () => {
 
   expect((await catalog.find('a'))?.path).toBe('a')
 })
+
+test('look-ups without an answer do not hold up later ones', async () => {
+  const { url } = await newDatabase()
+  const { catalog, postgres } = await openReplica(url)
+  await catalog.put([toFile('a')])
+  const query = vi.spyOn(postgres, 'query')
+  onTestFinished(() => query.mockRestore())
+  const silent = Promise.withResolvers<never>()
+  for (let count = 0; count < 2; count += 1) query.mockReturnValueOnce(silent.promise)
+  const stuck = []
+  for (const path of ['a', 'b']) {
+    stuck.push(catalog.find(path))
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+
+  const found = await catalog.find('a')
+  silent.reject(new Error('timeout'))
+
+  expect(found?.path).toBe('a')
+  expect((await Promise.allSettled(stuck)).map(({ status }) => status)).toEqual([
+    'rejected',
+    'rejected',
+  ])
+})

@@ -1,5 +1,5 @@
-import type { Postgres } from '@domains-and-files/persistence'
-import { expect, test } from 'vitest'
+import { DatabaseUnavailableError, type Postgres } from '@domains-and-files/persistence'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { Catalog } from '../../../../src/catalog/catalog.ts'
 import { findMiscounts } from '../../../../src/catalog/postgres/find-miscounts.ts'
 import { newDatabase, openReplica, putPaths, toFile } from '../../../support/catalogs.ts'
@@ -142,4 +142,20 @@ test('a failure of the contents undoes the whole group', async () => {
   await expect(catalog.put([toFile('a')])).rejects.toBe(failure)
 
   expect(await catalog.totals()).toMatchObject({ totalFiles: 0, storedSize: 0 })
+})
+
+test('changes that wait behind an outage fail with it, and later ones succeed', async () => {
+  const { url } = await newDatabase()
+  const { catalog, postgres } = await openReplica(url)
+  const away = Promise.withResolvers<never>()
+  const transaction = vi.spyOn(postgres, 'transaction').mockReturnValueOnce(away.promise)
+  onTestFinished(() => transaction.mockRestore())
+  const changes = ['a', 'b', 'c'].map((path) => catalog.put([toFile(path)]))
+
+  away.reject(new DatabaseUnavailableError(new Error('timeout')))
+  const outcomes = await Promise.allSettled(changes)
+  await catalog.put([toFile('later')])
+
+  expect(outcomes.map(({ status }) => status)).toEqual(Array(3).fill('rejected'))
+  expect((await catalog.totals()).totalFiles).toBe(1)
 })
