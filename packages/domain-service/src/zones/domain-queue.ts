@@ -62,6 +62,14 @@ export class DomainQueue {
     return check.promise
   }
 
+  /** Gives up what no client waits for: asynchronous changes stay queued in the ledger. */
+  giveUp(error: unknown) {
+    for (const check of this.#checks.splice(0)) check.reject(error)
+    const given = this.#writes.filter(({ isAsync }) => isAsync)
+    this.#writes = this.#writes.filter(({ isAsync }) => !isAsync)
+    for (const write of given) write.reject(error)
+  }
+
   /** Resolves when no batch runs any more. */
   get idle(): Promise<void> {
     return this.#running ?? Promise.resolve()

@@ -36,6 +36,10 @@ const pollMs = 100
 const listeningPollMs = 1_000
 /** How long clients wait for a database that is away. */
 const maxOutageMs = 3_000
+/** A change that failed here so often, and has not ended, is left to others. */
+const maxFailures = 3
+
+const outcomeUnknown = (cause: unknown) => databaseProblem(new OutcomeUnknownError(cause)) ?? cause
 
 /** The changes of one domain that someone waits for at this replica, and the batches that it carries out itself. */
 export class SharedDomain {
@@ -45,6 +49,8 @@ export class SharedDomain {
   readonly #waiters = new Map<number, Waiter[]>()
   /** Changes that the queue of this process has. */
   readonly #pulled = new Set<number>()
+  /** How often a batch of this process has failed to carry out a change. */
+  readonly #failures = new Map<number, number>()
   #checks: PromiseWithResolvers<void>[] = []
   #wakeUp = Promise.withResolvers<void>()
   #running: Promise<void> | undefined
@@ -131,6 +137,9 @@ export class SharedDomain {
     if (!lease) return false
     try {
       return await this.#carryOut(lease)
+    } catch (error) {
+      this.#queue.giveUp(error)
+      throw error
     } finally {
       // What is recorded of a batch needs the lease.
       await this.#queue.idle
@@ -167,7 +176,8 @@ export class SharedDomain {
   async #pull() {
     if (this.#isClosing && this.#waiters.size === 0) return
     for (const change of await this.#options.pending.ready(this.#domain.name)) {
-      if (this.#pulled.has(change.id)) continue
+      const hasFailed = (this.#failures.get(change.id) ?? 0) >= maxFailures
+      if (this.#pulled.has(change.id) || hasFailed) continue
       this.#pulled.add(change.id)
       this.#queue.add({ ...change, dryRun: false, ...this.#settlementOf(change) })
     }
@@ -184,9 +194,17 @@ export class SharedDomain {
       reject: (error: unknown) => {
         this.#pulled.delete(id)
         if (isAsync) this.#reject(id, error)
+        else this.#countFailure(id, error)
         this.wake()
       },
     }
+  }
+
+  // A change that cannot be ended in the ledger would be carried out again and again.
+  #countFailure(id: number, error: unknown) {
+    const failures = (this.#failures.get(id) ?? 0) + 1
+    this.#failures.set(id, failures)
+    if (failures >= maxFailures) this.#reject(id, outcomeUnknown(error))
   }
 
   async #answerEnded() {
@@ -220,8 +238,8 @@ export class SharedDomain {
     const problem = databaseProblem(error)
     if (problem && now - this.#failingSince < maxOutageMs) return
     this.#options.log.error({ err: error, domain: this.#domain.name }, 'queued writes not followed')
-    const unknown = databaseProblem(new OutcomeUnknownError(error)) ?? error
-    for (const id of [...this.#waiters.keys()]) if (!this.#pulled.has(id)) this.#reject(id, unknown)
+    for (const id of [...this.#waiters.keys()])
+      if (!this.#pulled.has(id)) this.#reject(id, outcomeUnknown(error))
     for (const check of this.#checks.splice(0)) check.reject(problem ?? error)
   }
 
