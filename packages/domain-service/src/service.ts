@@ -1,5 +1,6 @@
 import { openAuth } from '@domains-and-files/auth'
-import { type App, createMetrics, type Logger } from '@domains-and-files/http'
+import { type App, createMetrics, type Logger, type Registry } from '@domains-and-files/http'
+import { DatabaseRefusedError, DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
@@ -7,7 +8,6 @@ import { DomainList } from './domain-list/domain-list.ts'
 import { openEmbeddedStorage } from './embedded-storage.ts'
 import { HistoryPruning } from './ledger/history-pruning.ts'
 import { createCallHistogram } from './metrics.ts'
-import { openPostgres, openPostgresStorage } from './postgres-storage.ts'
 import { CircuitBreaker } from './registrar/circuit-breaker.ts'
 import { RegistrarClient } from './registrar/client.ts'
 import { ZoneWriter } from './zones/zone-writer.ts'
@@ -21,11 +21,30 @@ export async function createService(
   log: Logger,
   clock: Clock = systemClock,
 ): Promise<App> {
+  try {
+    return await compose(config, log, clock)
+  } catch (error) {
+    if (error instanceof DatabaseUnavailableError)
+      throw new DatabaseRefusedError('The database in DATABASE_URL was lost during the start.')
+    throw error
+  }
+}
+
+// PostgreSQL's modules are loaded only where they are used: the embedded form starts without them.
+async function openStorage(
+  config: Config,
+  { log, clock, metrics }: { log: Logger; clock: Clock; metrics: Registry },
+) {
+  if (!config.database)
+    return { postgres: undefined, storage: await openEmbeddedStorage(config, log, clock) }
+  const { openPostgres, openPostgresStorage } = await import('./postgres-storage.ts')
+  const postgres = await openPostgres(config.database, log)
+  return { postgres, storage: await openPostgresStorage(postgres, { config, log, metrics }) }
+}
+
+async function compose(config: Config, log: Logger, clock: Clock): Promise<App> {
   const metrics = createMetrics()
-  const postgres = config.database && (await openPostgres(config.database, log))
-  const storage = postgres
-    ? await openPostgresStorage(postgres, { config, log, metrics })
-    : await openEmbeddedStorage(config, log, clock)
+  const { postgres, storage } = await openStorage(config, { log, clock, metrics })
   try {
     const auth = await openAuth(config, { audience: 'domain-service', log, database: postgres })
     const { account, timeout: timeoutMs, cacheTtl: cacheTtlMs, verify, historyDays } = config

@@ -1,3 +1,4 @@
+import type { DomainSketch } from '@domains-and-files/registrar-sandbox'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { type Service, start } from './start.ts'
 
@@ -5,6 +6,7 @@ interface Options {
   env?: Record<string, string>
   /** They learn by notifications what the others do. */
   isListening?: boolean
+  domains?: DomainSketch[]
 }
 
 /** So many replicas on one database, before one registrar; all have a session of the admin. */
@@ -15,7 +17,8 @@ export async function startReplicas(count: number, options: Options = {}) {
     ...(options.isListening ? { DATABASE_DIRECT_URL: database.url } : {}),
     ...options.env,
   }
-  const first = stack.use(await start({ databaseUrl: database.url, env }))
+  const domains = options.domains ? { domains: options.domains } : {}
+  const first = stack.use(await start({ databaseUrl: database.url, env, ...domains }))
   const second = stack.use(await start({ databaseUrl: database.url, sandbox: first.sandbox, env }))
   const replicas: [Service, Service, ...Service[]] = [first, second]
   while (replicas.length < count) {

@@ -141,6 +141,29 @@ test('a database that is away is a 503 within five seconds, and is used again as
   expect(replica.live().some((row) => row.startsWith('lost'))).toBe(false)
 })
 
+test('a client that waits for calls together with an asynchronous change gets a 503 when the database goes away', async () => {
+  await using database = await makeDatabase()
+  await using proxy = await PostgresProxy.open(database.url)
+  await using replica = await start({
+    databaseUrl: proxy.url,
+    env: { REGISTRAR_RATE: '3/minute' },
+  })
+  await replica.call('GET', hosts)
+  const later = { ...record('later'), headers: { prefer: 'respond-async' } }
+  await replica.call('POST', `${hosts}/A`, later)
+  const write = replica.call('POST', `${hosts}/A`, record('lost'))
+  const countAccepted = async () =>
+    (await database.postgres.query('select id from domain_service.changes')).length
+  await expect.poll(countAccepted, patient).toBe(2)
+
+  proxy.silence()
+  const { status } = await write
+  proxy.resume()
+
+  expect(status).toBe(503)
+  expect(replica.live()).toHaveLength(1)
+})
+
 test.each(['lose', 'hide'] as const)(
   'a COMMIT that the network %ss leaves nothing wrongly answered',
   async (fault) => {

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { PostgresListStore } from '../../src/domain-list/postgres-list-store.ts'
+import { makeDatabase } from '../support/databases.ts'
+import { startReplicas } from '../support/replicas.ts'
+
+const List = z.object({ domain_list: z.object({ domains: z.number().nullable() }) })
+
+test('one replica reads the list for all of them', async () => {
+  const domains = Array.from({ length: 250 }, (_, n) => ({ name: `d${n}.com` }))
+  await using set = await startReplicas(2, { domains })
+
+  await Promise.all(set.replicas.map((replica) => replica.call('GET', '/api/domains')))
+  const countAll = () =>
+    Promise.all(
+      set.replicas.map(async (replica) => {
+        const { body } = await replica.call('GET', '/api/registrar')
+        return List.parse(body).domain_list.domains
+      }),
+    )
+  await expect.poll(countAll, { timeout: 60_000 }).toEqual([250, 250])
+
+  const readings = set.replicas[0].commands().filter((command) => command === 'getlist')
+  expect(readings).toHaveLength(3)
+}, 120_000)
+
+test('a pass goes on at any replica, and the lists of other accounts stay', async () => {
+  await using database = await makeDatabase()
+  const open = (account: string) => new PostgresListStore(database.postgres, account)
+  const other = await open('other').begin(1)
+  await open('other').complete(other, 2)
+  const pass = await open('account').begin(10)
+  await open('account').addPage(pass, 1, [], 150)
+
+  const { partial } = await open('account').load()
+  await open('account').complete(pass, 20)
+  const next = await open('account').begin(30)
+  await open('account').complete(next, 40)
+
+  expect(partial).toMatchObject({ id: pass, startedAt: 10, total: 150, pages: [[]] })
+  expect((await open('account').load()).complete).toMatchObject({ id: next, completedAt: 40 })
+  expect((await open('other').load()).complete).toMatchObject({ id: other })
+}, 60_000)

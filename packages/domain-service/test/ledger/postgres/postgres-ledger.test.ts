@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest'
+import { PostgresLedger } from '../../../src/ledger/postgres/postgres-ledger.ts'
+import { Leases } from '../../../src/ledger/postgres/replicas/leases.ts'
+import { ZoneVersions } from '../../../src/ledger/postgres/zone-versions.ts'
+import { makeDatabase } from '../../support/databases.ts'
+import { confirm, domain, requestBy, row, zoneOf } from '../../support/ledger.ts'
+
+const [a, b] = [row('a'), row('b')]
+const send = { domain, base: zoneOf(a), zone: zoneOf(b), intents: [], repairs: [] }
+
+/** The ledgers of two replicas on one database; the first one holds the lease of the domain. */
+async function openReplicas() {
+  const stack = new AsyncDisposableStack()
+  const { postgres } = stack.use(await makeDatabase())
+  const open = (holder: string) => {
+    const leases = new Leases({ postgres, holder, ttlMs: 60_000, onError: () => undefined })
+    stack.defer(() => leases.close())
+    const versions = new ZoneVersions(postgres)
+    return { leases, versions, ledger: new PostgresLedger({ postgres, leases, versions }) }
+  }
+  const [first, second] = [open('first'), open('second')]
+  await first.leases.tryAcquire(domain)
+  return { postgres, first, second, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+}
+
+const lost = { status: 503, code: 'unavailable' }
+
+test('only the holder of the lease can record an intent', async () => {
+  await using set = await openReplicas()
+
+  await expect(set.second.ledger.startSend(send)).rejects.toMatchObject(lost)
+  await expect(set.first.ledger.startSend(send)).resolves.toMatchObject({ id: 1 })
+})
+
+test('a holder that has lost its lease without noticing records no intent and no outcome', async () => {
+  await using set = await openReplicas()
+  const { id } = await set.first.ledger.startSend(send)
+  await set.postgres.query('update domain_service.leases set until = 0')
+  await set.second.leases.tryAcquire(domain)
+
+  const outcome = { state: 'settled' as const, givenUp: false, changes: [] }
+
+  await expect(set.first.ledger.startSend(send)).rejects.toMatchObject(lost)
+  await expect(set.first.ledger.endSend(id, outcome)).rejects.toMatchObject(lost)
+  await set.second.ledger.endSend(id, outcome)
+  expect(await set.second.ledger.openSends(domain)).toEqual([])
+})
+
+test('one idempotency key is one change, also for requests at the same time', async () => {
+  await using set = await openReplicas()
+  const request = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'one' } })
+
+  const ids = await Promise.all(
+    [set.first, set.second, set.first].map(({ ledger }) => ledger.enqueue(request)),
+  )
+
+  expect(new Set(ids).size).toBe(1)
+  const other = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'another' } })
+  await expect(set.second.ledger.enqueue(other)).rejects.toMatchObject({
+    code: 'idempotency_key_reused',
+  })
+})
+
+test('a send outdates what other replicas have cached, and not what its own replica has put since', async () => {
+  await using set = await openReplicas()
+  const { first, second } = set
+  const before = await Promise.all(
+    [first, second].map(({ versions }) => versions.isCurrent(domain)),
+  )
+  first.versions.recordDrop(domain)
+
+  const { id } = await first.ledger.startSend(send)
+  const during = await second.versions.isCurrent(domain)
+  first.versions.recordPut(domain)
+  await first.ledger.endSend(id, { state: 'settled', givenUp: false, changes: [] })
+  const after = await Promise.all([first, second].map(({ versions }) => versions.isCurrent(domain)))
+
+  expect([before, during, after]).toEqual([[true, true], false, [true, false]])
+  expect(await second.versions.isCurrent(domain)).toBe(true)
+})
+
+test('a pruned history leaves the zones that a replica has just used', async () => {
+  await using set = await openReplicas()
+  await confirm(set.first.ledger, zoneOf(a), zoneOf(b))
+  await set.postgres.query('delete from domain_service.changes')
+  await set.postgres.query('delete from domain_service.sends')
+
+  await set.second.ledger.prune(new Date())
+  const young = await set.postgres.query('select digest from domain_service.zones')
+  await set.postgres.query('update domain_service.zones set used_at = 0')
+  await set.second.ledger.prune(new Date())
+  const old = await set.postgres.query('select digest from domain_service.zones')
+
+  expect([young.length, old.length]).toEqual([2, 0])
+})
