@@ -57,7 +57,7 @@ test(`${writes} writes with crashes, lost answers, late writes and other tools l
     await service.start()
     // Each of these resolves what is open and repairs a late write before it.
     for (const domain of domains)
-      await expect.poll(() => writeLast(service, domain), { timeout: 60_000 }).toBe(200)
+      await expect.poll(() => writeLast(service, domain), { timeout: 60_000 }).toBe('200')
     await expect.poll(() => countOpen(service), { timeout: 60_000, interval: 1_000 }).toBe(0)
     await service.stop()
 
@@ -85,7 +85,12 @@ test(`${writes} writes with crashes, lost answers, late writes and other tools l
 // Changes a record that is there: the zone may be full.
 const writeLast = async (service: ServiceProcess, domain: string) => {
   const body = { ttl: 60 + Math.floor(Math.random() * 1_000), values: ['192.0.2.1'] }
-  return (await service.call('PUT', `/api/domains/${domain}/dns/rrsets/www/A`, body)).status
+  const { status, code } = await service.call(
+    'PUT',
+    `/api/domains/${domain}/dns/rrsets/www/A`,
+    body,
+  )
+  return `${status} ${code ?? ''}`.trim()
 }
 
 /** Kills the service at the points of a write in turn, and starts it again. */

@@ -9,6 +9,8 @@ const pick = <Value>(values: readonly Value[]): Value => {
   return value
 }
 
+const maxPending = 4
+
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 interface ToolWrite {
@@ -65,7 +67,9 @@ export class CampaignRegistrar {
         { kind: 'status', status: 405 },
         { kind: 'cut', command: getHosts },
       ]
-      if (n % 3 === 0) this.#sandbox.fault(pick(faults))
+      // Faults that pile up while the circuit is open would keep it open for ever.
+      const pending = this.#sandbox.faults.length
+      if (n % 3 === 0 && pending < maxPending) this.#sandbox.fault(pick(faults))
       if (n % 7 === 0) await this.#writeAsTool()
       if (n % 20 === 10)
         this.#sandbox.fault({ kind: 'late', command: setHosts, domain: 'late.com' })

@@ -27,10 +27,10 @@ export class CampaignWriter {
     return (this.answers[200] ?? 0) + (this.answers[201] ?? 0)
   }
 
-  /** @returns whether the write was answered. */
+  /** @returns whether the write was answered, and not refused for a while. */
   async write(): Promise<boolean> {
     await this.#service.whenReady()
-    const unanswered = this.answers[0] ?? 0
+    const before = this.#inVain()
     const own = [...this.#beliefs]
       .filter(([, belief]) => belief === 'present')
       .map(([name]) => name)
@@ -38,7 +38,7 @@ export class CampaignWriter {
     if (oldest !== undefined && (own.length >= maxOwn || Math.random() < 0.3))
       await this.#remove(oldest)
     else await this.#add()
-    if ((this.answers[0] ?? 0) === unanswered) return true
+    if (this.#inVain() === before) return true
     await new Promise((resolve) => setTimeout(resolve, 100))
     return false
   }
@@ -94,6 +94,12 @@ export class CampaignWriter {
       this.#ids.set(name, id)
       await this.#remove(name)
     }
+  }
+
+  /** Writes without an answer, and with 503. */
+  #inVain(): number {
+    const counts = Object.entries(this.answers).filter(([key]) => /^(?:0$|503)/.test(key))
+    return counts.reduce((sum, [, count]) => sum + count, 0)
   }
 
   #note(status: number, code: string | undefined) {

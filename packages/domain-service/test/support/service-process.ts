@@ -40,12 +40,7 @@ export class ServiceProcess {
   }
 
   static async create(env: Record<string, string>): Promise<ServiceProcess> {
-    const server = createServer().listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const address = server.address()
-    server.close()
-    if (typeof address !== 'object' || !address) throw new Error('no port')
-    return new ServiceProcess(address.port, env)
+    return new ServiceProcess(await findPort(), env)
   }
 
   /** Starts the process; `killAt` names a point of a write and how often it is reached, as in `write:sent:3`. */
@@ -120,3 +115,17 @@ export class ServiceProcess {
 }
 
 const Reply = z.looseObject({ code: z.string().optional() })
+
+// Below the ports that the system gives to others, who would take it while the service is down.
+async function findPort(): Promise<number> {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000)
+    const server = createServer().listen(port, '127.0.0.1')
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    )
+    server.close()
+    if (isFree) return port
+  }
+}

@@ -45,11 +45,13 @@ interface Seen {
 }
 
 // The newest, for the older ones must be outdated; but for a late write, which is old and yet current. Where that is an
-// outdated answer, too, the confirmed zone is put back all the same.
+// outdated answer, too, the confirmed zone is put back all the same. What no send explains has to be shown twice.
 async function choose(seen: Seen[], isLate: Options['isLate']): Promise<Zone> {
-  const [newest, ...older] = seen.toReversed().sort((a, b) => a.age - b.age)
+  const [newest, ...older] = seen.filter(({ age }) => age > 0).sort((a, b) => a.age - b.age)
+  const unexplained = seen.filter(({ age }) => age < 0)
+  const latest = unexplained.at(-1)
+  if (latest && (!newest || unexplained.length > 1)) return latest.zone
   if (!newest) throw new RangeError('no zone was read')
-  if (newest.age < 0) return newest.zone
   for (const { zone } of older) if (await isLate(zone)) return zone
   return newest.zone
 }

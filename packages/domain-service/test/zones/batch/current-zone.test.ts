@@ -74,6 +74,8 @@ test('of former zones that four reads show the newest counts, unless an older on
 test('another tool’s zone counts when the next answer repeats it', async () => {
   expect(await read([c, c], [sendOf(a, b)])).toEqual({ zone: c, reads: 2, waitedMs: 0 })
   expect(await read([c, empty, empty], [sendOf(a, b)])).toMatchObject({ zone: empty, reads: 3 })
+  expect(await read([a, c, a, c], [sendOf(a, b)])).toMatchObject({ zone: c, reads: 4 })
+  expect(await read([c, a, a, a], [sendOf(a, b)])).toMatchObject({ zone: a, reads: 4 })
 })
 
 test('the newest send that knows a zone tells its age, unless it may not be done', () => {
