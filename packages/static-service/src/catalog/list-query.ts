@@ -1,5 +1,6 @@
 import type { FileRow } from '../files/file-record.ts'
 import type { Category } from '../files/media-type.ts'
+import { fold } from './fold.ts'
 
 export const sorts = ['path', '-path', 'updated_at', '-updated_at', 'size', '-size'] as const
 
@@ -24,3 +25,12 @@ export interface FileList {
   /** False: `total` is a lower bound. */
   isExact: boolean
 }
+
+/** What determines the files of a list and their order, without the page. */
+export const keyOf = ({ category, search, prefix, recursive, sort }: ListQuery) => [
+  search && fold(search),
+  category,
+  prefix,
+  recursive,
+  sort,
+]

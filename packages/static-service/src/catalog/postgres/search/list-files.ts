@@ -1,7 +1,6 @@
 import type { Postgres, Transaction } from '@domains-and-files/persistence'
 import type { FileRow } from '../../../files/file-record.ts'
-import { fold } from '../../fold.ts'
-import { type FileList, type ListQuery, maxHits } from '../../list-query.ts'
+import { type FileList, keyOf, type ListQuery, maxHits } from '../../list-query.ts'
 import { SeekCache } from '../../seek-cache.ts'
 import { fileColumns } from '../file-columns.ts'
 import { findMatches } from './find-matches.ts'
@@ -121,15 +120,6 @@ interface Span {
   /** Number of files in the list, if known. */
   total?: number
 }
-
-// What determines the files of a list and their order, without the page.
-const keyOf = ({ category, search, prefix, recursive, sort }: ListQuery) => [
-  search && fold(search),
-  category,
-  prefix,
-  recursive,
-  sort,
-]
 
 // The index of a directory has its files by name.
 const sortOf = ({ sort, category, search }: ListQuery, { directory }: ListScope) => {

@@ -1,7 +1,7 @@
 import type { Statement } from 'better-sqlite3'
 import type { FileRow } from '../../../files/file-record.ts'
 import { fold } from '../../fold.ts'
-import { type FileList, type ListQuery, maxHits } from '../../list-query.ts'
+import { type FileList, keyOf, type ListQuery, maxHits } from '../../list-query.ts'
 import { SeekCache } from '../../seek-cache.ts'
 import type { Database } from '../database.ts'
 import { fileColumns } from '../queries.ts'
@@ -197,15 +197,6 @@ interface Span {
   /** Number of files in the list, if known. */
   total?: number
 }
-
-// What determines the files of a list and their order, without the page.
-const keyOf = ({ category, search, prefix, recursive, sort }: ListQuery) => [
-  search && fold(search),
-  category,
-  prefix,
-  recursive,
-  sort,
-]
 
 // The index of a directory has its files by name.
 const isByName = ({ sort, category, search }: ListQuery, scope: Scope | undefined) =>
