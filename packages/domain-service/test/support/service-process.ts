@@ -21,6 +21,7 @@ export class ServiceProcess {
   #child: ChildProcess | undefined
   #token = ''
   #ready = Promise.withResolvers<void>()
+  #isReady = false
   kills = 0
 
   private constructor(port: number, env: Record<string, string>) {
@@ -53,7 +54,9 @@ export class ServiceProcess {
     })
     this.#child = child
     child.once('exit', (_code, signal) => {
-      this.#ready = Promise.withResolvers()
+      // After a failed start, those who wait still wait for the same promise.
+      if (this.#isReady) this.#ready = Promise.withResolvers()
+      this.#isReady = false
       if (signal === 'SIGKILL') this.kills++
     })
     while ((await this.#send('GET', '/health')).status !== 200) {
@@ -61,6 +64,7 @@ export class ServiceProcess {
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
     if (!this.#token) await this.#logIn()
+    this.#isReady = true
     this.#ready.resolve()
   }
 
