@@ -444,7 +444,7 @@ test.each([
 
     expect([status, errors?.split('\n')[0]]).toEqual([
       2,
-      'Back up DATA_DIR (/nowhere), and restore it.',
+      'Back up DATA_DIR (/nowhere), and restore it. With DATABASE_URL: the database instead.',
     ])
   },
   20_000,
