@@ -16,8 +16,8 @@ interface Options {
 /** How long a given-up send may still be carried out. */
 const watchMs = 600_000
 
-// In call timeouts: servers give up a request after one or two minutes at most.
-const checkAfter = [2, 8]
+// In call timeouts: most servers give up a request after one or two minutes; the last check is for slower ones.
+const checkAfter = [2, 8, 24]
 
 /** Reads zones in the background whose sends have no final outcome, or may be overwritten by a late write. */
 export class ZoneChecks {

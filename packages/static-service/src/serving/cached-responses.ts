@@ -45,9 +45,9 @@ export class CachedResponses implements EarlyResponder {
     if (path === undefined) return undefined
     const isPartial = method === 'GET' && headers.range !== undefined
     const codings = preferCodings(isPartial ? undefined : headers['accept-encoding'])
-    const cached = this.#peek(path, codings)
-    if (!cached || cached.file.row.size >= this.#minOffloadBytes) return undefined
     const now = this.#now()
+    const cached = this.#peek(path, codings, now)
+    if (!cached || cached.file.row.size >= this.#minOffloadBytes) return undefined
     if (!hasReliableDate(cached.file, now)) return undefined
     const response = isPartial
       ? respondPart(headers, cached, now)
@@ -60,9 +60,9 @@ export class CachedResponses implements EarlyResponder {
   }
 
   // A failing disk is left to the route, which reports it.
-  #peek(path: string, codings: readonly ContentCoding[]): CachedContent | undefined {
+  #peek(path: string, codings: readonly ContentCoding[], now: number): CachedContent | undefined {
     try {
-      return this.#cache.peek(path, codings)
+      return this.#cache.peek(path, codings, now)
     } catch {
       return undefined
     }

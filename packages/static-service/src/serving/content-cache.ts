@@ -65,9 +65,9 @@ export class ContentCache {
    * The preferred representation of a path, if memory has all that is needed or can load it without waiting. `confirm` it
    * before it is used, and call `countHits` then.
    */
-  peek(path: string, preferred: readonly ContentCoding[]): CachedContent | undefined {
+  peek(path: string, preferred: readonly ContentCoding[], now: number): CachedContent | undefined {
     const known = this.#files.peek(path)
-    const file = known ?? this.#files.findNow(path)
+    const file = known ?? this.#files.findNow(path, now)
     if (!file) return undefined
     const isNegotiated = preferred[0] !== 'identity' && canBeCompressed(file)
     const stored = isNegotiated ? this.#codings.inspect(file.row.digest) : identityOnly

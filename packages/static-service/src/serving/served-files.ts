@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../files/file-record.ts'
 import { LruLoader } from './lru-loader.ts'
-import type { ServedFile } from './served-file.ts'
+import { hasReliableDate, type ServedFile } from './served-file.ts'
 
 type Describe = (row: FileRow) => ServedFile
 
@@ -13,8 +13,8 @@ export interface ServedFiles {
   /** The file that was there when it was last looked up. */
   peek(path: string): ServedFile | undefined
 
-  /** Looks the file up, where that needs no waiting. */
-  findNow(path: string): ServedFile | undefined
+  /** Looks the file up, where that needs no waiting; undefined while its date is not reliable at `now`. */
+  findNow(path: string, now: number): ServedFile | undefined
 
   /** Whether a file that `peek` returned is still the one at its path. */
   confirm(file: ServedFile, request: object): true | Promise<boolean>
@@ -64,10 +64,10 @@ class RememberedFiles implements ServedFiles {
     return this.memory.inspect(path)
   }
 
-  findNow(path: string): ServedFile | undefined {
+  findNow(path: string, now: number): ServedFile | undefined {
     const row = this.#catalog.findNow?.(path)
-    if (!row) return undefined
-    const file = this.#describe(row)
+    const file = row && this.#describe(row)
+    if (!file || !hasReliableDate(file, now)) return undefined
     this.memory.counts.miss += 1
     this.memory.set(path, file)
     return file
