@@ -23,7 +23,7 @@ await step('a user added while the service runs logs in', async () => {
   logIn()
 })
 await step('upgrade', async () => {
-  machine.run(upgrade.replace('tar -xzf ', 'tar -xzf /root/'))
+  machine.run(upgrade)
   await untilHealthy()
   logIn()
 })

@@ -12,8 +12,8 @@ const image = 'domains-and-files-install-trial'
 const dockerfile = `
 FROM node:26-bookworm-slim
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends systemd systemd-sysv dbus openssl curl
-COPY domains-and-files.tar.gz /root/
-RUN tar -xzf /root/domains-and-files.tar.gz -C /opt && cd /opt/domains-and-files && npm run setup
+COPY domains-and-files.tar.gz /opt/
+RUN cd /opt && tar -xzf domains-and-files.tar.gz && cd domains-and-files && npm run setup
 `
 
 /** A container in which systemd is the first process, with this repository in /opt, and without a network. */

@@ -108,6 +108,10 @@ const migrations = [
    create index acme_challenges_by_age on acme_challenges (created_at);`,
 
   'alter table sends add column repaired_by integer',
+
+  `alter table sends add column unanswered integer not null default 0;
+   update sends set unanswered = 1 where given_up_at is not null and repaired_at is null;
+   alter table sends drop column repaired_at;`,
 ]
 
 export const databaseName = 'domain-service.sqlite'

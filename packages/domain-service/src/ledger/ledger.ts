@@ -85,7 +85,7 @@ export interface SendIntent {
   base: Zone
   zone: Zone
   intents: Intent[]
-  /** Late writes that this send repairs; none of them is repaired twice. */
+  /** Late writes that this send repairs; each is repaired as many times as it was sent without an answer. */
   repairs: number[]
 }
 
@@ -112,8 +112,8 @@ export interface SendOutcome {
   state: SendState
   /** The zone as it was read afterwards. */
   found?: Zone | undefined
-  /** The registrar gave no answer to it, so that it may still be carried out. */
-  givenUp: boolean
+  /** How many of its transmissions got no answer, so that they may still be carried out. */
+  unanswered: number
   /** It did not happen: the late writes that it was to repair are to be repaired by another send. */
   releaseRepairs?: boolean
   changes: ChangeOutcome[]
@@ -230,7 +230,7 @@ export interface Ledger {
   openSends(domain: string): Promise<OpenSend[]>
   /** Domains with open sends, or with given-up sends younger than ten minutes. */
   unsettledDomains(): Promise<string[]>
-  /** Outdated given-up sends of a domain, younger than ten minutes and not repaired yet, newest first. */
+  /** Outdated given-up sends of a domain, younger than ten minutes and not repaired as often as they may be carried out, newest first. */
   lateSends(domain: string): Promise<LateSend[]>
   /** The last five sends of a domain within a minute, newest first, without those that the registrar did not accept. */
   recentSends(domain: string): Promise<RecentSend[]>

@@ -80,7 +80,7 @@ describe.each(ledgers)('%s', (_name, open) => {
       intents,
       repairs: [],
     })
-    await ledger.endSend(send.id, { state: 'refused', givenUp: false, changes: [] })
+    await ledger.endSend(send.id, { state: 'refused', unanswered: 0, changes: [] })
 
     await endProcess()
     await ledger.recover()
@@ -97,7 +97,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     await ledger.endSend(late.id, {
       state: 'settled',
       found: zoneOf(b),
-      givenUp: true,
+      unanswered: 1,
       changes: [],
     })
     await confirm(ledger, zoneOf(b), zoneOf(a, b))
@@ -106,7 +106,7 @@ describe.each(ledgers)('%s', (_name, open) => {
 
     await ledger.endSend(repair.id, {
       state: 'unsent',
-      givenUp: false,
+      unanswered: 0,
       releaseRepairs: true,
       changes: [],
     })

@@ -64,7 +64,7 @@ export async function confirm(
   await ledger.endSend(send.id, {
     state: 'settled',
     found: after,
-    givenUp: false,
+    unanswered: 0,
     changes: [change],
   })
   return id

@@ -122,4 +122,8 @@ export const migrations = [
      until bigint not null,
      primary key (account, replica, priority)
    );`,
+
+  `alter table domain_service.sends add column unanswered bigint not null default 0;
+   update domain_service.sends set unanswered = 1 where given_up_at is not null and repaired_at is null;
+   alter table domain_service.sends drop column repaired_at;`,
 ]

@@ -5,13 +5,14 @@ export const insertSend = `insert into domain_service.sends (domain, state, base
 
 export const endSend = `update domain_service.sends set state = $2, found = coalesce($3, found),
     ended_at = domain_service.now_ms(),
-    given_up_at = coalesce(given_up_at, case when $4 then domain_service.now_ms() end)
+    unanswered = unanswered + $4,
+    given_up_at = coalesce(given_up_at, case when $4 > 0 then domain_service.now_ms() end)
   where id = $1`
 
-export const repair = `update domain_service.sends set repaired_at = domain_service.now_ms(), repaired_by = $1
+export const repair = `update domain_service.sends set unanswered = unanswered - 1, repaired_by = $1
   where id = any($2)`
 
-export const releaseRepairs = `update domain_service.sends set repaired_at = null, repaired_by = null
+export const releaseRepairs = `update domain_service.sends set unanswered = unanswered + 1, repaired_by = null
   where repaired_by = $1`
 
 export const insertChange = `insert into domain_service.changes (domain, status, by, token, request_id, reason, is_async,
@@ -50,11 +51,11 @@ export const open = `select *, (select next.base from domain_service.sends next 
 export const unsettled = `select domain from
     (select domain from domain_service.sends where state in ('open', 'unknown', 'unverified')
      union select domain from domain_service.sends
-       where given_up_at > domain_service.now_ms() - $1 and repaired_at is null) unsettled
+       where given_up_at > domain_service.now_ms() - $1 and unanswered > 0) unsettled
   where not exists (select from domain_service.leases where name = domain and until > domain_service.now_ms())`
 
 export const givenUp = `select * from domain_service.sends where domain = $1
-    and given_up_at > domain_service.now_ms() - $2 and repaired_at is null and state not in ('open', 'unsent')
+    and given_up_at > domain_service.now_ms() - $2 and unanswered > 0 and state not in ('open', 'unsent')
   order by id desc limit 20`
 
 export const last = `select * from domain_service.sends where domain = $1 and state in ('settled', 'unverified')

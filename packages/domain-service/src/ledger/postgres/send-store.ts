@@ -77,9 +77,9 @@ async function insertChange(
 }
 
 export async function endSend(transaction: Transaction, id: number, outcome: SendOutcome) {
-  const { found, state, givenUp } = outcome
+  const { found, state, unanswered } = outcome
   const digest = found && (await putZones(transaction, [found])).get(found)
-  await transaction.query(sql.endSend, [id, state, digest ?? null, givenUp])
+  await transaction.query(sql.endSend, [id, state, digest ?? null, unanswered])
   if (outcome.releaseRepairs) await transaction.query(sql.releaseRepairs, [id])
   await endChanges(transaction, outcome.changes)
 }

@@ -51,15 +51,15 @@ export class SendStore {
       now,
     })
     const id = Number(lastInsertRowid)
-    for (const repaired of send.repairs) this.#statements.repair.run(now, id, repaired)
+    for (const repaired of send.repairs) this.#statements.repair.run(id, repaired)
     return { id, changeIds: send.intents.map((intent) => this.#startChange(intent, id, now)) }
   }
 
   end(id: number, outcome: SendOutcome) {
     const now = this.#now()
     const found = outcome.found ? this.#zones.put(outcome.found) : null
-    const givenUp = outcome.givenUp ? now : null
-    this.#statements.endSend.run({ id, state: outcome.state, found, now, givenUp })
+    const { state, unanswered } = outcome
+    this.#statements.endSend.run({ id, state, found, now, unanswered })
     if (outcome.releaseRepairs) this.#statements.releaseRepairs.run(id)
     for (const change of outcome.changes) this.endChange(change, now)
   }
@@ -172,11 +172,14 @@ const prepare = (database: Database) => ({
   ),
   endSend: database.prepare(
     `update sends set state = :state, found = coalesce(:found, found), ended_at = :now,
-       given_up_at = coalesce(given_up_at, :givenUp) where id = :id`,
+       unanswered = unanswered + :unanswered,
+       given_up_at = coalesce(given_up_at, iif(:unanswered > 0, :now, null)) where id = :id`,
   ),
-  repair: database.prepare('update sends set repaired_at = ?, repaired_by = ? where id = ?'),
+  repair: database.prepare(
+    'update sends set unanswered = unanswered - 1, repaired_by = ? where id = ?',
+  ),
   releaseRepairs: database.prepare(
-    'update sends set repaired_at = null, repaired_by = null where repaired_by = ?',
+    'update sends set unanswered = unanswered + 1, repaired_by = null where repaired_by = ?',
   ),
   insertChange: database.prepare(
     `insert into changes (domain, status, by, token, request_id, reason, is_async, verified, created_at, sent_at,
@@ -212,11 +215,11 @@ const prepare = (database: Database) => ({
   unsettled: database
     .prepare<[{ since: number }], string>(
       `select domain from sends where state in ('open', 'unknown', 'unverified')
-       union select domain from sends where given_up_at > :since and repaired_at is null`,
+       union select domain from sends where given_up_at > :since and unanswered > 0`,
     )
     .pluck(),
   givenUp: database.prepare<[{ domain: string; since: number }], SendRow>(
-    `select * from sends where domain = :domain and given_up_at > :since and repaired_at is null
+    `select * from sends where domain = :domain and given_up_at > :since and unanswered > 0
        and state not in ('open', 'unsent') order by id desc limit 20`,
   ),
   last: database.prepare<[string], SendRow>(

@@ -52,10 +52,10 @@ async function outcomeOf(
   zone: Zone,
   { ledger, now }: Options,
 ): Promise<SendOutcome | undefined> {
-  const givenUp = send.state === 'open'
+  const unanswered = send.state === 'open' ? 1 : 0
   if (isSame(zone, send.zone)) {
     const changes = send.changes.map((change) => confirmed(change))
-    return { state: 'settled', found: zone, givenUp, changes }
+    return { state: 'settled', found: zone, unanswered, changes }
   }
   if (isNotDone(send, zone)) {
     const isYoung = !send.nextBase && now() - send.startedAt.getTime() < lateMs
@@ -63,14 +63,14 @@ async function outcomeOf(
     if (isYoung && send.state !== 'open') return undefined
     const changes = send.changes.map((change) => notConfirmed(change, send, zone))
     const state = isYoung ? 'unknown' : 'closed'
-    return { state, givenUp, releaseRepairs: send.state === 'open', changes }
+    return { state, unanswered, releaseRepairs: send.state === 'open', changes }
   }
   const changes = await Promise.all(
     send.changes.map(async (change) =>
       (await isIn(zone, change.id, ledger)) ? confirmed(change) : notConfirmed(change, send, zone),
     ),
   )
-  return { state: 'closed', found: zone, givenUp, changes }
+  return { state: 'closed', found: zone, unanswered, changes }
 }
 
 // Somebody else may have changed other records since.

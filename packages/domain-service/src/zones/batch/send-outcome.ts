@@ -39,9 +39,9 @@ export function sendOutcome(
   return {
     state,
     // A repair that was not seen to work is tried again: only the outdated zone itself triggers it.
-    releaseRepairs: state === 'unsent' || state === 'unknown',
+    releaseRepairs: state === 'unsent' || state === 'unknown' || state === 'refused',
     found,
-    givenUp: outcome.givenUp,
+    unanswered: outcome.unanswered,
     changes: [...repairOutcome(send, outcome), ...changes],
   }
 }

@@ -12,9 +12,9 @@ import { describeDifference, isSame } from './zone-comparison.ts'
  * How a write ended. `written`: the registrar has the zone as sent (`verified`: read back). `refused`: the registrar
  * refused it; `rows` are the indexes of the rows that it names. `unsent`: nothing reached the registrar. `stale`: nothing
  * was sent, since the zone has changed. `differs`: the zone read back is another. `unknown`: nobody can say yet.
- * `givenUp`: a send of it got no answer and may still be carried out.
+ * `unanswered`: how many transmissions got no answer and may still be carried out.
  */
-export type WriteOutcome = { givenUp: boolean } & (
+export type WriteOutcome = { unanswered: number } & (
   | { kind: 'written'; zone: Zone; verified: boolean }
   | { kind: 'refused'; error: HttpError; rows: readonly number[] }
   | { kind: 'unsent'; error: HttpError }
@@ -49,49 +49,49 @@ type Sent = { failure: CallFailed | undefined } | { stale: Zone } | { unsent: Ht
  * written; the old one means that it is sent once more; any other is not confirmed.
  */
 export async function writeVerified(write: Write): Promise<WriteOutcome> {
-  let givenUp = false
+  let unanswered = 0
   for (const isLast of [false, true]) {
     const sent = await send(write)
     if ('stale' in sent || 'unsent' in sent)
-      return endUnsent(sent, { ...write, givenUp, isFirst: !isLast })
+      return endUnsent(sent, { ...write, unanswered, isFirst: !isLast })
     const { failure } = sent
     const isOpen = failure?.kind === 'unknown' || failure?.kind === 'doubtful'
     if (failure && !isOpen)
-      return { kind: 'refused', error: failure.error, rows: failure.rowIndexes, givenUp }
+      return { kind: 'refused', error: failure.error, rows: failure.rowIndexes, unanswered }
     if (!failure && !write.verify)
-      return { kind: 'written', zone: write.after, verified: true, givenUp }
+      return { kind: 'written', zone: write.after, verified: true, unanswered }
 
     const mayResend = failure?.kind === 'unknown' && !isLast
     const outcome = await readBack(write, { failure, mayResend })
     const isDone = outcome !== 'unchanged' && outcome.kind === 'written'
-    givenUp ||= failure?.kind === 'unknown' && !isDone
-    if (outcome !== 'unchanged') return { ...outcome, givenUp }
+    if (failure?.kind === 'unknown' && !isDone) unanswered += 1
+    if (outcome !== 'unchanged') return { ...outcome, unanswered }
     if (failure?.kind === 'doubtful')
-      return { kind: 'refused', error: failure.error, rows: [], givenUp }
+      return { kind: 'refused', error: failure.error, rows: [], unanswered }
     if (!isLast)
       write.log.warn({ domain: write.domain, code: failure?.error.code }, 'resending write')
   }
   const detail =
     'The registrar did not carry out the change, which was sent twice: the zone is as it was'
-  return { kind: 'unknown', error: writeNotConfirmed(detail), zone: write.before, givenUp }
+  return { kind: 'unknown', error: writeNotConfirmed(detail), zone: write.before, unanswered }
 }
 
 // A first send that never left changes nothing. After a second one the first may still be carried out.
 function endUnsent(
   sent: { stale: Zone } | { unsent: HttpError },
-  { isFirst, givenUp, after }: Write & { isFirst: boolean; givenUp: boolean },
+  { isFirst, unanswered, after }: Write & { isFirst: boolean; unanswered: number },
 ): WriteOutcome {
   if ('unsent' in sent) {
-    if (isFirst) return { kind: 'unsent', error: sent.unsent, givenUp }
+    if (isFirst) return { kind: 'unsent', error: sent.unsent, unanswered }
     const detail =
       'The registrar did not answer, and the change could not be sent again: read the zone'
-    return { kind: 'unknown', error: writeNotConfirmed(detail, sent.unsent), givenUp }
+    return { kind: 'unknown', error: writeNotConfirmed(detail, sent.unsent), unanswered }
   }
-  if (isFirst) return { kind: 'stale', zone: sent.stale, givenUp }
+  if (isFirst) return { kind: 'stale', zone: sent.stale, unanswered }
   if (isSame(sent.stale, after))
-    return { kind: 'written', zone: sent.stale, verified: true, givenUp: false }
+    return { kind: 'written', zone: sent.stale, verified: true, unanswered: 0 }
   const error = writeNotConfirmed(describeDifference(sent.stale, after))
-  return { kind: 'differs', error, zone: sent.stale, givenUp }
+  return { kind: 'differs', error, zone: sent.stale, unanswered }
 }
 
 async function send(write: Write): Promise<Sent> {
@@ -131,7 +131,7 @@ async function readAgainIfStale(write: Write): Promise<Zone | undefined> {
 async function readBack(
   write: Write,
   { failure, mayResend }: { failure: CallFailed | undefined; mayResend: boolean },
-): Promise<DistributiveOmit<WriteOutcome, 'givenUp'> | 'unchanged'> {
+): Promise<DistributiveOmit<WriteOutcome, 'unanswered'> | 'unchanged'> {
   const { calls, before, after, clock, lookAgainMs } = write
   const recent = [{ base: before, zone: after, isDone: !failure }, ...write.recent]
   let previous: Zone | undefined

@@ -211,7 +211,7 @@ export class WriteBatch {
 
   async #endSend(send: EndedSend, outcome: WriteOutcome): Promise<Refusal | undefined> {
     const isUnverified = outcome.kind === 'written' && !outcome.verified
-    this.#isOpen ||= outcome.givenUp || isUnverified || outcome.kind === 'unknown'
+    this.#isOpen ||= outcome.unanswered > 0 || isUnverified || outcome.kind === 'unknown'
     if (outcome.kind === 'written') {
       this.#parts.cache.put(this.#domain, outcome.zone)
       // A read-back serves the next part of a divided batch.

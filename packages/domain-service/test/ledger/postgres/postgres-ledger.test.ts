@@ -38,7 +38,7 @@ test('a holder that has lost its lease without noticing records no intent and no
   await set.postgres.query('update domain_service.leases set until = 0')
   await set.second.leases.tryAcquire(domain)
 
-  const outcome = { state: 'settled' as const, givenUp: false, changes: [] }
+  const outcome = { state: 'settled' as const, unanswered: 0, changes: [] }
 
   await expect(set.first.ledger.startSend(send)).rejects.toMatchObject(lost)
   await expect(set.first.ledger.endSend(id, outcome)).rejects.toMatchObject(lost)
@@ -72,7 +72,7 @@ test('a send outdates what other replicas have cached, and not what its own repl
   const { id } = await first.ledger.startSend(send)
   const during = await second.versions.isCurrent(domain)
   first.versions.recordPut(domain)
-  await first.ledger.endSend(id, { state: 'settled', givenUp: false, changes: [] })
+  await first.ledger.endSend(id, { state: 'settled', unanswered: 0, changes: [] })
   const after = await Promise.all([first, second].map(({ versions }) => versions.isCurrent(domain)))
 
   expect([before, during, after]).toEqual([[true, true], false, [true, false]])

@@ -89,8 +89,9 @@ test('each late write is repaired once: a person who removes the record afterwar
   const { service, clock } = await startWithLateWrite()
   await using _service = service
   await service.sandbox.runLate()
+  const { hosts: late } = service.sandbox.zone('example.com')
   await driveClock(clock, service, add(service, 'third'))
-  await service.sandbox.setZone('example.com', { hosts: [www, first] as never })
+  await service.sandbox.setZone('example.com', { hosts: late })
 
   const fourth = await driveClock(clock, service, add(service, 'fourth'))
 
@@ -138,6 +139,49 @@ test('a late write whose repair got no answer, and is not to be seen, is repaire
 
   expect(fourth.status).toBe(201)
   expect(namesOf(service)).toEqual(['first', 'fourth', 'second', 'www'])
+})
+
+test('a late write whose repair the registrar refuses is repaired by the next write', async () => {
+  const { service, clock } = await startWithLateWrite()
+  await using _service = service
+  await service.sandbox.runLate()
+  service.sandbox.fault({ kind: 'error', number: 2011170, command: setHosts, times: 2 })
+  const third = await driveClock(clock, service, add(service, 'third'))
+  expect([third.status, namesOf(service)]).toEqual([422, ['first', 'www']])
+
+  const fourth = await driveClock(clock, service, add(service, 'fourth'))
+
+  expect(fourth.status).toBe(201)
+  expect(namesOf(service)).toEqual(['first', 'fourth', 'second', 'www'])
+})
+
+test('a write that was sent twice without an answer may be carried out late twice, and is repaired twice', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock, env: { CACHE_TTL_MS: '0' } })
+  service.sandbox.fault({ kind: 'late', command: setHosts, times: 2 })
+  const lost = await driveClock(clock, service, add(service, 'first'))
+  await driveClock(clock, service, add(service, 'second'))
+  await service.sandbox.runLate()
+  const { hosts: late } = service.sandbox.zone('example.com')
+  const addAfterLate = async (name: string) => {
+    await service.sandbox.setZone('example.com', { hosts: late })
+    await driveClock(clock, service, add(service, name))
+    return namesOf(service)
+  }
+
+  const zones = [
+    await addAfterLate('third'),
+    await addAfterLate('fourth'),
+    // Two sends, two repairs: now it is a person who set this zone.
+    await addAfterLate('fifth'),
+  ]
+
+  expect(lost.body.code).toBe('write_not_confirmed')
+  expect(zones).toEqual([
+    ['second', 'third', 'www'],
+    ['fourth', 'second', 'third', 'www'],
+    ['fifth', 'first', 'www'],
+  ])
 })
 
 test('a given-up write is still known after a restart', async () => {
