@@ -1,18 +1,25 @@
 import { DataDirError } from '@domains-and-files/persistence'
 
-/** A service must not start. The message is for the operator, in full sentences. */
+/** A service must not start until its configuration changes. The message is for the operator, in full sentences. */
 export class StartRefusedError extends Error {}
 
 /**
- * Ends the process with status 1 and one sentence on standard error, if an operator can fix the cause: settings, the
- * disk, a database or the address. @throws every other error.
+ * Ends the process with one sentence on standard error, if an operator can fix the cause: settings, the disk, a
+ * database or the address. The status is 1; 78 if systemd started the process and a restart would fail again.
+ * @throws every other error.
  */
 export function exitOnStartFailure(error: unknown): never {
   const sentence = explain(error)
   if (!sentence) throw error
   process.stderr.write(`${sentence}\n`)
-  process.exit(1)
+  process.exit(isStartedBySystemd() && error instanceof StartRefusedError ? exConfig : 1)
 }
+
+// EX_CONFIG of sysexits.h. The units name it in RestartPreventExitStatus.
+const exConfig = 78
+
+// systemd.exec(5): equal only in the process that systemd itself executed, not in its children.
+const isStartedBySystemd = () => process.env.SYSTEMD_EXEC_PID === String(process.pid)
 
 function explain(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined

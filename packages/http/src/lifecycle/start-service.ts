@@ -16,7 +16,7 @@ interface ServiceProgram<Config extends ServiceConfig> {
   createService: (config: Config, log: Logger) => Promise<FastifyInstance>
 }
 
-/** Runs a service from its environment until a signal. A failed start ends the process with one sentence and status 1. */
+/** Runs a service from its environment until a signal. See {@link exitOnStartFailure} for failed starts. */
 export async function startService<Config extends ServiceConfig>(program: ServiceProgram<Config>) {
   try {
     const config = program.readConfig(process.env)

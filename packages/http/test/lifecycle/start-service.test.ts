@@ -1,13 +1,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 
+const root = new URL('../../../..', import.meta.url).pathname
 const index = new URL('../../src/index.ts', import.meta.url).href
 
 /** Runs a small service in a process of its own. `body` becomes its `createService`. */
-async function run(body: string, env: Record<string, string> = {}) {
+async function run(body: string, env: Record<string, string> = {}, command = [process.execPath]) {
   const script = `
     import { readEnv, serverConfig, serverSettings, startService, StartRefusedError, createApp, createMetrics } from '${index}'
     import { z } from 'zod'
@@ -17,7 +19,8 @@ async function run(body: string, env: Record<string, string> = {}) {
       readConfig: (env) => serverConfig(readEnv(settings, env)),
       createService: async (config, log) => { ${body} },
     })`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+  const [program = '', ...args] = [...command, '--input-type=module', '-e', script]
+  const child = spawn(program, args, {
     cwd: import.meta.dirname,
     env: { PATH: process.env.PATH, ...env },
   })
@@ -80,6 +83,38 @@ test.each([
 
   expect([status, stderr]).toEqual([1, sentence])
 })
+
+test.each([
+  ['an invalid setting', 78, createApp, { PORT: 'abc' }],
+  ['a refused start', 78, 'throw new StartRefusedError("Not like this.")', {}],
+  ['an address that may appear later', 1, createApp, { HOST: '192.0.2.1' }],
+])('started by systemd, %s exits with %i', async (_name, expected, body, env) => {
+  // The shell's process id is that of Node after exec, as with ExecStart=.
+  const { status } = await run(body, env, [
+    'sh',
+    '-c',
+    'SYSTEMD_EXEC_PID=$$ exec "$@"',
+    'sh',
+    process.execPath,
+  ])
+
+  expect(status).toBe(expected)
+})
+
+test('a program that systemd did not start itself exits with 1 on an invalid setting', async () => {
+  const { status } = await run(createApp, { PORT: 'abc', SYSTEMD_EXEC_PID: '1' })
+
+  expect(status).toBe(1)
+})
+
+test.each(['domain-service', 'static-service', 'console'])(
+  'the unit of %s does not restart after status 78',
+  (name) => {
+    const unit = readFileSync(`${root}/docs/install/${name}.service`, 'utf8')
+
+    expect(unit).toMatch(/^RestartPreventExitStatus=78$/m)
+  },
+)
 
 test('a bug at start shows its stack', async () => {
   const { status, stderr } = await run('throw new TypeError("a bug")')
