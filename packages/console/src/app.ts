@@ -10,7 +10,7 @@ import { litFolder, readPage, webFolder } from './page.ts'
 const { version } = packageJson
 
 /** The console's app: the page, its assets, /config.json and /health. It keeps no state and sees no credentials. */
-export function buildApp(config: Config, log: Logger): Promise<App> {
+export async function buildApp(config: Config, log: Logger): Promise<App> {
   return createApp(
     {
       about: { title: 'Console', version, description: 'The web page of both services.' },
@@ -18,7 +18,7 @@ export function buildApp(config: Config, log: Logger): Promise<App> {
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
       connections: config.connections,
-      metrics: { registry: createMetrics(), token: config.metricsToken },
+      metrics: await createMetrics(config.metricsToken),
       health: () => ({ checks: {} }),
       servesRoot: false,
     },

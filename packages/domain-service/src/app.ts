@@ -1,5 +1,5 @@
 import { type Auth, auth } from '@domains-and-files/auth'
-import { type App, createApp, type Logger, type Registry } from '@domains-and-files/http'
+import { type App, createApp, type Logger, type Metrics } from '@domains-and-files/http'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
@@ -28,7 +28,7 @@ export interface Dependencies {
   challenges: ChallengeStore
   clock: Clock
   zones: ZoneWriter
-  metrics: Registry
+  metrics: Metrics | undefined
   log: Logger
 }
 
@@ -48,11 +48,8 @@ export function buildApp(parts: Dependencies): Promise<App> {
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
       connections: config.connections,
-      metrics: {
-        registry: parts.metrics,
-        token: config.metricsToken,
-        alarming: ['write_not_confirmed', 'registrar_auth'],
-      },
+      metrics: parts.metrics,
+      alarmingCodes: ['write_not_confirmed', 'registrar_auth'],
       bodyLimit: 4 * 1024 * 1024, // 150 records of 2500 characters, each escaped in JSON.
       health: () => ({
         checks: {

@@ -1,7 +1,7 @@
 import type { HashQueue } from '@domains-and-files/auth'
 import {
-  Histogram,
-  type Registry,
+  createHistogram,
+  type Metrics,
   registerCounter,
   registerDiskGauges,
   registerGauge,
@@ -14,18 +14,17 @@ import type { ZoneWriter } from './zones/zone-writer.ts'
 // Metrics of this service. Label values come from short fixed lists, never from domains or usernames.
 
 /** Seconds of each call to the registrar by command and outcome, without the wait for a slot. */
-export const createCallHistogram = (registry: Registry) =>
-  new Histogram({
+export const createCallHistogram = (metrics: Metrics | undefined) =>
+  createHistogram(metrics, {
     name: 'registrar_call_duration_seconds',
     help: 'Duration of calls to the registrar by command and outcome (ok, or the error code)',
     labelNames: ['command', 'outcome'],
     buckets: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30],
-    registers: [registry],
   })
 
 interface MetricSources {
   config: Config
-  metrics: Registry
+  metrics: Metrics | undefined
   registrar: RegistrarClient
   domains: DomainList
   zones: ZoneWriter
@@ -116,7 +115,7 @@ interface CacheCounts {
 }
 
 /** Hits, misses and stale answers of each read cache, by its name. */
-export function registerCacheMetrics(metrics: Registry, caches: Record<string, CacheCounts>) {
+export function registerCacheMetrics(metrics: Metrics | undefined, caches: Record<string, CacheCounts>) {
   const results = {
     hit: ['domain_cache_hits_total', 'Reads served from the cache'],
     miss: ['domain_cache_misses_total', 'Reads that called the registrar'],

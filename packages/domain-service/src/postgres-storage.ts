@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { authMigrations } from '@domains-and-files/auth'
 import {
   type Logger,
-  type Registry,
+  type Metrics,
   registerCounter,
   registerDatabaseMetrics,
   registerGauge,
@@ -41,7 +41,7 @@ const taskIntervalMs = 2_000
 /** PostgreSQL, shared by any number of replicas. */
 export async function openPostgresStorage(
   postgres: Postgres,
-  { config, log, metrics }: { config: Config; log: Logger; metrics: Registry },
+  { config, log, metrics }: { config: Config; log: Logger; metrics: Metrics | undefined },
 ): Promise<Storage> {
   const { account, limits, timeout: timeoutMs } = config
   const accountName = `${account.url} ${account.userName}`
@@ -139,7 +139,7 @@ class SharedTasks {
 
 const tasksLease = 'background tasks'
 
-function registerLeaseMetrics(metrics: Registry, leases: Leases) {
+function registerLeaseMetrics(metrics: Metrics | undefined, leases: Leases) {
   registerGauge(
     metrics,
     { name: 'zone_leases_held', help: 'Leases that this replica holds, of domains and of tasks' },

@@ -1,5 +1,5 @@
 import { openAuth } from '@domains-and-files/auth'
-import { type App, createMetrics, type Logger, type Registry } from '@domains-and-files/http'
+import { type App, createMetrics, type Logger, type Metrics } from '@domains-and-files/http'
 import { DatabaseRefusedError, DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
@@ -33,7 +33,7 @@ export async function createService(
 // PostgreSQL's modules are loaded only where they are used: the embedded form starts without them.
 async function openStorage(
   config: Config,
-  { log, clock, metrics }: { log: Logger; clock: Clock; metrics: Registry },
+  { log, clock, metrics }: { log: Logger; clock: Clock; metrics: Metrics | undefined },
 ) {
   if (!config.database)
     return { postgres: undefined, storage: await openEmbeddedStorage(config, log, clock) }
@@ -43,7 +43,7 @@ async function openStorage(
 }
 
 async function compose(config: Config, log: Logger, clock: Clock): Promise<App> {
-  const metrics = createMetrics()
+  const metrics = await createMetrics(config.metricsToken)
   const { postgres, storage } = await openStorage(config, { log, clock, metrics })
   try {
     const auth = await openAuth(config, { audience: 'domain-service', log, database: postgres })

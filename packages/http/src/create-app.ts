@@ -6,7 +6,6 @@ import Fastify, {
   type RawServerDefault,
 } from 'fastify'
 import type { ZodTypeProvider } from 'fastify-type-provider-zod'
-import type { Registry } from 'prom-client'
 import {
   answerSocketError,
   type ConnectionLimits,
@@ -18,7 +17,7 @@ import { AccessLog, AccessLogController, registerLogMetrics } from './logging/ac
 import { LazyLogger } from './logging/lazy-logger.ts'
 import type { Logger } from './logging/logger.ts'
 import { type HealthReport, serveHealth } from './monitoring/health.ts'
-import { RequestMetrics, serveMetrics } from './monitoring/metrics.ts'
+import { type Metrics, RequestMetrics, serveMetrics } from './monitoring/metrics.ts'
 import type { About } from './openapi/about.ts'
 import { serveRoot } from './openapi/root.ts'
 import { serveOpenapi } from './openapi/routes.ts'
@@ -44,8 +43,10 @@ export interface AppOptions {
   log: Logger
   trustProxy: TrustProxy
   corsOrigins: string[]
-  /** `alarming` lists the problem codes that are exported from the start, so that an alert sees their first increase. */
-  metrics: { registry: Registry; token: string | undefined; alarming?: string[] }
+  /** Undefined: nothing is measured, and there is no GET /metrics. */
+  metrics: Metrics | undefined
+  /** Problem codes that are exported from the start, so that an alert sees their first increase. */
+  alarmingCodes?: string[]
   health: () => HealthReport
   /** Maximum bytes of a body that is not streamed. Default: 1 MiB. */
   bodyLimit?: number
@@ -68,18 +69,18 @@ export async function createApp(
   routes: (app: App) => Promise<void>,
 ): Promise<App> {
   const limits = { ...defaultLimits, ...options.connections }
-  const { registry, token, alarming } = options.metrics
+  const { metrics } = options
   const accessLog = new AccessLog(options.log)
-  const metrics = token ? new RequestMetrics(registry, alarming) : undefined
+  const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
   const app = createServer(options, { limits, accessLog })
   addResponseHeaders(app)
-  registerLogMetrics(registry, options.log)
+  registerLogMetrics(metrics, options.log)
   const { trustProxy } = options
   const { stallTimeout } = limits
   const early =
     options.early &&
-    answerEarly(app, options.early, { accessLog, metrics, trustProxy, stallTimeout })
-  shedLoad(app, limits, { registry, early })
+    answerEarly(app, options.early, { accessLog, metrics: requests, trustProxy, stallTimeout })
+  shedLoad(app, limits, { metrics, early })
   limitConnections(app, limits)
   rejectAmbiguousFraming(app)
   closeConnectionsOnStop(app)
@@ -89,7 +90,7 @@ export async function createApp(
   if (options.corsOrigins.length > 0) await app.register(cors, corsOptions(options.corsOrigins))
   serveOpenapi(app, options.about)
   if (options.servesRoot ?? true) serveRoot(app, options.about)
-  if (token && metrics) serveMetrics(app, { registry, token, requests: metrics })
+  if (metrics && requests) serveMetrics(app, metrics, requests)
   serveHealth(app, options.about.version, options.health)
   await routes(app)
   refuseOtherMethods()

@@ -1,4 +1,4 @@
-export { Histogram, Registry } from 'prom-client'
+export type { Histogram } from 'prom-client'
 export { type App, type AppOptions, createApp } from './create-app.ts'
 export { defineRoute } from './define-route.ts'
 export type { Access, HeaderDoc, ResponseDoc } from './fastify-types.ts'
@@ -8,7 +8,9 @@ export { createLogger, type Logger } from './logging/logger.ts'
 export { registerDatabaseMetrics } from './monitoring/database-metrics.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'
 export {
+  createHistogram,
   createMetrics,
+  type Metrics,
   registerCounter,
   registerDiskGauges,
   registerGauge,

@@ -318,7 +318,7 @@ test.each([
 
 test('metrics are given only to who has the token', async () => {
   await using service = await start({
-    metrics: { registry: createMetrics(), token: 'metrics-token-1234' },
+    metrics: await createMetrics('metrics-token-1234'),
   })
   await fetch(`${service.url}/things`)
 

@@ -4,7 +4,7 @@ import {
   OutcomeUnknownError,
 } from '@domains-and-files/persistence'
 import { expect, it } from 'vitest'
-import { createApp, createLogger, createMetrics } from '../src/index.ts'
+import { createApp, createLogger } from '../src/index.ts'
 
 it.each([
   [new DatabaseUnavailableError(new Error('refused')), 503, 'unavailable', '2'],
@@ -19,7 +19,7 @@ it.each([
         log: createLogger({ name: 'things', level: 'silent' }),
         trustProxy: false,
         corsOrigins: [],
-        metrics: { registry: createMetrics(), token: undefined },
+        metrics: undefined,
         health: () => ({ checks: {} }),
       },
       async (routes) => {

@@ -4,7 +4,7 @@ import {
   createApp,
   type HealthReport,
   type Logger,
-  type Registry,
+  type Metrics,
 } from '@domains-and-files/http'
 import packageJson from '../package.json' with { type: 'json' }
 import type { BlobStore } from './blobs/blob-store.ts'
@@ -33,7 +33,7 @@ export interface Dependencies {
   catalog: Catalog
   store: BlobStore
   compressor: Compressor
-  metrics: Registry
+  metrics: Metrics | undefined
   log: Logger
 }
 
@@ -62,11 +62,8 @@ export function buildApp(parts: Dependencies): Promise<App> {
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
       connections: config.connections,
-      metrics: {
-        registry: parts.metrics,
-        token: config.metricsToken,
-        alarming: ['insufficient_storage'],
-      },
+      metrics: parts.metrics,
+      alarmingCodes: ['insufficient_storage'],
       health: () => report(parts),
       early: new CachedResponses(cache, rules.offload),
       badUrl: () => invalidPath('it is not valid percent-encoded UTF-8'),

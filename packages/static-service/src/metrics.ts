@@ -1,6 +1,6 @@
 import type { HashQueue } from '@domains-and-files/auth'
 import {
-  type Registry,
+  type Metrics,
   registerCounter,
   registerDiskGauges,
   registerGauge,
@@ -15,7 +15,7 @@ import type { LruLoader } from './serving/lru-loader.ts'
 
 interface Parts {
   config: Config
-  metrics: Registry
+  metrics: Metrics | undefined
   catalog: Catalog
   store: BlobStore
   compressor: Compressor
@@ -49,7 +49,7 @@ export function registerMetrics({ config, metrics, catalog, store, compressor, h
 type Kept = Pick<LruLoader<object>, 'counts' | 'bytes'>
 
 /** Hits, misses and size of each memory cache. */
-export function registerCacheMetrics(metrics: Registry, memory: Record<string, Kept>) {
+export function registerCacheMetrics(metrics: Metrics | undefined, memory: Record<string, Kept>) {
   const read = (figure: (kept: Kept) => number) => () =>
     Object.fromEntries(Object.entries(memory).map(([name, kept]) => [name, figure(kept)]))
   const label = 'kept'

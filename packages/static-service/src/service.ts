@@ -20,7 +20,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
   const auth = await openAuth(config, { audience: 'static-service', log, database })
   const compressor = new Compressor({ store, log })
   opened.defer(() => compressor.close())
-  const metrics = createMetrics()
+  const metrics = await createMetrics(config.metricsToken)
   storage.registerMetrics(metrics)
   const app = await buildApp({ config, auth, catalog, store, compressor, metrics, log })
   // Last opened, first closed. If anything above throws, it is closed at once.

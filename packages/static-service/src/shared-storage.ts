@@ -44,9 +44,9 @@ export async function openSharedStorage(
     catalog,
     store,
     database: postgres,
-    registerMetrics: (registry) => {
-      registerDatabaseMetrics(registry, postgres)
-      registerS3Metrics(registry, { bucket, store })
+    registerMetrics: (metrics) => {
+      registerDatabaseMetrics(metrics, postgres)
+      registerS3Metrics(metrics, { bucket, store })
     },
     tidied: Promise.resolve(),
     close: async () => {

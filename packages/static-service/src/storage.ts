@@ -1,4 +1,4 @@
-import type { Registry } from '@domains-and-files/http'
+import type { Metrics } from '@domains-and-files/http'
 import type { Postgres } from '@domains-and-files/persistence'
 import type { BlobStore } from './blobs/blob-store.ts'
 import type { Catalog } from './catalog/catalog.ts'
@@ -9,7 +9,7 @@ export interface Storage {
   store: BlobStore
   /** For users and tokens too; undefined: they are in files. */
   database: Postgres | undefined
-  registerMetrics: (registry: Registry) => void
+  registerMetrics: (metrics: Metrics | undefined) => void
   /** Resolves when what an earlier process left behind is tidied up. */
   tidied: Promise<void>
   close: () => Promise<void>

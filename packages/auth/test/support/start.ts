@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { type App, createApp, createLogger, createMetrics } from '@domains-and-files/http'
+import { type App, createApp, createLogger } from '@domains-and-files/http'
 import type { Postgres } from '@domains-and-files/persistence'
 import { ApiTokens } from '../../src/api-tokens/api-tokens.ts'
 import { TokenFile } from '../../src/api-tokens/token-file.ts'
@@ -79,9 +79,8 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
   const find = (username: string) => users.find(username)
   const apiTokens = new ApiTokens({ store, find, prefix: 'ds_', now: () => clock.ms })
   const lines: string[] = []
-  const metrics = { registry: createMetrics(), token: undefined }
   const log = createLogger({ name: 'test-service', level: 'info' }, collect(lines))
-  const app = await createApp({ ...appOptions, log, trustProxy, metrics }, async (app) => {
+  const app = await createApp({ ...appOptions, log, trustProxy, metrics: undefined }, async (app) => {
     early?.(app)
     const given = { secret, audience: 'test-service', tokenTtl: 3600, users, apiTokens }
     await app.register(auth, { ...given, now: () => clock.ms, ...options })

@@ -5,10 +5,9 @@ import type { CallQuota, Priority } from '../ledger/call-quota.ts'
 import type { Reservation } from '../ledger/reservation.ts'
 import { CallFailed } from './call-failed.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
-import { readEnvelope } from './envelope.ts'
-import { type Account, RegistrarTransport } from './transport.ts'
+import type { Element } from './element.ts'
+import type { Account, RegistrarTransport } from './transport.ts'
 import { UnknownDomains } from './unknown-domains.ts'
-import type { Element } from './xml.ts'
 
 /** Where a call gets its slot: the reservation of its round, or the queue of all calls. */
 export type CallSlot = Priority | Pick<Reservation, 'use'>
@@ -22,7 +21,7 @@ export interface CallerOptions {
   clock: Clock
   log: Logger
   /** Observes the seconds of each call. */
-  calls?: Histogram<'command' | 'outcome'>
+  calls?: Histogram<'command' | 'outcome'> | undefined
 }
 
 export interface Command<Value> {
@@ -41,14 +40,13 @@ const maxTries = 3
 /** Makes calls: within the quota, past the circuit breaker, measured, and repeated where that is harmless. */
 export class RegistrarCaller {
   readonly #options: CallerOptions
-  readonly #transport: RegistrarTransport
+  #transport: Promise<RegistrarTransport> | undefined
   readonly #unknown: UnknownDomains
   #lastSuccess: Date | undefined
   #lastFailure: { at: Date; code: string } | undefined
 
   constructor(options: CallerOptions) {
     this.#options = options
-    this.#transport = new RegistrarTransport(options.account, options.timeoutMs)
     this.#unknown = new UnknownDomains(options.clock)
   }
 
@@ -71,6 +69,7 @@ export class RegistrarCaller {
   async send<Value>(command: Command<Value>): Promise<Value> {
     const { breaker, quota, calls } = this.#options
     const { name, slot } = command
+    const transport = await this.#openTransport()
     breaker.admit()
     try {
       await (typeof slot === 'string' ? quota.take(slot) : slot.use())
@@ -80,8 +79,10 @@ export class RegistrarCaller {
     }
     const observe = calls?.startTimer({ command: name })
     try {
-      const text = await this.#transport.post(name, command.params)
-      const { response, result } = readEnvelope(text, { ...command, command: name })
+      const { response, result } = await transport.call(command.params, {
+        ...command,
+        command: name,
+      })
       const value = command.read(response, result)
       breaker.succeeded()
       this.#lastSuccess = new Date()
@@ -102,9 +103,18 @@ export class RegistrarCaller {
   }
 
   /** Refuses calls that wait for a slot; resolves when calls under way are answered. */
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#options.quota.close()
-    return this.#transport.close()
+    await (await this.#transport)?.close()
+  }
+
+  // Loaded with the first call: the HTTP client and the XML parser take a fifth of the start.
+  #openTransport(): Promise<RegistrarTransport> {
+    const { account, timeoutMs } = this.#options
+    this.#transport ??= import('./transport.ts').then(
+      ({ RegistrarTransport }) => new RegistrarTransport(account, timeoutMs),
+    )
+    return this.#transport
   }
 
   async #repeat<Value>(command: Command<Value>): Promise<Value> {

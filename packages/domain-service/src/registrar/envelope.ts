@@ -1,7 +1,8 @@
 import { registrarError } from '../errors.ts'
 import { badAnswer, badResult, CallFailed } from './call-failed.ts'
+import { childOf, childrenOf, type Element } from './element.ts'
 import { mapRegistrarErrors } from './error-mapping.ts'
-import { childOf, childrenOf, type Element, parseResponse } from './xml.ts'
+import { parseResponse } from './xml.ts'
 
 export interface Expected {
   command: string
@@ -9,6 +10,11 @@ export interface Expected {
   result: string
   /** The domain in question; empty for a command about the whole account. */
   domain: string
+}
+
+export interface Envelope {
+  response: Element
+  result: Element
 }
 
 /**
@@ -19,7 +25,7 @@ export interface Expected {
 export function readEnvelope(
   text: string,
   { command, result: resultName, domain }: Expected,
-): { response: Element; result: Element } {
+): Envelope {
   const root = parse(text)
   const errors = childrenOf(childOf(root, 'Errors'), 'Error').map((error) => ({
     number: error.attributes.Number?.trim() ?? '',

@@ -1,7 +1,7 @@
 import { emailTypes } from '../dns/email-type.ts'
 import type { Row, Zone } from '../dns/record.ts'
 import { badAnswer, badResult } from './call-failed.ts'
-import { childOf, childrenOf, type Element } from './xml.ts'
+import { childOf, childrenOf, type Element } from './element.ts'
 
 // Results of the registrar as our own types. Nearly every attribute has been seen missing: null, never a guess.
 

@@ -8,6 +8,7 @@ import {
   registrarUnreachable,
 } from '../errors.ts'
 import { badAnswer, CallFailed } from './call-failed.ts'
+import { type Envelope, type Expected, readEnvelope } from './envelope.ts'
 
 export interface Account {
   url: string
@@ -35,12 +36,17 @@ export class RegistrarTransport {
     })
   }
 
-  /**
-   * Sends one command and returns the text of its answer, which may still be anything. Reads are POST too: that keeps
-   * the API key out of URLs, and so out of the logs of proxies.
-   * @throws {CallFailed}
-   */
-  async post(command: string, params: Record<string, string>): Promise<string> {
+  /** Sends one command and reads its answer. @throws {CallFailed} */
+  async call(params: Record<string, string>, expected: Expected): Promise<Envelope> {
+    return readEnvelope(await this.#post(expected.command, params), expected)
+  }
+
+  close(): Promise<void> {
+    return this.#agent.close()
+  }
+
+  // Reads are POST too: that keeps the API key out of URLs, and so out of the logs of proxies.
+  async #post(command: string, params: Record<string, string>): Promise<string> {
     try {
       const response = await request(this.#account.url, {
         method: 'POST',
@@ -60,10 +66,6 @@ export class RegistrarTransport {
       if (error instanceof CallFailed) throw error
       throw new CallFailed('unknown', describeFailure(error, this.#timeoutMs))
     }
-  }
-
-  close(): Promise<void> {
-    return this.#agent.close()
   }
 
   #credentials() {

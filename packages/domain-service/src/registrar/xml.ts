@@ -1,12 +1,5 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser'
-
-/** An XML element. Every value stays text: a TXT record `1e3` is no number. */
-export interface Element {
-  name: string
-  attributes: Record<string, string>
-  children: Element[]
-  text: string
-}
+import type { Element } from './element.ts'
 
 /**
  * Parses one answer: a complete, well-formed `<ApiResponse>…</ApiResponse>`, alone but for comments around it. Refuses
@@ -67,13 +60,6 @@ function rejectUnsafe(text: string) {
   if (/<\/(?![\p{L}_][\p{L}\p{N}_.:-]*\s*>)/u.test(plain))
     throw new SyntaxError('has a broken closing tag')
 }
-
-/** Children by name, case-insensitive: the registrar sends `host` and documents `Host`. */
-export const childrenOf = (element: Element | undefined, name: string): Element[] =>
-  element?.children.filter((child) => child.name.toLowerCase() === name.toLowerCase()) ?? []
-
-export const childOf = (element: Element | undefined, name: string): Element | undefined =>
-  childrenOf(element, name)[0]
 
 // A zone of 150 records has some 2,000 tags and attributes; the limit only stops markup bombs.
 const maxMarkup = 200_000

@@ -2,6 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CallFailed } from '../../src/registrar/call-failed.ts'
+import type { Element } from '../../src/registrar/element.ts'
 import { readEnvelope } from '../../src/registrar/envelope.ts'
 import {
   readDomainInfo,
@@ -10,7 +11,6 @@ import {
   readZone,
   requireSuccess,
 } from '../../src/registrar/responses.ts'
-import type { Element } from '../../src/registrar/xml.ts'
 
 // Answers recorded by others. They are read in place: REGISTRAR_DATA names the folder.
 const folder =

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { childOf, childrenOf, type Element, parseResponse } from '../../src/registrar/xml.ts'
+import { childOf, childrenOf, type Element } from '../../src/registrar/element.ts'
+import { parseResponse } from '../../src/registrar/xml.ts'
 
 const wrap = (inner: string) =>
   `<?xml version="1.0" encoding="utf-8"?>\r\n<ApiResponse Status="OK">${inner}</ApiResponse>`

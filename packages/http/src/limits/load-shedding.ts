@@ -1,8 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance } from 'fastify'
-import type { Registry } from 'prom-client'
-import { registerCounter } from '../monitoring/metrics.ts'
+import { type Metrics, registerCounter } from '../monitoring/metrics.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
 import { readRequestId } from '../requests/request-id.ts'
 import { AdmissionQueue } from './admission-queue.ts'
@@ -22,7 +21,7 @@ export type EarlyListener = (
 export function shedLoad(
   app: FastifyInstance,
   limits: ConnectionLimits,
-  { registry, early }: { registry: Registry; early: EarlyListener | undefined },
+  { metrics, early }: { metrics: Metrics | undefined; early: EarlyListener | undefined },
 ) {
   const { server, log } = app
   const shed = createLoggedCount((count) => log.warn({ count }, 'requests shed: overloaded'))
@@ -30,12 +29,12 @@ export function shedLoad(
     log.warn({ count }, 'connections dropped: MAX_CONNECTIONS reached'),
   )
   registerCounter(
-    registry,
+    metrics,
     { name: 'http_requests_shed_total', help: 'Requests refused with 503 under overload' },
     shed.total,
   )
   registerCounter(
-    registry,
+    metrics,
     { name: 'http_connections_dropped_total', help: 'Connections closed past MAX_CONNECTIONS' },
     dropped.total,
   )

@@ -1,6 +1,5 @@
 import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
-import type { Registry } from 'prom-client'
-import { registerCounter } from '../monitoring/metrics.ts'
+import { type Metrics, registerCounter } from '../monitoring/metrics.ts'
 import { type Logger, timestamp } from './logger.ts'
 
 declare module 'fastify' {
@@ -59,9 +58,9 @@ export class AccessLog {
 }
 
 /** Registers the count of log lines that could not be written. */
-export function registerLogMetrics(registry: Registry, { output }: Logger) {
+export function registerLogMetrics(metrics: Metrics | undefined, { output }: Logger) {
   registerCounter(
-    registry,
+    metrics,
     { name: 'log_lines_dropped_total', help: 'Log lines lost: disk full, or reader slow or gone' },
     () => output.droppedLines,
   )

@@ -1,19 +1,18 @@
 import type { Postgres } from '@domains-and-files/persistence'
-import type { Registry } from 'prom-client'
-import { registerGauge } from './metrics.ts'
+import { type Metrics, registerGauge } from './metrics.ts'
 
 /** The connections of a process to PostgreSQL, and what the probe last saw. */
 export function registerDatabaseMetrics(
-  registry: Registry,
+  metrics: Metrics | undefined,
   database: Pick<Postgres, 'isAvailable' | 'pool'>,
 ) {
   registerGauge(
-    registry,
+    metrics,
     { name: 'database_available', help: '1 if PostgreSQL answered the last check, else 0' },
     () => Number(database.isAvailable),
   )
   registerGauge(
-    registry,
+    metrics,
     { name: 'database_connections', help: 'Connections to PostgreSQL', label: 'state' },
     () => {
       const { total, idle } = database.pool
@@ -21,7 +20,7 @@ export function registerDatabaseMetrics(
     },
   )
   registerGauge(
-    registry,
+    metrics,
     {
       name: 'database_connections_waiting',
       help: 'Statements and transactions queued for a connection',

@@ -1,15 +1,28 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Counter, Histogram, HistogramConfiguration, Registry } from 'prom-client'
 import { z } from 'zod'
 import { HttpError } from '../problem-details.ts'
 
-/** A registry with the process metrics of Node; services register their own. */
-export function createMetrics(): Registry {
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  return registry
+/** Where a process registers its metrics. */
+export interface Metrics {
+  client: typeof import('prom-client')
+  registry: Registry
+  /** Bearer token of GET /metrics. */
+  token: string
+}
+
+/**
+ * The metrics of a process, with those of Node. Undefined without a token: nobody can read them, so nothing is counted
+ * and prom-client, a tenth of the start, is not loaded.
+ */
+export async function createMetrics(token: string | undefined): Promise<Metrics | undefined> {
+  if (!token) return undefined
+  const client = await import('prom-client')
+  const registry = new client.Registry()
+  client.collectDefaultMetrics({ register: registry })
+  return { client, registry, token }
 }
 
 /** A Prometheus metric, and the label of its series if it has several. */
@@ -24,12 +37,17 @@ type Figures = number | Record<string, number>
 type Read = () => Figures | Promise<Figures>
 
 /** A gauge that is read on each scrape; `NaN` if that fails, so that one failure hides no other metric. */
-export function registerGauge(registry: Registry, { name, help, label }: Metric, read: Read) {
-  new Gauge({
+export function registerGauge(
+  metrics: Metrics | undefined,
+  { name, help, label }: Metric,
+  read: Read,
+) {
+  if (!metrics) return
+  new metrics.client.Gauge({
     name,
     help,
     labelNames: label ? [label] : [],
-    registers: [registry],
+    registers: [metrics.registry],
     async collect() {
       for (const [labels, value] of await readAll(read, label)) this.set(labels, value)
     },
@@ -37,12 +55,17 @@ export function registerGauge(registry: Registry, { name, help, label }: Metric,
 }
 
 /** A counter that is kept elsewhere and read on each scrape. */
-export function registerCounter(registry: Registry, { name, help, label }: Metric, read: Read) {
-  new Counter({
+export function registerCounter(
+  metrics: Metrics | undefined,
+  { name, help, label }: Metric,
+  read: Read,
+) {
+  if (!metrics) return
+  new metrics.client.Counter({
     name,
     help,
     labelNames: label ? [label] : [],
-    registers: [registry],
+    registers: [metrics.registry],
     async collect() {
       this.reset()
       for (const [labels, value] of await readAll(read, label)) this.inc(labels, value)
@@ -50,10 +73,17 @@ export function registerCounter(registry: Registry, { name, help, label }: Metri
   })
 }
 
+/** A histogram; undefined without metrics. */
+export const createHistogram = <Label extends string>(
+  metrics: Metrics | undefined,
+  configuration: HistogramConfiguration<Label>,
+): Histogram<Label> | undefined =>
+  metrics && new metrics.client.Histogram({ ...configuration, registers: [metrics.registry] })
+
 /** Size and free space of the disk that holds this directory. */
-export function registerDiskGauges(registry: Registry, folder: string) {
+export function registerDiskGauges(metrics: Metrics | undefined, folder: string) {
   registerGauge(
-    registry,
+    metrics,
     { name: 'data_disk_size_bytes', help: 'Size of the disk that holds DATA_DIR' },
     async () => {
       const { blocks, bsize } = await statfs(folder)
@@ -61,7 +91,7 @@ export function registerDiskGauges(registry: Registry, folder: string) {
     },
   )
   registerGauge(
-    registry,
+    metrics,
     { name: 'data_disk_free_bytes', help: 'Free space on it for this service' },
     async () => {
       const { bavail, bsize } = await statfs(folder)
@@ -86,15 +116,15 @@ export class RequestMetrics {
   readonly #problems: Counter
 
   /** `alarming` codes are exported from the start, at 0: Prometheus sees increases, not first appearances. */
-  constructor(registry: Registry, alarming: string[] = []) {
-    this.#duration = new Histogram({
+  constructor({ client, registry }: Metrics, alarming: string[] = []) {
+    this.#duration = new client.Histogram({
       name: 'http_request_duration_seconds',
       help: 'Response time by method, route and status',
       labelNames: ['method', 'route', 'status'],
       buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
       registers: [registry],
     })
-    this.#problems = new Counter({
+    this.#problems = new client.Counter({
       name: 'http_problems_total',
       help: 'Error responses by code',
       labelNames: ['code'],
@@ -112,14 +142,12 @@ export class RequestMetrics {
   }
 }
 
-interface Metrics {
-  registry: Registry
-  token: string
-  requests: RequestMetrics
-}
-
 /** GET /metrics (Prometheus text) for clients with the token; observes every request of the framework. */
-export function serveMetrics(app: FastifyInstance, { registry, token, requests }: Metrics) {
+export function serveMetrics(
+  app: FastifyInstance,
+  { registry, token }: Metrics,
+  requests: RequestMetrics,
+) {
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unmatched'
     requests.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime)

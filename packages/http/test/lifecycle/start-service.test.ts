@@ -11,7 +11,7 @@ const index = new URL('../../src/index.ts', import.meta.url).href
 /** Runs a small service in a process of its own. `body` becomes its `createService`. */
 async function run(body: string, env: Record<string, string> = {}, command = [process.execPath]) {
   const script = `
-    import { readEnv, serverConfig, serverSettings, startService, StartRefusedError, createApp, createMetrics } from '${index}'
+    import { readEnv, serverConfig, serverSettings, startService, StartRefusedError, createApp } from '${index}'
     import { z } from 'zod'
     const settings = z.object(serverSettings({ port: 0, dataDir: 'data' }))
     await startService({
@@ -31,7 +31,7 @@ async function run(body: string, env: Record<string, string> = {}, command = [pr
 
 const createApp = `return createApp({
   about: { title: 'Things', version: '1', description: '' }, log, ...config,
-  metrics: { registry: createMetrics(), token: undefined }, health: () => ({ checks: {} }),
+  metrics: undefined, health: () => ({ checks: {} }),
 }, async () => {})`
 
 test('a port in use is named in one sentence, with the setting to change', async () => {

@@ -4,17 +4,17 @@ import { expect, test } from 'vitest'
 import { createMetrics } from '../../src/index.ts'
 import { type Started, start } from '../support/start.ts'
 
-const metrics = { token: 'metrics-token-1234' }
+const metricsToken = 'metrics-token-1234'
 
 const figure = async (service: Started, name: string) => {
   const answer = await fetch(`${service.url}/metrics`, {
-    headers: { authorization: `Bearer ${metrics.token}` },
+    headers: { authorization: `Bearer ${metricsToken}` },
   })
   return Number(new RegExp(`^${name} (\\d+)`, 'm').exec(await answer.text())?.[1])
 }
 
-const startCounting = (connections: object) =>
-  start({ connections, metrics: { ...metrics, registry: createMetrics() } })
+const startCounting = async (connections: object) =>
+  start({ connections, metrics: await createMetrics(metricsToken) })
 
 const ask = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nhost: a\r\n${headers}\r\n`
 // The first few requests of an iteration are served without a time check.

@@ -22,7 +22,7 @@ function overload() {
 }
 
 test('while the event loop lags requests get 503, except /health and /metrics', async () => {
-  const metrics = { registry: createMetrics(), token: 'metrics-token-1234' }
+  const metrics = await createMetrics('metrics-token-1234')
   await using service = await start({ connections: { maxLoopDelayMs: 20 }, metrics })
   const statusOf = async (path: string) =>
     (await fetch(service.url + path, { headers: { authorization: 'Bearer metrics-token-1234' } }))

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest'
-import { Registry, registerDatabaseMetrics } from '../../src/index.ts'
+import { createMetrics, registerDatabaseMetrics } from '../../src/index.ts'
 
 it('shows the connections in use, idle and waited for, and whether the database answers', async () => {
-  const registry = new Registry()
-  registerDatabaseMetrics(registry, {
+  const metrics = await createMetrics('metrics-token-1234')
+  registerDatabaseMetrics(metrics, {
     isAvailable: false,
     pool: { total: 10, idle: 3, waiting: 5 },
   })
 
-  const lines = (await registry.metrics()).split('\n').filter((line) => /^\w/.test(line))
+  const lines = (await metrics?.registry.metrics())?.split('\n').filter((line) => /^database_/.test(line))
 
   expect(lines).toEqual([
     'database_available 0',

@@ -134,7 +134,7 @@ export async function startStatic(
       log,
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
-      metrics: { registry: createMetrics(), token: metricsToken },
+      metrics: await createMetrics(metricsToken),
       health: () => ({ checks: {} }),
       // A busy machine must not shed the requests of tests.
       connections: { maxLoopDelayMs: 60_000, maxQueueMs: 60_000 },

@@ -1,30 +1,30 @@
-import { type Registry, registerCounter, registerGauge } from '@domains-and-files/http'
+import { type Metrics, registerCounter, registerGauge } from '@domains-and-files/http'
 import type { Bucket } from './bucket.ts'
 import type { S3BlobStore } from './s3-blob-store.ts'
 
 /** Calls to the object store by operation, and the objects that wait for their deletion. */
 export function registerS3Metrics(
-  registry: Registry,
+  metrics: Metrics | undefined,
   { bucket, store }: { bucket: Bucket; store: S3BlobStore },
 ) {
   const label = 'operation'
   registerCounter(
-    registry,
+    metrics,
     { name: 'static_s3_calls_total', help: 'Calls to the object store', label },
     () => bucket.counts.by('calls'),
   )
   registerCounter(
-    registry,
+    metrics,
     { name: 'static_s3_failures_total', help: 'Calls to the object store that failed', label },
     () => bucket.counts.by('failures'),
   )
   registerCounter(
-    registry,
+    metrics,
     { name: 'static_s3_seconds_total', help: 'Time of calls to the object store', label },
     () => bucket.counts.by('seconds'),
   )
   registerGauge(
-    registry,
+    metrics,
     {
       name: 'static_s3_objects_waiting',
       help: 'Objects that wait for their deletion (garbage), and uploads without a commit (intents)',
@@ -33,7 +33,7 @@ export function registerS3Metrics(
     () => store.sweep.count(),
   )
   registerCounter(
-    registry,
+    metrics,
     { name: 'static_s3_objects_deleted_total', help: 'Objects deleted by this process' },
     () => store.sweep.deleted,
   )
