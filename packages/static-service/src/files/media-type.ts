@@ -1,5 +1,4 @@
 import { extname } from 'node:path'
-import { fileTypeFromBuffer } from 'file-type'
 import { lookup } from 'mime-types'
 
 export const categories = [
@@ -58,8 +57,9 @@ export const isCompressible = (contentType: string) =>
   /\+(?:json|xml|text|yaml)$/.test(contentType) ||
   compressible.has(contentType)
 
-// The detector may throw on a damaged file.
+// The detector may throw on a damaged file. Most names have a known extension, so it is loaded with its first use.
 async function detect(head: Uint8Array): Promise<string | undefined> {
+  const { fileTypeFromBuffer } = await import('file-type')
   try {
     return (await fileTypeFromBuffer(head))?.mime
   } catch {
