@@ -115,7 +115,10 @@ interface CacheCounts {
 }
 
 /** Hits, misses and stale answers of each read cache, by its name. */
-export function registerCacheMetrics(metrics: Metrics | undefined, caches: Record<string, CacheCounts>) {
+export function registerCacheMetrics(
+  metrics: Metrics | undefined,
+  caches: Record<string, CacheCounts>,
+) {
   const results = {
     hit: ['domain_cache_hits_total', 'Reads served from the cache'],
     miss: ['domain_cache_misses_total', 'Reads that called the registrar'],

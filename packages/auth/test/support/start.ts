@@ -80,17 +80,20 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
   const apiTokens = new ApiTokens({ store, find, prefix: 'ds_', now: () => clock.ms })
   const lines: string[] = []
   const log = createLogger({ name: 'test-service', level: 'info' }, collect(lines))
-  const app = await createApp({ ...appOptions, log, trustProxy, metrics: undefined }, async (app) => {
-    early?.(app)
-    const given = { secret, audience: 'test-service', tokenTtl: 3600, users, apiTokens }
-    await app.register(auth, { ...given, now: () => clock.ms, ...options })
-    app.get('/open', { config: { access: 'public' } }, async () => 'open')
-    app.get('/careless', { config: { access: 'public' } }, async (request) => callerOf(request))
-    app.get('/view', { config: { access: 'viewer' } }, async (request) => callerOf(request))
-    app.put('/edit', { config: { access: 'editor' } }, async (request) => callerOf(request))
-    app.get('/rule', { config: { access: 'admin' } }, async (request) => callerOf(request))
-    routes?.(app)
-  })
+  const app = await createApp(
+    { ...appOptions, log, trustProxy, metrics: undefined },
+    async (app) => {
+      early?.(app)
+      const given = { secret, audience: 'test-service', tokenTtl: 3600, users, apiTokens }
+      await app.register(auth, { ...given, now: () => clock.ms, ...options })
+      app.get('/open', { config: { access: 'public' } }, async () => 'open')
+      app.get('/careless', { config: { access: 'public' } }, async (request) => callerOf(request))
+      app.get('/view', { config: { access: 'viewer' } }, async (request) => callerOf(request))
+      app.put('/edit', { config: { access: 'editor' } }, async (request) => callerOf(request))
+      app.get('/rule', { config: { access: 'admin' } }, async (request) => callerOf(request))
+      routes?.(app)
+    },
+  )
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
 
   const call = async (path: string, { token, ...init }: Call = {}) => {

@@ -8,7 +8,9 @@ it('shows the connections in use, idle and waited for, and whether the database 
     pool: { total: 10, idle: 3, waiting: 5 },
   })
 
-  const lines = (await metrics?.registry.metrics())?.split('\n').filter((line) => /^database_/.test(line))
+  const lines = (await metrics?.registry.metrics())
+    ?.split('\n')
+    .filter((line) => /^database_/.test(line))
 
   expect(lines).toEqual([
     'database_available 0',
