@@ -7,6 +7,7 @@ import { IntegrityProofs } from '../blobs/integrity.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../files/file-record.ts'
 import { chooseCoding } from '../rfc9110/content-negotiation.ts'
+import { ChunkCache } from './chunk-cache.ts'
 import type { Content } from './content-stream.ts'
 import { LruLoader } from './lru-loader.ts'
 import type { ServedFile } from './served-file.ts'
@@ -38,6 +39,7 @@ export class ContentCache {
   readonly #files: ServedFiles
   readonly #codings: LruLoader<readonly ContentCoding[]>
   readonly #contents: LruLoader<Buffer>
+  readonly #chunks: ChunkCache
   readonly #proofs: IntegrityProofs
 
   constructor({ store, catalog, compressor, memoryBytes, describe }: Dependencies) {
@@ -47,13 +49,15 @@ export class ContentCache {
     this.#proofs = new IntegrityProofs(store.verified)
     this.#files = createServedFiles({ catalog, memoryBytes: share, describe })
     this.#codings = new LruLoader(share, () => 64)
-    this.#contents = new LruLoader(memoryBytes - 2 * share, (content) => content.length)
+    this.#chunks = new ChunkCache(2 * share)
+    this.#contents = new LruLoader(memoryBytes - 4 * share, (content) => content.length)
     compressor.onForm((digest) => this.#codings.invalidate([digest]))
   }
 
   /** Its caches by the label of their metrics. */
   get memory() {
-    return { rows: this.#files.memory, forms: this.#codings, contents: this.#contents }
+    const chunks = this.#chunks.memory
+    return { rows: this.#files.memory, forms: this.#codings, contents: this.#contents, chunks }
   }
 
   /** The file that is at this path now, as this request finds it. */
@@ -153,7 +157,8 @@ export class ContentCache {
     const blob = await this.#open(row, coding)
     if (!blob) return undefined
     try {
-      if (await this.#proofs.isRight(blob, row, coding)) return blob
+      if (await this.#proofs.isRight(blob, row, coding))
+        return this.#chunks.through(blob, contentKey(row, coding))
     } catch (error) {
       await blob[Symbol.asyncDispose]()
       throw error
@@ -189,7 +194,7 @@ function copyOf(bytes: Buffer): Buffer {
 
 const identityOnly: readonly ContentCoding[] = ['identity']
 
-// Larger files are read each time: there the copy costs more than the system calls that it saves.
+// Larger contents are sent in chunks.
 const maxCachedBytes = 256 * 1024
 // The size of a compressed form is unknown before it is opened; it is a fraction of its source.
 const maxCompressedSource = 1024 * 1024

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import { HttpError } from '@domains-and-files/http'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import type { Piece } from '../rfc9110/byte-ranges.ts'
+import { chunkBytes } from './chunk-cache.ts'
 
 /** The bytes of a representation: small ones in memory, others open on the disk, to be disposed of by the caller. */
 export type Content = Buffer | OpenBlob
@@ -75,9 +76,6 @@ class BlobStream extends Readable {
   }
 }
 
-// Several times what a socket buffers: see `readChunks`.
-const chunkBytes = 256 * 1024
-
 // Full chunks are read into two buffers in turn: new ones took an eighth of the time of a large file. A chunk is requested
 // once the socket has drained the one before the last, as a full chunk always fills the socket; smaller chunks might not
 // have been sent yet, and have buffers of their own.
@@ -93,7 +91,7 @@ async function* readChunks(blob: OpenBlob, pieces: Piece[], digest: string): Chu
     for (let start = piece.start; start < piece.end; start += chunkBytes) {
       const length = Math.min(chunkBytes, piece.end - start)
       let into: Buffer | undefined
-      if (length === chunkBytes) {
+      if (length === chunkBytes && !blob.isShared) {
         into = buffers[count % 2] ??= Buffer.allocUnsafeSlow(chunkBytes)
         count += 1
       }
