@@ -79,6 +79,13 @@ export function prepareDigests(db: Database) {
     )
 }
 
+/** The first two hex digits of all digests. */
+export const digestPrefixes = (db: Database): string[] =>
+  db
+    .prepare<[], string>('select distinct lower(hex(substr(digest, 1, 1))) from contents')
+    .pluck()
+    .all()
+
 /**
  * An earlier version left small contents in a table of the catalog until their files were flushed. Copies what is left
  * of them; the catalog's next migration drops that table.

@@ -4,6 +4,7 @@ import type { ContentCoding } from '../blob-path.ts'
 import type { VerifiedContent } from '../integrity.ts'
 import {
   contentDatabaseFile,
+  digestPrefixes,
   openContentDatabase,
   prepareDigests,
   prepareRecordVerified,
@@ -30,11 +31,7 @@ const recordVerified = prepareRecordVerified(db)
 const methods = {
   commit,
   digests: prepareDigests(db),
-  prefixes: (_input: null) =>
-    db
-      .prepare<[], string>('select distinct lower(hex(substr(digest, 1, 1))) from contents')
-      .pluck()
-      .all(),
+  prefixes: (_input: null) => digestPrefixes(db),
 }
 
 export type ContentWorkerMethods = typeof methods

@@ -3,7 +3,12 @@ import { GroupCommit } from '../../sqlite/group-commit.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
-import { contentDatabaseFile, openContentDatabase } from './content-database.ts'
+import {
+  contentDatabaseFile,
+  digestPrefixes,
+  openContentDatabase,
+  prepareDigests,
+} from './content-database.ts'
 import type { ContentCommand, ContentOutcome, ContentWorkerMethods } from './content-worker.ts'
 
 /**
@@ -55,14 +60,18 @@ export class SmallContents implements VerifiedContents {
   }
 
   /** The digests that begin with two hex digits. */
-  digests(prefix: string): Promise<string[]> {
-    return this.#worker.ask('digests', prefix)
+  async digests(prefix: string): Promise<string[]> {
+    return this.#isSmall ? prepareDigests(this.#db)(prefix) : this.#worker.ask('digests', prefix)
   }
 
   /** The first two hex digits of all digests. */
   async prefixes(): Promise<string[]> {
-    if (!this.#db.prepare('select 1 from contents limit 1').get()) return []
-    return this.#worker.ask('prefixes', null)
+    return this.#isSmall ? digestPrefixes(this.#db) : this.#worker.ask('prefixes', null)
+  }
+
+  // The sweep at startup needs no thread then.
+  get #isSmall(): boolean {
+    return this.#db.prepare('select 1 from contents limit 1 offset 1000').get() === undefined
   }
 
   /** Durable when it resolves. @throws a SQLite error, `SQLITE_FULL` among them. */

@@ -90,6 +90,18 @@ export class Queries {
   }
 }
 
+/** The first two hex digits of all contents. */
+export const contentPrefixes = (db: Database): string[] =>
+  db.prepare<[], string>('select distinct substr(digest, 1, 2) from blobs').pluck().all()
+
+/** The contents whose digests begin with two hex digits. */
+export const contentsOf = (db: Database, prefix: string): { digest: string; size: number }[] =>
+  db
+    .prepare<[string, string], { digest: string; size: number }>(
+      'select digest, size from blobs where digest between ? and ?',
+    )
+    .all(prefix, `${prefix}g`)
+
 /** The page of versions after the first `skip`, newest first. */
 export function listVersions(
   db: Database,

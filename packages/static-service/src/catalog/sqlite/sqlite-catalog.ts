@@ -8,8 +8,8 @@ import type { CatalogCommand, Outcome } from '../commands.ts'
 import { GroupedChanges } from '../grouped-changes.ts'
 import type { FileList, ListQuery } from '../list-query.ts'
 import type { TreeQuery } from '../tree.ts'
-import { type Database, databaseFile, openReader } from './database.ts'
-import { Queries } from './queries.ts'
+import { type Database, databaseFile, openDatabase } from './database.ts'
+import { contentPrefixes, contentsOf, Queries } from './queries.ts'
 import type { ReadWorkerMethods } from './workers/read-worker.ts'
 import type { WriteWorkerMethods } from './workers/write-worker.ts'
 
@@ -43,8 +43,10 @@ export class SqliteCatalog extends GroupedChanges implements Catalog {
       new URL('./workers/read-worker.ts', import.meta.url),
       file,
     )
-    await writer.ask('ready', null)
-    return new SqliteCatalog(openReader(file), { writer, reader, quota: options.quotaBytes })
+    // Migrated here: the thread that writes starts with the first change.
+    const db = openDatabase(file)
+    db.pragma('query_only = 1')
+    return new SqliteCatalog(db, { writer, reader, quota: options.quotaBytes })
   }
 
   private constructor(db: Database, { writer, reader, quota }: Parts) {
@@ -111,12 +113,12 @@ export class SqliteCatalog extends GroupedChanges implements Catalog {
     return this.#queries.isReferenced(digest)
   }
 
-  contentPrefixes(): Promise<string[]> {
-    return this.#writer.ask('contentPrefixes', null)
+  async contentPrefixes(): Promise<string[]> {
+    return this.#isSmall ? contentPrefixes(this.#db) : this.#writer.ask('contentPrefixes', null)
   }
 
-  contents(prefix: string): Promise<{ digest: string; size: number }[]> {
-    return this.#writer.ask('contents', prefix)
+  async contents(prefix: string): Promise<{ digest: string; size: number }[]> {
+    return this.#isSmall ? contentsOf(this.#db, prefix) : this.#writer.ask('contents', prefix)
   }
 
   status(): CatalogStatus {
@@ -139,6 +141,11 @@ export class SqliteCatalog extends GroupedChanges implements Catalog {
     this.#db.close()
     // Last: only a writer can checkpoint the WAL into the database.
     await this.#writer.close()
+  }
+
+  // The sweep at startup needs no thread then.
+  get #isSmall(): boolean {
+    return this.#queries.totals().totalFiles <= 1000
   }
 
   protected async commitGroup(commands: CatalogCommand[]): Promise<Outcome[]> {

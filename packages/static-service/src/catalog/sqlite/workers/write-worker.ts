@@ -4,6 +4,7 @@ import { DiskReserve, isDiskFull } from '../../../sqlite/disk-reserve.ts'
 import { serveCalls } from '../../../sqlite/worker-rpc.ts'
 import type { CatalogCommand, Outcome } from '../../commands.ts'
 import { openDatabase } from '../database.ts'
+import { contentPrefixes, contentsOf } from '../queries.ts'
 import { Transactions } from '../transactions.ts'
 
 // The only thread that writes to the catalog: it waits for fsync, the event loop does not.
@@ -14,17 +15,10 @@ const transactions = new Transactions(db)
 const reserve = new DiskReserve(dirname(file))
 
 const methods = {
-  ready: (_input: null) => Number(db.pragma('synchronous', { simple: true })),
   commit,
   // Asked by the sweep at startup, for which no second thread should start.
-  contentPrefixes: (_input: null) =>
-    db.prepare<[], string>('select distinct substr(digest, 1, 2) from blobs').pluck().all(),
-  contents: (prefix: string) =>
-    db
-      .prepare<[string, string], { digest: string; size: number }>(
-        'select digest, size from blobs where digest between ? and ?',
-      )
-      .all(prefix, `${prefix}g`),
+  contentPrefixes: (_input: null) => contentPrefixes(db),
+  contents: (prefix: string) => contentsOf(db, prefix),
 }
 
 export type WriteWorkerMethods = typeof methods
