@@ -1,4 +1,4 @@
-import type { Access } from '@domains-and-files/http'
+import type { Access, HttpError } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { ApiTokens } from './api-tokens/api-tokens.ts'
 import { outsideRecords } from './api-tokens/permissions.ts'
@@ -20,9 +20,13 @@ interface AccessDependencies {
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
 export function enforceAccess(app: FastifyInstance, dependencies: AccessDependencies) {
   const { sessions, apiTokens, audience, errors } = dependencies
+  const documented = errorsOf(errors)
   app.addHook('onRoute', (route) => {
     requireAccess(route)
-    documentErrors(route, errors)
+    const { schema, config } = route
+    const needed = config?.access
+    if (schema && needed && needed !== 'public')
+      schema.errors = [...(schema.errors ?? []), ...documented[needed]]
   })
   app.addHook('onRequest', (request, _reply, done) => {
     try {
@@ -71,16 +75,15 @@ function requireAccess({ method, url, config }: RouteOptions) {
   )
 }
 
-// For the OpenAPI document.
-function documentErrors({ schema, config }: RouteOptions, errors: AuthErrors) {
-  const needed = config?.access
-  if (!schema || !needed || needed === 'public') return
-  schema.errors = [
-    ...(schema.errors ?? []),
-    errors.tokenMissing(),
-    errors.tokenExpired(),
-    ...(needed === 'viewer' ? [] : [errors.forbidden(needed)]), // Every role includes viewer.
-  ]
+// For the OpenAPI document. Each error captures a stack, so the routes share them.
+function errorsOf(errors: AuthErrors): Record<Exclude<Access, 'public'>, HttpError[]> {
+  // Every role includes viewer.
+  const viewer = [errors.tokenMissing(), errors.tokenExpired()]
+  return {
+    viewer,
+    editor: [...viewer, errors.forbidden('editor')],
+    admin: [...viewer, errors.forbidden('admin')],
+  }
 }
 
 function accessOf(request: FastifyRequest): Access {

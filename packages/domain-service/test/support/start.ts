@@ -14,7 +14,7 @@ import { createService } from '../../src/service.ts'
 import { databaseOf, dropDatabaseOf } from './databases.ts'
 import { driveClock } from './drive-clock.ts'
 import { FakeClock } from './fake-clock.ts'
-import { addUsersToDatabase, addUsersToFile } from './test-users.ts'
+import { addUsersToDatabase, addUsersToFile, prepareUsersFile } from './test-users.ts'
 
 export const password = 'correct horse battery'
 export const apiKey = 'api-key-that-nobody-must-see'
@@ -125,6 +125,7 @@ export async function start(options: Options = {}): Promise<Service> {
     ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
     ...options.env,
   })
+  if (databaseUrl === undefined) prepareUsersFile(join(dataDir, 'users.json'))
   const app = await createService(
     config,
     createLogger({ name: 'domain-service', level: 'info' }, sink),
@@ -135,7 +136,6 @@ export async function start(options: Options = {}): Promise<Service> {
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.
   const url = `http://127.0.0.1:${port}`
-  const tokens = new Map<string, Promise<string>>()
   const tokenOf = (user: string) => {
     const token = tokens.get(user) ?? logIn(url, user)
     tokens.set(user, token)
@@ -197,6 +197,9 @@ export async function start(options: Options = {}): Promise<Service> {
 
 const renameList = (body: { changes?: unknown }) =>
   Array.isArray(body.changes) ? { ...body, changes: undefined, change_list: body.changes } : body
+
+// The services of a test file have the same users and the same secret.
+const tokens = new Map<string, Promise<string>>()
 
 // A busy machine makes a service that has just started shed load: that is no fault of the test.
 async function logIn(url: string, username: string, tries = 20): Promise<string> {

@@ -1,6 +1,11 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
 import { connect } from './databases.ts'
+
+// Passwords are hashed once per test file: hashing takes longer than the rest of a start.
+let users: string | undefined
+
+const Users = z.object({ users: z.array(z.looseObject({ username: z.string() })) })
 
 const others = [
   { username: 'editor', role: 'editor' },
@@ -8,23 +13,35 @@ const others = [
   { username: 'limited', role: 'editor', domains: ['example.com', '*.co.uk'] },
 ]
 
-/** Adds the users of the tests to a file that has the admin, with the admin's own password. */
+/** Writes the users of the tests, if their hashes are known already and the file does not exist. */
+export function prepareUsersFile(file: string) {
+  if (users !== undefined && !existsSync(file)) writeFileSync(file, users)
+}
+
+/** Adds the users of the tests to a file that has only the admin, with the admin's own password. */
 export function addUsersToFile(file: string) {
-  const Users = z.object({ users: z.array(z.looseObject({ username: z.string() })) })
-  const { users } = Users.parse(JSON.parse(readFileSync(file, 'utf8')))
-  const [admin] = users
-  const all = [...users, ...others.map((user) => ({ ...admin, ...user }))]
-  if (users.length === 1) writeFileSync(file, JSON.stringify({ users: all }))
+  const found = Users.parse(JSON.parse(readFileSync(file, 'utf8'))).users
+  if (found.length > 1) return
+  users ??= addOthers(found)
+  writeFileSync(file, users)
 }
 
 /** The same in a database. */
 export async function addUsersToDatabase(url: string) {
   await using database = await connect(url)
+  const found = await database.query<{ definition: { username: string } }>(
+    'select definition from domain_service.users',
+  )
+  if (found.length > 1) return
+  users ??= addOthers(found.map(({ definition }) => definition))
   await database.query(
     `insert into domain_service.users (username, definition)
-     select value ->> 'username', definition || value
-     from domain_service.users, jsonb_array_elements($1::jsonb) where username = 'admin'
-     on conflict do nothing`,
-    [JSON.stringify(others)],
+     select value ->> 'username', value from jsonb_array_elements($1::jsonb -> 'users')
+     on conflict (username) do update set definition = excluded.definition`,
+    [users],
   )
+}
+
+function addOthers([admin]: { username: string }[]): string {
+  return JSON.stringify({ users: [admin, ...others.map((user) => ({ ...admin, ...user }))] })
 }
