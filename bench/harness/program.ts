@@ -16,6 +16,8 @@ export interface Program extends AsyncDisposable {
   /** Resident memory in bytes: now, and the peak since the last `resetPeak`. */
   memory: () => { now: number; peak: number }
   resetPeak: () => void
+  /** Seconds of CPU time so far. */
+  cpu: () => number
 }
 
 // No child outlives the bench, however it ends.
@@ -32,7 +34,7 @@ export interface Command {
   /** Gets its log, `<name>.log`. */
   folder: string
   env?: Record<string, string>
-  core?: number
+  core?: number | undefined
   /** The path whose response shows that it is up, and the statuses that do; by default `/` and 2xx. */
   health?: string
   isUp?: (status: number) => boolean
@@ -76,6 +78,7 @@ export async function start(command: Command): Promise<Program> {
     startedIn: performance.now() - began,
     memory: () => readMemory(child.pid),
     resetPeak: () => writeFileSync(`/proc/${child.pid}/clear_refs`, '5'),
+    cpu: () => readCpu(child.pid),
     async [Symbol.asyncDispose]() {
       child.kill('SIGTERM')
       const isLate = AbortSignal.timeout(12_000)
@@ -108,6 +111,13 @@ async function findPort(): Promise<number> {
   await once(server, 'close')
   if (typeof address !== 'object' || !address) throw new Error('there is no free port')
   return address.port
+}
+
+// proc_pid_stat(5): fields 14 and 15, utime and stime, in hundredths of a second. The name before may contain spaces.
+function readCpu(pid: number | undefined): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
 // proc_pid_status(5): VmRSS is the resident memory, VmHWM its peak, both in KiB.

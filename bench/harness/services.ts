@@ -17,31 +17,17 @@ export const memory = { MALLOC_ARENA_MAX: '2' }
 export const login = JSON.stringify({ username: 'bench', password })
 
 /** The static service in production, with its access log unless `env` says otherwise. */
-export async function startStatic(folder: string, env: Record<string, string> = {}) {
-  return startService('static-service', folder, env)
+export async function startStatic(folder: string, env: Record<string, string> = {}, core?: number) {
+  return startService({ name: 'static-service', folder, env, core })
 }
 
-/** The domain service; its registrar, the sandbox, runs on the load's core. */
+/** The domain service and its registrar. */
 export async function startDomains(
   folder: string,
   { delayMs, env = {} }: { delayMs: number; env?: Record<string, string> },
 ) {
-  const registrar = await start({
-    name: 'registrar-sandbox',
-    run: () => [process.execPath, mainOf('registrar-sandbox')],
-    folder,
-    core: cores.load,
-    env: { SANDBOX_RATE: 'off', SANDBOX_DELAY_MS: String(delayMs), LOG_LEVEL: 'warn' },
-    health: '/health',
-  })
-  const service = await startService('domain-service', folder, {
-    REGISTRAR_URL: `${registrar.url}/xml.response`,
-    REGISTRAR_API_USER: account.ApiUser,
-    REGISTRAR_API_KEY: account.ApiKey,
-    REGISTRAR_CLIENT_IP: account.ClientIp,
-    REGISTRAR_RATE: '9999999/minute',
-    ...env,
-  })
+  const registrar = await startRegistrar(folder, delayMs)
+  const service = await startDomainService(folder, registrar, env)
   return {
     registrar,
     service,
@@ -51,6 +37,35 @@ export async function startDomains(
     },
   }
 }
+
+/** The sandbox of the registrar, on the load's core. */
+export const startRegistrar = (folder: string, delayMs: number) =>
+  start({
+    name: 'registrar-sandbox',
+    run: () => [process.execPath, mainOf('registrar-sandbox')],
+    folder,
+    core: cores.load,
+    env: { SANDBOX_RATE: 'off', SANDBOX_DELAY_MS: String(delayMs), LOG_LEVEL: 'warn' },
+    health: '/health',
+  })
+
+export const startDomainService = (
+  folder: string,
+  registrar: Program,
+  env: Record<string, string> = {},
+) =>
+  startService({
+    name: 'domain-service',
+    folder,
+    env: {
+      REGISTRAR_URL: `${registrar.url}/xml.response`,
+      REGISTRAR_API_USER: account.ApiUser,
+      REGISTRAR_API_KEY: account.ApiKey,
+      REGISTRAR_CLIENT_IP: account.ClientIp,
+      REGISTRAR_RATE: '9999999/minute',
+      ...env,
+    },
+  })
 
 /** Credentials for the sandbox, sent with each command. */
 export const account = {
@@ -75,15 +90,19 @@ export async function upload(service: Service, path: string, bytes: Uint8Array<A
   if (!answer.ok) throw new Error(`upload: ${answer.status} ${await answer.text()}`)
 }
 
-async function startService(
-  name: string,
-  folder: string,
-  env: Record<string, string>,
-): Promise<Service> {
+interface StartOptions {
+  name: string
+  folder: string
+  env: Record<string, string>
+  core?: number | undefined
+}
+
+async function startService({ name, folder, env, core }: StartOptions): Promise<Service> {
   const program = await start({
     name,
     run: () => [process.execPath, mainOf(name)],
     folder,
+    core,
     env: {
       DATA_DIR: join(folder, name),
       ...memory,

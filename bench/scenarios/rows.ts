@@ -5,6 +5,9 @@ import { measureLogin } from './login.ts'
 import { readMany } from './many.ts'
 import { readCachedZone, readFileRecord } from './records.ts'
 import { measureMemory, measureStart } from './resources.ts'
+import { measureSharedCatalog } from './shared-catalog.ts'
+import { readShared } from './shared-reads.ts'
+import { uploadLargeShared, uploadSmallShared } from './shared-uploads.ts'
 import { read, readings } from './static.ts'
 import { uploadLarge, uploadSmall } from './uploads.ts'
 
@@ -25,6 +28,10 @@ export const rows: Record<string, Measure> = {
   'hosts-cached': readCachedZone,
   'hosts-fresh': readFresh,
   'adds-100': addHundred,
+  'shared-1k': readShared,
+  'shared-upload-1g': uploadLargeShared,
+  'shared-upload-4k': uploadSmallShared,
+  'shared-catalog': measureSharedCatalog,
   login: measureLogin,
   memory: measureMemory,
   start: measureStart,

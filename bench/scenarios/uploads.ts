@@ -1,37 +1,27 @@
-import { randomBytes } from 'node:crypto'
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { ask } from '../harness/answer.ts'
 import { compare, type Finding } from '../harness/finding.ts'
+import { alter, curl, makeLargeFile, megabytes, uploadAndDelete } from '../harness/large-file.ts'
 import { run, script } from '../harness/program.ts'
 import { alternate } from '../harness/rounds.ts'
-import { bearer, type Service, startStatic } from '../harness/services.ts'
-import { cores, settings } from '../harness/settings.ts'
+import { startStatic } from '../harness/services.ts'
+import { settings } from '../harness/settings.ts'
 import { load } from '../harness/wrk.ts'
 import { startNginx } from '../peers/peers.ts'
 
-const gibibyte = 2 ** 30
-const megabytes = gibibyte / 1e6
 const rounds = Math.min(settings.rounds, 3)
 
 /** One file of 1 GiB, durable before the response. nginx does not fsync. */
 export async function uploadLarge(folder: string): Promise<Finding[]> {
   const { ours, nginx, dav, close } = await startBoth(folder)
   await using _servers = { [Symbol.asyncDispose]: close }
-  const file = join(folder, 'large.bin')
-  await run(['dd', 'if=/dev/urandom', `of=${file}`, 'bs=1M', 'count=1024'], { core: cores.load })
-
+  const file = await makeLargeFile(folder)
   const figures = await alternate(
     {
       ours: async () => {
         await alter(file)
-        const form = ['-F', 'path=large.bin', '-F', `file=@${file};filename=large.bin`]
-        const seconds = await curl(`${ours.url}/api/files/upload`, [
-          ...['-H', `authorization: Bearer ${ours.token}`],
-          ...form,
-        ])
-        await assertDigest(ours, file)
-        await fetch(`${ours.url}/api/files/large.bin`, { method: 'DELETE', headers: bearer(ours) })
+        const seconds = await uploadAndDelete(ours, file)
         return megabytes / seconds
       },
       'limit: dd conv=fsync or SHA-256': async () => {
@@ -104,32 +94,6 @@ async function startBoth(folder: string) {
     await nginx[Symbol.asyncDispose]()
   }
   return { ours, nginx, dav, close }
-}
-
-// New bytes, since equal contents are stored once; and no dirty pages left for the next contender.
-async function alter(file: string) {
-  const handle = openSync(file, 'r+')
-  writeSync(handle, randomBytes(16), 0, 16, 0)
-  closeSync(handle)
-  await run(['sync'], { core: cores.load })
-}
-
-async function assertDigest({ url, token }: Service, file: string) {
-  const [digest = ''] = (await run(['sha256sum', file], { core: cores.load })).split(' ')
-  const record = await ask(`${url}/api/files/large.bin`, { authorization: `Bearer ${token}` })
-  if (!record.body.includes(digest)) throw new Error('ours stored other bytes than were sent')
-}
-
-// Seconds.
-async function curl(url: string, args: string[]): Promise<number> {
-  const format = '%{http_code} %{time_total}'
-  const printed = await run(
-    ['curl', '-sS', '-o', '/dev/null', '-w', format, '-H', 'expect:', ...args, url],
-    { core: cores.load },
-  )
-  const [status, seconds] = printed.split(' ')
-  if (!status?.startsWith('20')) throw new Error(`${url}: ${status}`)
-  return Number(seconds)
 }
 
 async function time(args: string[]): Promise<number> {

@@ -1,6 +1,14 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+} from 'node:fs'
 import { cp, readFile, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import net from 'node:net'
@@ -16,25 +24,38 @@ const nobody = { uid: 65_534, gid: 65_534 }
 const isRoot = process.getuid?.() === 0
 const user = isRoot ? nobody : {}
 
+interface ServerOptions {
+  /** A program that runs the server, with its arguments, such as `taskset`. */
+  launcher?: string[]
+  /** Changes of the server's settings. */
+  settings?: Record<string, string | number>
+}
+
 /** A PostgreSQL server on the loopback interface, which keeps running when this process ends. */
 export class ServerProcess {
   readonly port: number
   readonly #directory: string
+  readonly #options: ServerOptions
   #child: ChildProcess | undefined
 
-  private constructor(directory: string, port: number) {
+  private constructor(directory: string, port: number, options: ServerOptions) {
     this.#directory = directory
+    this.#options = options
     this.port = port
   }
 
   /**
-   * Installs a server with all its files in an existing, empty directory, and starts it. Durability is switched off: a
-   * test that crashes it kills processes, not the machine.
+   * Installs a server with all its files in a directory, and starts it; with the data that is there already. Durability is
+   * switched off by default: a test that crashes it kills processes, not the machine.
    */
-  static async create(directory: string): Promise<ServerProcess> {
+  static async create(directory: string, options: ServerOptions = {}): Promise<ServerProcess> {
+    const server = new ServerProcess(directory, await findFreePort(), options)
+    if (existsSync(server.#data)) {
+      await server.start()
+      return server
+    }
     giveToServer(directory)
     await copyBinaries(directory)
-    const server = new ServerProcess(directory, await findFreePort())
     const initdb = ['-D', server.#data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8']
     await run(join(directory, 'bin/initdb'), [...initdb, '--no-sync', '--no-locale'], {
       env: environment(directory),
@@ -49,6 +70,11 @@ export class ServerProcess {
     return join(this.#directory, 'data')
   }
 
+  /** Its process; undefined once it has stopped. */
+  get pid(): number | undefined {
+    return this.#child?.exitCode === null ? this.#child.pid : undefined
+  }
+
   /** The connection URL of a database. */
   urlOf(database: string): string {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`
@@ -57,8 +83,12 @@ export class ServerProcess {
   /** Starts the server after `stop`, on the same port and with the same data. */
   async start(): Promise<void> {
     const log = openSync(join(this.#directory, 'log'), 'a')
-    const options = ['-D', this.#data, ...settings(this.#directory, this.port)]
-    this.#child = spawn(join(this.#directory, 'bin/postgres'), options, {
+    const { launcher = [], settings } = this.#options
+    const [program = '', ...args] = [
+      ...[...launcher, join(this.#directory, 'bin/postgres'), '-D', this.#data],
+      ...toArguments({ ...defaults(this.#directory, this.port), ...settings }),
+    ]
+    this.#child = spawn(program, args, {
       env: environment(this.#directory),
       cwd: this.#directory,
       detached: true,
@@ -93,18 +123,20 @@ export class ServerProcess {
   }
 }
 
-const settings = (directory: string, port: number) =>
-  Object.entries({
-    port,
-    listen_addresses: '127.0.0.1',
-    unix_socket_directories: directory,
-    max_connections: 300,
-    fsync: 'off',
-    full_page_writes: 'off',
-    shared_buffers: '64MB',
-    wal_level: 'minimal',
-    max_wal_senders: 0,
-  }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+const defaults = (directory: string, port: number) => ({
+  port,
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: directory,
+  max_connections: 300,
+  fsync: 'off',
+  full_page_writes: 'off',
+  shared_buffers: '64MB',
+  wal_level: 'minimal',
+  max_wal_senders: 0,
+})
+
+const toArguments = (settings: Record<string, string | number>) =>
+  Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 
 const environment = (directory: string) => ({
   ...process.env,

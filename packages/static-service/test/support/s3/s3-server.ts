@@ -61,7 +61,8 @@ export async function startS3(): Promise<S3Server> {
   return env ? { ...(await startOwn()), env } : startOwn()
 }
 
-async function startOwn(): Promise<S3Server> {
+/** The store for tests, on a given port or a free one. */
+export async function startOwn(givenPort = 0): Promise<S3Server> {
   const folder = await mkdtemp(join(tmpdir(), 's3-'))
   const store = new S3Objects(folder)
   const server = createServer((request, response) => {
@@ -75,7 +76,7 @@ async function startOwn(): Promise<S3Server> {
     await once(server, 'listening')
     return (server.address() as AddressInfo).port // An address with a port, since it listens on one.
   }
-  const port = await listen(0)
+  const port = await listen(givenPort)
   const url = `http://127.0.0.1:${port}`
   const pause = async () => {
     const closed = once(server, 'close')
