@@ -4,6 +4,7 @@ import { addHundred, readFresh } from './domains.ts'
 import { measureLogin } from './login.ts'
 import { readMany } from './many.ts'
 import { readCachedZone, readFileRecord } from './records.ts'
+import { addOverReplicas, readTwoReplicas } from './replicas.ts'
 import { measureMemory, measureStart } from './resources.ts'
 import { measureSharedCatalog } from './shared-catalog.ts'
 import { readShared } from './shared-reads.ts'
@@ -32,6 +33,8 @@ export const rows: Record<string, Measure> = {
   'shared-upload-1g': uploadLargeShared,
   'shared-upload-4k': uploadSmallShared,
   'shared-catalog': measureSharedCatalog,
+  'replicas-1k': readTwoReplicas,
+  'replicas-adds-100': addOverReplicas,
   login: measureLogin,
   memory: measureMemory,
   start: measureStart,

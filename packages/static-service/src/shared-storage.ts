@@ -8,6 +8,7 @@ import { registerS3Metrics } from './blobs/s3/s3-metrics.ts'
 import { catalogMigrations, schemaName } from './catalog/postgres/migrations.ts'
 import { PostgresCatalog } from './catalog/postgres/postgres-catalog.ts'
 import type { Config } from './config.ts'
+import { growYoungGeneration } from './memory.ts'
 import type { S3Config } from './s3-settings.ts'
 import type { Storage } from './storage.ts'
 
@@ -21,6 +22,7 @@ export async function openSharedStorage(
   { database, s3, dataDir, quotaBytes }: SharedConfig,
   log: Logger,
 ): Promise<Storage> {
+  const memory = growYoungGeneration()
   const postgres = await Postgres.open({
     ...database,
     schema: schemaName,
@@ -53,6 +55,7 @@ export async function openSharedStorage(
       await catalog.close()
       await store.close()
       await postgres.close()
+      memory[Symbol.dispose]()
     },
   }
 }

@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+
+const memory = join(import.meta.dirname, '../src/memory.ts')
+
+// Prints the largest size of the young generation in MiB, in which many objects survive.
+const script = (isGrowing: boolean) => `
+  import { getHeapSpaceStatistics } from 'node:v8'
+  import { setTimeout as wait } from 'node:timers/promises'
+  const { growYoungGeneration } = await import(${JSON.stringify(memory)})
+  const growth = ${isGrowing} ? growYoungGeneration() : undefined
+  const live = []
+  let largest = 0
+  for (let round = 0; round < 100; round += 1) {
+    for (let at = 0; at < 10_000; at += 1) live[at] = { round, list: [at] }
+    const space = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space')
+    largest = Math.max(largest, space.space_size / 2) // One of its halves is in use.
+    await wait(2)
+  }
+  growth?.[Symbol.dispose]()
+  process.stdout.write(String(largest / 1_048_576))
+`
+
+async function largestYoungGeneration(isGrowing: boolean): Promise<number> {
+  const args = ['--input-type=module', '--eval', script(isGrowing)]
+  const { stdout } = await promisify(execFile)(process.execPath, args)
+  return Number(stdout)
+}
+
+test('the young generation stays small', async () => {
+  // It has 2 MiB if compiling the first modules took that much; without a limit it had 13.
+  expect(await largestYoungGeneration(false)).toBeLessThan(3)
+})
+
+test('where requests wait for other machines, it grows, but not without bound', async () => {
+  const largest = await largestYoungGeneration(true)
+
+  expect(largest).toBeGreaterThan(3)
+  // Its size is checked every 50 ms: it may have doubled once more.
+  expect(largest).toBeLessThan(10)
+})
