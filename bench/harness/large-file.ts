@@ -37,8 +37,14 @@ export async function alter(file: string) {
   await run(['sync'], { core: cores.load })
 }
 
+/** The SHA-256 digest of a file. */
+export async function digestOf(file: string): Promise<string> {
+  const printed = await run(['sha256sum', file], { core: cores.load })
+  return printed.split(' ')[0] ?? ''
+}
+
 async function assertDigest({ url, token }: Service, file: string) {
-  const [digest = ''] = (await run(['sha256sum', file], { core: cores.load })).split(' ')
+  const digest = await digestOf(file)
   const record = await ask(`${url}/api/files/large.bin`, { authorization: `Bearer ${token}` })
   if (!record.body.includes(digest)) throw new Error('ours stored other bytes than were sent')
 }

@@ -1,7 +1,14 @@
 import { join } from 'node:path'
 import { ask } from '../harness/answer.ts'
 import { compare, type Finding } from '../harness/finding.ts'
-import { alter, curl, makeLargeFile, megabytes, uploadAndDelete } from '../harness/large-file.ts'
+import {
+  alter,
+  curl,
+  digestOf,
+  makeLargeFile,
+  megabytes,
+  uploadAndDelete,
+} from '../harness/large-file.ts'
 import { alternate } from '../harness/rounds.ts'
 import { type Service, startStatic } from '../harness/services.ts'
 import { s3Authorization, startStores } from '../harness/stores.ts'
@@ -47,7 +54,8 @@ export async function uploadLargeShared(folder: string): Promise<Finding[]> {
       },
       'one PUT to the store': async () => {
         await alter(file)
-        const seconds = await curl(object, [...headers, '-T', file])
+        const digest = ['-H', `x-amz-content-sha256: ${await digestOf(file)}`]
+        const seconds = await curl(object, [...headers, ...digest, '-T', file])
         await curl(object, [...headers, '-X', 'DELETE'])
         return megabytes / seconds
       },

@@ -24,6 +24,18 @@ export class SeekCache {
     return true
   }
 
+  /** The positions in those orders that are the same in another state. */
+  copy(state: number, isSame: (order: string) => boolean): SeekCache {
+    const copy = new SeekCache()
+    copy.#state = state
+    for (const [order, positions] of this.#orders) {
+      if (!isSame(order)) continue
+      copy.#orders.set(order, [...positions])
+      copy.#count += positions.length
+    }
+    return copy
+  }
+
   /** The last known position that is not after `position`. */
   before(order: string, position: number): SeekPosition | undefined {
     return this.#orders.get(order)?.findLast((each) => each.position <= position)

@@ -84,4 +84,11 @@ export const catalogMigrations = [
      created_by text not null,
      created_at text not null
    );`,
+  `-- Paths of the files that each revision of the catalog changed; an empty one stands for more than are named. Old ones
+   -- are removed.
+   create table static_service.changed_paths (
+     revision bigint not null,
+     path text collate "C" not null
+   );
+   create index changed_paths_by_revision on static_service.changed_paths (revision);`,
 ]

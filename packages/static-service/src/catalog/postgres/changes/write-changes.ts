@@ -2,6 +2,7 @@ import type { Transaction } from '@domains-and-files/persistence'
 import type { FileRow } from '../../../files/file-record.ts'
 import { nameOf, parentOf } from '../../../files/path-segments.ts'
 import { fold } from '../../fold.ts'
+import { keptRevisions } from '../changed-paths.ts'
 import type { LoadedFiles } from './loaded-files.ts'
 import type { TrackedRows } from './tracked-rows.ts'
 
@@ -37,8 +38,16 @@ export async function writeChanges(
     JSON.stringify(categories.stored),
     revision,
     table.storedSize,
+    namesOf(table.files),
   ])
 }
+
+function namesOf(files: TrackedRows<FileRow>): string[] {
+  const paths = files.changes().map(({ key }) => key)
+  return paths.length > maxNamed ? [''] : paths
+}
+
+const maxNamed = 100
 
 function split<Row>(rows: TrackedRows<Row>): { removed: string[]; stored: Row[] } {
   const changes = rows.changes()
@@ -98,5 +107,9 @@ const writeCounts = `
     select category, files, bytes
     from json_to_recordset($2) as row (category text, files bigint, bytes bigint)
     on conflict (category) do update set file_count = excluded.file_count, total_size = excluded.total_size
+  ), named as (
+    insert into static_service.changed_paths (revision, path) select $3::bigint, path from unnest($5::text[]) path
+  ), forgotten as (
+    delete from static_service.changed_paths where $3::bigint % 100 = 0 and revision <= $3::bigint - ${keptRevisions}
   )
-  update static_service.catalog set revision = $3, stored_size = $4`
+  update static_service.catalog set revision = $3::bigint, stored_size = $4`

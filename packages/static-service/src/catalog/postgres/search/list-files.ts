@@ -1,9 +1,10 @@
 import type { Postgres, Transaction } from '@domains-and-files/persistence'
 import type { FileRow } from '../../../files/file-record.ts'
-import { type FileList, keyOf, type ListQuery, maxHits } from '../../list-query.ts'
-import { SeekCache } from '../../seek-cache.ts'
+import { type FileList, type ListQuery, maxHits } from '../../list-query.ts'
+import { readChangedPaths } from '../changed-paths.ts'
 import { fileColumns } from '../file-columns.ts'
 import { findMatches } from './find-matches.ts'
+import { ListCache, listKey } from './list-cache.ts'
 import { orders } from './list-order.ts'
 import { countOf, type ListScope, readScope } from './list-scope.ts'
 import { PathSample } from './path-sample.ts'
@@ -12,34 +13,18 @@ import { scanPage } from './scan-page.ts'
 // More files of a directory are read along the order instead of collected and sorted.
 const maxSorted = 2000
 
-const maxCachedResults = 64
-
-/** What is known about lists of one revision of the catalog. */
-interface RevisionCache {
-  revision: number
-  positions: SeekCache
-  /** Ids of complete results for their next pages; undefined: more matches than are counted. */
-  results: Map<string, string[] | undefined>
-}
-
-const newCache = (revision: number): RevisionCache => ({
-  revision,
-  positions: new SeekCache(),
-  results: new Map(),
-})
-
 interface ListRead {
   transaction: Transaction
   query: ListQuery
   scope: ListScope
-  cache: RevisionCache
+  cache: ListCache
 }
 
-/** Pages of the stored files in a total order. Each is of one snapshot; caches are used for the same revision only. */
+/** Pages of the stored files in a total order, each of one snapshot. What is known of a list is used until it changes. */
 export class FileListing {
   readonly #postgres: Postgres
   readonly #sample = new PathSample()
-  #cache = newCache(-1)
+  #cache = new ListCache(0)
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres
@@ -49,7 +34,8 @@ export class FileListing {
     return this.#postgres.snapshot(async (transaction) => {
       const scope = await readScope(transaction, query)
       if (scope.isMissing) return { rows: [], total: 0, isExact: true }
-      return this.#page({ transaction, query, scope, cache: this.#cacheOf(scope.revision) })
+      const cache = await this.#cacheOf(transaction, scope.revision)
+      return this.#page({ transaction, query, scope, cache })
     })
   }
 
@@ -76,12 +62,11 @@ export class FileListing {
   }
 
   async #matches({ transaction, query, scope, cache }: ListRead) {
-    const key = JSON.stringify(keyOf(query))
-    if (cache.results.has(key)) return cache.results.get(key)
+    const known = cache.results(query)
+    if (known) return known.ids
     if (query.search) await this.#sample.refresh(transaction, scope.population)
     const ids = await findMatches(transaction, { query, scope, sample: this.#sample })
-    if (cache.results.size >= maxCachedResults) cache.results.clear()
-    cache.results.set(key, ids)
+    cache.addResults(query, ids)
     return ids
   }
 
@@ -93,7 +78,7 @@ export class FileListing {
     const order = orders[isBackwards ? orders[sort].reversed : sort]
     const take = isBackwards ? Math.min(pageSize, total - skip) : pageSize
     const position = isBackwards ? total - skip - take : skip
-    const scale = JSON.stringify([order.by, ...keyOf(query)])
+    const scale = listKey(query, order.by)
     const start = cache.positions.before(scale, position)
     const offset = position - (start?.position ?? 0)
     const span = { order, start: start?.row, offset, take }
@@ -107,9 +92,17 @@ export class FileListing {
   }
 
   // A snapshot older than the cache is rare: it gets an empty one.
-  #cacheOf(revision: number): RevisionCache {
-    if (revision > this.#cache.revision) this.#cache = newCache(revision)
-    if (revision !== this.#cache.revision) return newCache(revision)
+  async #cacheOf(transaction: Transaction, revision: number): Promise<ListCache> {
+    const known = this.#cache
+    if (revision < known.revision) return new ListCache(revision)
+    if (revision > known.revision) {
+      const span = { after: known.revision, upTo: revision }
+      const changed = await readChangedPaths(transaction, span)
+      const next = changed ? known.after(revision, changed) : new ListCache(revision)
+      // Another list may have been faster.
+      if (revision > this.#cache.revision) this.#cache = next
+      if (revision !== this.#cache.revision) return next
+    }
     this.#cache.positions.enter(revision)
     return this.#cache
   }
