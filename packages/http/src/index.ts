@@ -25,11 +25,7 @@ export {
   problemOf,
   validationFailed,
 } from './problem-details.ts'
-export {
-  type EarlyResponder,
-  type EarlyResponse,
-  prepareEarlyHeaders,
-} from './requests/early-responses.ts'
+export type { EarlyResponder, EarlyResponse } from './requests/early-responses.ts'
 export {
   includesTag,
   isCurrent,
@@ -37,6 +33,7 @@ export {
   readIfNoneMatch,
   type TagList,
 } from './requests/entity-tags.ts'
+export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
 export { toFaults } from './requests/validation.ts'
 export { describeIssue } from './requests/validation-messages.ts'
 export { databaseConfig, databaseSettings } from './settings/database-settings.ts'

@@ -6,14 +6,13 @@ import type { AccessLog } from '../logging/access-log.ts'
 import type { RequestMetrics } from '../monitoring/metrics.ts'
 import type { TrustProxy } from '../settings/trust-proxy.ts'
 import { clientAddressReader } from './client-address.ts'
+import { HeadSender, type PreparedHead } from './prepared-head.ts'
 import { findFramingFault } from './request-framing.ts'
 import { readRequestId } from './request-id.ts'
 
 /** A response that is known without the framework. */
 export interface EarlyResponse {
-  status: number
-  /** Names and values in turn, as `writeHead` takes them, made by `prepareEarlyHeaders`. */
-  headers: string[]
+  head: PreparedHead
   /** Absent: HEAD and 304. A string holds one byte per character (latin1): small ones are sent in one write. */
   body: Buffer | string | undefined
 }
@@ -28,12 +27,6 @@ export interface EarlyResponder {
   route: string
   respond(request: IncomingMessage): EarlyResponse | undefined | Promise<EarlyResponse | undefined>
 }
-
-/** The headers of every response, then these. The array can serve any number of responses. */
-export const prepareEarlyHeaders = (headers: Record<string, string>): string[] => [
-  ...['x-request-id', '', 'x-content-type-options', 'nosniff'],
-  ...Object.entries(headers).flat(),
-]
 
 interface Dependencies {
   accessLog: AccessLog
@@ -53,17 +46,16 @@ export function answerEarly(
 ): EarlyListener {
   const { stallTimeout } = dependencies
   const record = recorder(responder.route, dependencies)
+  const heads = new HeadSender(app.server.keepAliveTimeout)
   let isStopping = false
   app.addHook('preClose', async () => {
     isStopping = true
   })
   const send = ({ request, response, began }: Arrival, early: EarlyResponse) => {
     const requestId = readRequestId(request.headers['x-request-id'])
-    // writeHead copies the values at once.
-    early.headers[1] = requestId
-    response.writeHead(early.status, early.headers)
+    heads.write(response, early.head, requestId)
     response.end(early.body, 'latin1')
-    const exchange = { request, status: early.status, requestId, began }
+    const exchange = { request, status: early.head.status, requestId, began }
     // Nearly always: the kernel has taken all of it. Listeners and a timer would cost a tenth of a small response.
     if (isSent(response)) record(exchange)
     else {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type EarlyResponder, type EarlyResponse, prepareEarlyHeaders } from '../../src/index.ts'
+import { type EarlyResponder, type EarlyResponse, prepareHead } from '../../src/index.ts'
 import { start } from '../support/start.ts'
 
 const responder = (respond: EarlyResponder['respond']): EarlyResponder => ({
@@ -9,8 +9,7 @@ const responder = (respond: EarlyResponder['respond']): EarlyResponder => ({
 })
 
 const early = (): EarlyResponse => ({
-  status: 200,
-  headers: prepareEarlyHeaders({ 'content-length': '5' }),
+  head: prepareHead(200, { 'content-length': '5' }),
   body: 'early',
 })
 

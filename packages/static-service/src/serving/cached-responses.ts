@@ -1,9 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import {
-  type EarlyResponder,
-  type EarlyResponse,
-  prepareEarlyHeaders,
-} from '@domains-and-files/http'
+import { type EarlyResponder, type EarlyResponse, prepareHead } from '@domains-and-files/http'
 import type { ContentCoding } from '../blobs/blob-path.ts'
 import { frame } from '../rfc9110/byte-ranges.ts'
 import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
@@ -89,10 +85,10 @@ function respondWhole(
   const verdict = evaluateConditions(headers, prepared.validators)
   if (verdict === 'failed') return undefined
   const { whole, notModified } = prepared
-  if (verdict === 'not modified') return { status: 304, headers: notModified, body: undefined }
-  if (isHead) return { status: 200, headers: whole, body: undefined }
+  if (verdict === 'not modified') return { head: notModified, body: undefined }
+  if (isHead) return { head: whole, body: undefined }
   if (bytes.length <= maxTextBytes) prepared.text ??= bytes.toString('latin1')
-  return { status: 200, headers: whole, body: prepared.text ?? bytes }
+  return { head: whole, body: prepared.text ?? bytes }
 }
 
 function respondPart(
@@ -107,8 +103,7 @@ function respondPart(
   const part = frame(ranges, { contentType: file.contentType, size: bytes.length })
   const [slice] = ranges
   return {
-    status: 206,
-    headers: prepareEarlyHeaders({
+    head: prepareHead(206, {
       ...crossOriginHeaders,
       ...commonHeaders(file, validators),
       ...part.headers,

@@ -1,4 +1,4 @@
-import { prepareEarlyHeaders } from '@domains-and-files/http'
+import { type PreparedHead, prepareHead } from '@domains-and-files/http'
 import type { ContentCoding } from '../blobs/blob-path.ts'
 import type { Config } from '../config.ts'
 import type { FileRow } from '../files/file-record.ts'
@@ -25,9 +25,9 @@ export interface PreparedHeaders {
   size: number
   validators: Validators
   /** Of a 200 with the whole representation. */
-  whole: string[]
+  whole: PreparedHead
   /** Of a 304. */
-  notModified: string[]
+  notModified: PreparedHead
   /** The body, if it is small, with one byte per character. */
   text?: string
 }
@@ -100,8 +100,8 @@ export function prepareHeaders(
   const prepared = {
     size,
     validators,
-    whole: prepareEarlyHeaders({ ...common, ...own, 'content-length': String(size) }),
-    notModified: prepareEarlyHeaders(common),
+    whole: prepareHead(200, { ...common, ...own, 'content-length': String(size) }),
+    notModified: prepareHead(304, common),
   }
   file.prepared.set(coding, prepared)
   return prepared

@@ -1,9 +1,16 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CachedResponses } from '../../src/serving/cached-responses.ts'
 import { ContentCache } from '../../src/serving/content-cache.ts'
-import { metricsToken, type Raw, type StaticService, startStatic } from '../support/static-start.ts'
+import {
+  metricsToken,
+  type Raw,
+  request,
+  type StaticService,
+  startStatic,
+} from '../support/static-start.ts'
 
 // Cached contents are answered before the framework. Nobody may be able to tell: each request is sent twice, once to
 // each way, and everything that a client or an operator sees must be the same.
@@ -43,16 +50,20 @@ interface Sent {
   headers: Record<string, string>
 }
 
-async function send(way: Way, { method, target, headers }: Sent) {
-  // Caches are filled, and both ways start from the same state.
+// Both ways start from the same state.
+async function fillCaches(target: string) {
   for (const encoding of ['identity', 'br', 'gzip']) {
     const plain = target.split('?')[0] ?? target
     if (plain !== '*') await service.ask(plain, { 'Accept-Encoding': encoding })
   }
+}
+
+async function send(way: Way, { method, target, headers }: Sent) {
+  await fillCaches(target)
   service.early.isBypassed = way === 'framework'
-  sent += 1
+  count += 1
   // Of one length: problems contain it.
-  const id = `${way[0]}-${String(sent).padStart(5, '0')}`
+  const id = `${way[0]}-${String(count).padStart(5, '0')}`
   const before = { early: service.early.count, figures: await scrape() }
   const answer = await service.ask(target, { ...headers, 'X-Request-Id': id }, method)
   const line = await lineOf(id)
@@ -60,7 +71,7 @@ async function send(way: Way, { method, target, headers }: Sent) {
   service.early.isBypassed = false
   return { answer, line, isEarly, counted: increases(before.figures, await scrape()), id }
 }
-let sent = 0
+let count = 0
 
 async function lineOf(id: string) {
   const find = () => service.lines().find(({ request_id }) => request_id === id)
@@ -128,7 +139,7 @@ const cases: [
   ['If-Range with the tag', { Range: 'bytes=0-3', 'If-Range': 'TAG' }],
   ['a forwarded client', { 'X-Forwarded-For': '203.0.113.7' }],
   ['a forwarded client through an untrusted proxy', { 'X-Forwarded-For': '203.0.113.7, 10.0.0.1' }],
-  ['a connection that stays', { Connection: 'close' }],
+  ['a connection that closes', { Connection: 'close' }],
   ['a token', { Authorization: 'Bearer nonsense' }],
 ]
 
@@ -165,6 +176,18 @@ const leftToTheRoute: typeof cases = [
   ['a malformed Host', { Host: 'a b' }],
 ]
 
+/** All bytes that a connection brings which stays open for a second request; without dates. */
+async function sendKeptAlive(way: Way, { method, target, headers }: Sent) {
+  await fillCaches(target)
+  service.early.isBypassed = way === 'framework'
+  const first = request(target, { ...headers, 'X-Request-Id': 'first' }, method)
+  const second = request('/static/absent.txt', { 'X-Request-Id': 'second' }, 'GET')
+  const socket = await service.open(first.replace('Connection: close\r\n', '') + second)
+  const bytes = await buffer(socket)
+  service.early.isBypassed = false
+  return bytes.toString('latin1').replaceAll(/^Date: .* GMT\r$/gm, 'Date\r')
+}
+
 const fill = (value: string) => value.replace('TAG', `"${digest}"`).replace('VERSION', digest)
 
 describe.each([
@@ -174,7 +197,7 @@ describe.each([
   test.each(table)(
     '%s',
     async (_request, headers, target = '/static/notes.txt', method = 'GET') => {
-      const request = {
+      const sent = {
         method,
         target: fill(target),
         headers: Object.fromEntries(
@@ -182,8 +205,8 @@ describe.each([
         ),
       }
 
-      const early = await send('early', request)
-      const framework = await send('framework', request)
+      const early = await send('early', sent)
+      const framework = await send('framework', sent)
 
       expect(visible(early.answer, early.id)).toEqual(visible(framework.answer, framework.id))
       expect(early.line).toEqual(framework.line)
@@ -193,6 +216,20 @@ describe.each([
     },
   )
 })
+
+test.each(cases)(
+  'on a connection that stays open both ways send the same bytes: %s',
+  async (_request, headers, target = '/static/notes.txt', method = 'GET') => {
+    const filled = Object.entries(headers).map(([name, value]) => [name, fill(value)])
+    const sent = { method, target, headers: Object.fromEntries(filled) }
+
+    const early = await sendKeptAlive('early', sent)
+    const framework = await sendKeptAlive('framework', sent)
+
+    expect(early).toBe(framework)
+    expect(early).toContain('\r\nDate\r\nConnection: ')
+  },
+)
 
 test('a file that changed this second is left to the route, since its date is not reliable yet', async () => {
   let now = Date.now()
@@ -280,7 +317,7 @@ test('a failure of the disk is left to the framework', () => {
     memoryBytes: 1_000_000,
     describe: () => expect.fail('nothing was found'),
   })
-  const request = { method: 'GET', url: '/static/notes.txt', headers: {} } as IncomingMessage
+  const message = { method: 'GET', url: '/static/notes.txt', headers: {} } as IncomingMessage
 
-  expect(new CachedResponses(cache, undefined).respond(request)).toBeUndefined()
+  expect(new CachedResponses(cache, undefined).respond(message)).toBeUndefined()
 })
