@@ -9,6 +9,8 @@ import {
   ledgerUnavailable,
   preconditionFailed,
   recordConflict,
+  recordExists,
+  recordNotFound,
   registrarAuth,
   registrarBadAnswer,
   registrarBusy,
@@ -206,4 +208,12 @@ export const writeFailures = [
   ledgerUnavailable(undefined),
   insufficientStorage(undefined),
   idempotencyKeyReused(),
+]
+
+/** What a patch can come to. */
+export const patchFailures = [
+  ...writeFailures,
+  recordNotFound(record.id),
+  recordExists(record),
+  recordConflict(record, record, 'a CNAME must be alone at its name'),
 ]

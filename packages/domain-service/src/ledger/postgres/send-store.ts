@@ -14,14 +14,9 @@ import type {
 } from '../ledger.ts'
 import { compress } from '../snapshot-encoding.ts'
 import { type ChangeRow, requestColumns, toStoredChange } from '../stored-change.ts'
+import { lateMs, recentMs, type SendRow } from '../stored-send.ts'
 import * as sql from './send-statements.ts'
 import { getZones, putZones } from './zone-snapshots.ts'
-
-/** How long the registrar may still carry out a send that was given up. */
-const lateMs = 600_000
-
-/** How long the registrar may show the zone that a send replaced. */
-const recentMs = 60_000
 
 /** The columns of a change that its effect determines. */
 export function effectColumns(
@@ -124,16 +119,6 @@ async function replaceZones(
     after.emailType ?? null,
     compress(JSON.stringify(delta)),
   ])
-}
-
-interface SendRow {
-  id: number
-  domain: string
-  state: string
-  base: string
-  zone: string
-  found: string | null
-  started_at: number
 }
 
 export async function openSends(postgres: Postgres, domain: string): Promise<OpenSend[]> {

@@ -12,23 +12,8 @@ import type {
 } from '../ledger.ts'
 import { compress } from '../snapshot-encoding.ts'
 import { type ChangeRow, listedColumns, requestColumns, toStoredChange } from '../stored-change.ts'
+import { lateMs, recentMs, type SendRow } from '../stored-send.ts'
 import type { ZoneSnapshots } from './zone-snapshots.ts'
-
-/** How long the registrar may still carry out a send that was given up. */
-export const lateMs = 600_000
-
-/** How long the registrar may show the zone that a send replaced. */
-const recentMs = 60_000
-
-interface SendRow {
-  id: number
-  domain: string
-  state: string
-  base: string
-  zone: string
-  found: string | null
-  started_at: number
-}
 
 /** The sends and the changes that they carry. The caller provides the transactions. */
 export class SendStore {

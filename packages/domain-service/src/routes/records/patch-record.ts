@@ -1,12 +1,11 @@
 import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
 import { etagOf, toRecords } from '../../dns/record.ts'
-import { recordConflict, recordExists, recordNotFound } from '../../errors.ts'
 import type { WriteResult } from '../../zones/zone-write.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import { acceptedResponse, queueIfPreferred } from '../asynchronous-write.ts'
 import { Change } from '../change-schema.ts'
-import { record, writeFailures, writeHeaders, zoneTag } from '../openapi-examples.ts'
+import { patchFailures, writeHeaders, zoneTag } from '../openapi-examples.ts'
 import { domainOf, writeOf, writeQuery } from '../zone-request.ts'
 import { AddedAnswer, describeOutcome } from '../zone-schema.ts'
 import { AtRecord } from './record-path.ts'
@@ -28,12 +27,7 @@ const schema = {
   tags: ['records'],
   params: AtRecord,
   requestHeaders: writeHeaders,
-  errors: [
-    ...writeFailures,
-    recordNotFound(record.id),
-    recordExists(record),
-    recordConflict(record, record, 'a CNAME must be alone at its name'),
-  ],
+  errors: patchFailures,
   responses: {
     200: { description: 'The record as it now is', headers: zoneTag },
     202: acceptedResponse,

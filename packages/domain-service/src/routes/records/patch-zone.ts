@@ -2,11 +2,10 @@ import { callerOf } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
 import { etagOf } from '../../dns/record.ts'
-import { recordConflict, recordExists, recordNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import { acceptedResponse, queueIfPreferred } from '../asynchronous-write.ts'
 import { Change } from '../change-schema.ts'
-import { record, writeFailures, writeHeaders, zoneTag } from '../openapi-examples.ts'
+import { patchFailures, record, writeHeaders, zoneTag } from '../openapi-examples.ts'
 import { AtDomain, domainOf, writeOf, writeQuery } from '../zone-request.ts'
 import { describeWrite, WrittenAnswer } from '../zone-schema.ts'
 import { EmailType, patchFields, recordFields, text } from './record-schema.ts'
@@ -49,12 +48,7 @@ const schema = {
   tags: ['records'],
   params: AtDomain,
   requestHeaders: writeHeaders,
-  errors: [
-    ...writeFailures,
-    recordNotFound(record.id),
-    recordExists(record),
-    recordConflict(record, record, 'a CNAME must be alone at its name'),
-  ],
+  errors: patchFailures,
   responses: {
     200: { description: 'The zone as it now is, and what changed', headers: zoneTag },
     202: acceptedResponse,

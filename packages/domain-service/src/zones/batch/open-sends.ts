@@ -8,6 +8,7 @@ import type {
   SendOutcome,
   StoredChange,
 } from '../../ledger/ledger.ts'
+import { lateMs } from '../../ledger/stored-send.ts'
 import { toStoredProblem } from '../stored-problem.ts'
 import { notVerified } from './send-outcome.ts'
 import { describeDifference, isSame } from './zone-comparison.ts'
@@ -18,9 +19,6 @@ interface Options {
   /** Milliseconds since 1970. */
   now: () => number
 }
-
-/** How long a send without an answer may still be carried out. */
-const lateMs = 600_000
 
 /**
  * Finds out what became of earlier sends of this zone whose outcome is unknown: the process ended, the registrar did not
