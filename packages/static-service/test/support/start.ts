@@ -151,7 +151,9 @@ export async function start(options: Options = {}): Promise<Service> {
   const log = createLogger({ name: 'static-service', level: 'info' }, sink)
   mkdirSync(dataDir, { recursive: true })
   writeFileSync(config.auth.usersFile, users ?? '{"users":[]}')
-  const app = await createService(config, log)
+  // A busy machine must not shed the requests of tests.
+  const connections = { ...config.connections, maxLoopDelayMs: 60_000, maxQueueMs: 60_000 }
+  const app = await createService({ ...config, connections }, log)
   if (config.database) await shareUsers(config.database.url)
   else users ??= addUsers(config.auth.usersFile)
   await app.listen({ host: '127.0.0.1', port: 0 })
