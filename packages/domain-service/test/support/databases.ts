@@ -1,5 +1,6 @@
 import { createLogger } from '@domains-and-files/http'
 import type { Postgres } from '@domains-and-files/persistence'
+import { expect } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { openPostgres } from '../../src/postgres-storage.ts'
 
@@ -21,6 +22,31 @@ export async function makeDatabase() {
     await drop()
   }
   return { url, postgres, [Symbol.asyncDispose]: dispose }
+}
+
+/** Sets the clock by which the service's tables live to so many milliseconds from now. */
+export const setDatabaseTime = (postgres: Pick<Postgres, 'query'>, offsetMs: number) =>
+  postgres.query(
+    `create or replace function domain_service.now_ms() returns bigint language sql volatile
+       as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint + ${offsetMs} $$`,
+  )
+
+/**
+ * Sets that clock while replicas run: they have renewed meanwhile what they hold. Resolves when all of them count as
+ * alive.
+ */
+export async function setReplicasTime(postgres: Postgres, offsetMs: number) {
+  await postgres.transaction(async (transaction) => {
+    const [row] = await transaction.query<{ moved: number }>(
+      `select (extract(epoch from clock_timestamp()) * 1000)::bigint + $1 - domain_service.now_ms() as moved`,
+      [offsetMs],
+    )
+    await setDatabaseTime(transaction, offsetMs)
+    for (const table of ['replicas', 'leases', 'call_holds', 'call_waiters'])
+      await transaction.query(`update domain_service.${table} set until = until + $1`, [row?.moved])
+  })
+  const dead = 'select id from domain_service.replicas where until <= domain_service.now_ms()'
+  await expect.poll(() => postgres.query(dead), { timeout: 10_000 }).toEqual([])
 }
 
 /** Whether services store their state in PostgreSQL unless a test says otherwise. */

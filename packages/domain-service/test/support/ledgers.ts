@@ -5,7 +5,7 @@ import type { Ledger } from '../../src/ledger/ledger.ts'
 import { PostgresLedger } from '../../src/ledger/postgres/postgres-ledger.ts'
 import { Leases } from '../../src/ledger/postgres/replicas/leases.ts'
 import { ZoneVersions } from '../../src/ledger/postgres/zone-versions.ts'
-import { connect } from './databases.ts'
+import { connect, setDatabaseTime } from './databases.ts'
 import { openLedger } from './ledger.ts'
 
 /** A ledger of one implementation, with a process that writes the domains of the tests. */
@@ -62,10 +62,7 @@ async function openPostgres(): Promise<TestLedger> {
       return row?.n ?? 0
     },
     setTime: async (offsetMs) => {
-      await postgres.query(
-        `create or replace function domain_service.now_ms() returns bigint language sql volatile
-           as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint + ${offsetMs} $$`,
-      )
+      await setDatabaseTime(postgres, offsetMs)
       for (const domain of domains) {
         const lease = leases.current(domain)
         if (lease) await leases.release(lease)

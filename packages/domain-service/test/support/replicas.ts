@@ -1,4 +1,4 @@
-import type { DomainSketch } from '@domains-and-files/registrar-sandbox'
+import type { DomainSketch, Sandbox } from '@domains-and-files/registrar-sandbox'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { type Service, start } from './start.ts'
 
@@ -7,6 +7,8 @@ interface Options {
   /** They learn by notifications what the others do. */
   isListening?: boolean
   domains?: DomainSketch[]
+  /** The registrar; the caller closes it. */
+  sandbox?: Sandbox
 }
 
 /** So many replicas on one database, before one registrar; all have a session of the admin. */
@@ -17,8 +19,8 @@ export async function startReplicas(count: number, options: Options = {}) {
     ...(options.isListening ? { DATABASE_DIRECT_URL: database.url } : {}),
     ...options.env,
   }
-  const domains = options.domains ? { domains: options.domains } : {}
-  const first = stack.use(await start({ databaseUrl: database.url, env, ...domains }))
+  const { isListening: _, ...registrar } = options
+  const first = stack.use(await start({ ...registrar, databaseUrl: database.url, env }))
   const second = stack.use(await start({ databaseUrl: database.url, sandbox: first.sandbox, env }))
   const replicas: [Service, Service, ...Service[]] = [first, second]
   while (replicas.length < count) {
@@ -26,5 +28,5 @@ export async function startReplicas(count: number, options: Options = {}) {
     replicas.push(stack.use(await start({ databaseUrl: database.url, sandbox, env })))
   }
   await Promise.all(replicas.map((replica) => replica.sessionOf('admin')))
-  return { replicas, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+  return { replicas, databaseUrl: database.url, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }

@@ -1,9 +1,11 @@
 import type { Postgres } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
 import { parseRate } from '../../../../src/ledger/call-rate.ts'
+import type { Priority } from '../../../../src/ledger/call-windows.ts'
 import { CallBudget } from '../../../../src/ledger/postgres/budget/call-budget.ts'
 import { SharedCallQuota } from '../../../../src/ledger/postgres/budget/shared-call-quota.ts'
-import { makeDatabase } from '../../../support/databases.ts'
+import { makeDatabase, setDatabaseTime } from '../../../support/databases.ts'
+import { realRate } from '../../../support/start.ts'
 
 /** The quotas of some replicas of one account. */
 async function openQuotas(count: number, rate: string, maxWaitMs = 500) {
@@ -114,4 +116,56 @@ test('after the registrar reported too many calls no replica calls it for that t
   await expect.poll(() => first.waitMs('write', 1), patient).toBeGreaterThan(50_000)
 
   await expect(second?.take('write')).rejects.toMatchObject({ code: 'registrar_busy' })
+})
+
+/** At each of these seconds of the database's clock, three replicas take as many calls as they get. */
+async function takeAt(
+  { postgres, quotas }: Awaited<ReturnType<typeof openQuotas>>,
+  seconds: number[],
+  priorities: Priority[],
+) {
+  for (const second of seconds) {
+    await setDatabaseTime(postgres, second * 1_000)
+    const takes = quotas.flatMap((quota) =>
+      Array.from({ length: 8 }, (_, n) => quota.take(priorities[n % priorities.length] ?? 'read')),
+    )
+    await Promise.allSettled(takes)
+  }
+}
+
+/** Calls of these priorities in all, and the most in any minute and in any hour. */
+async function countCalls(postgres: Postgres, priorities: Priority[]) {
+  const [row] = await postgres.query<{ total: number; minute: number; hour: number }>(
+    `select count(*) as total, max(minute) as minute, max(hour) as hour from (
+       select count(*) over (order by at range between 59999 preceding and current row) as minute,
+         count(*) over (order by at range between 3599999 preceding and current row) as hour
+       from domain_service.calls where priority = any($1)) windows`,
+    [priorities],
+  )
+  return row
+}
+
+const secondsUntil = (end: number) => Array.from({ length: end / 30 }, (_, n) => n * 30)
+
+test('three replicas at the real rate together make as many calls as each window has, and never more', async () => {
+  await using set = await openQuotas(3, realRate, 0)
+
+  await takeAt(set, secondsUntil(4_200), ['write'])
+
+  // In the second hour the calls of the first ten minutes are free again.
+  expect(await countCalls(set.postgres, ['write'])).toEqual({ total: 900, minute: 20, hour: 700 })
+})
+
+test('readers of all replicas together get half of each window, and writers the rest', async () => {
+  await using set = await openQuotas(3, realRate, 0)
+
+  await takeAt(set, secondsUntil(2_400), ['read'])
+  await takeAt(set, [2_410], ['write'])
+
+  expect(await countCalls(set.postgres, ['read'])).toEqual({
+    total: 350,
+    minute: 10,
+    hour: 350,
+  })
+  expect(await countCalls(set.postgres, ['write'])).toMatchObject({ total: 20 })
 })
