@@ -65,7 +65,7 @@ test(`${writes} writes with crashes, lost answers, late writes and other tools l
     const database = openDatabase(dataDir)
     const sends = database
       .prepare<[], SentZone>(
-        'select sends.domain, snapshot, started_at as startedAt from sends join zones on zones.digest = sends.zone',
+        'select sends.domain, snapshot, started_at as startedAt from sends join zones on zones.digest = sends.zone order by sends.id',
       )
       .all()
     const ledger = new SqliteLedger(database)

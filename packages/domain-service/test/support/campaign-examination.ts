@@ -18,32 +18,28 @@ interface Evidence {
   sandbox: Sandbox
 }
 
-/** Compares what the writers were answered with the registrar's zones and with the ledger. */
+/** Compares what the writers were answered with the registrar's zones and with the ledger. `sends`: oldest first. */
 export async function examine(
   { ledger, sends }: { ledger: Ledger; sends: SentZone[] },
   { writers, registrar, sandbox }: Evidence,
 ) {
   const removed = await findRemoved(ledger)
   const intents = sends.map(({ domain, snapshot, startedAt }) => ({
-    key: `${domain} ${namesOfSnapshot(snapshot)}`,
+    domain,
+    names: namesOfSnapshot(snapshot),
     startedAt,
   }))
-  const intendedAt = (domain: string, names: string, before: number) =>
-    Math.max(
-      ...intents
-        .filter(({ key, startedAt }) => key === `${domain} ${names}` && startedAt <= before)
-        .map(({ startedAt }) => startedAt),
-    )
   const liveIn = (domain: string) => new Set(sandbox.zone(domain).hosts.map(({ name }) => name))
   const violations = [
     ...writers.flatMap((writer) => writer.violations(liveIn(writer.domain), removed)),
-    ...registrar.unknownSends(new Set(intents.map(({ key }) => key))),
-    ...registrar.erased(intendedAt),
+    ...registrar.unknownSends(intents),
+    ...registrar.overtakenSends(intents),
+    ...registrar.erased(),
   ]
   const figures = {
     answers: writers.reduce((sum, writer) => addCounts(sum, writer.answers), {}),
     other_tool_writes: registrar.toolWrites,
-    erased_within_a_second: registrar.races,
+    erased_in_a_race: registrar.races,
     late_writes: registrar.lateWrites,
   }
   return { violations, figures }

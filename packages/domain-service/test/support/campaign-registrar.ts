@@ -13,6 +13,19 @@ const maxPending = 4
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
+/**
+ * A send follows its read by a second at most; each of the two calls takes no longer than the service's time limit of a
+ * second.
+ */
+const maxRaceMs = 3_000
+
+/** A send as the ledger has it; `names` are sorted, with spaces between. */
+interface Intent {
+  domain: string
+  names: string
+  startedAt: number
+}
+
 interface ToolWrite {
   name: string
   at: number
@@ -43,7 +56,7 @@ export class CampaignRegistrar {
   get lateWrites() {
     return this.#lateWrites
   }
-  /** Records of the other tool that were erased by a send within a second of their making. */
+  /** Records of the other tool that were erased by a send that could not have seen them. */
   get races() {
     return this.#races
   }
@@ -71,7 +84,7 @@ export class CampaignRegistrar {
       const pending = this.#sandbox.faults.length
       if (n % 3 === 0 && pending < maxPending) this.#sandbox.fault(pick(faults))
       if (n % 7 === 0) await this.#writeAsTool()
-      if (n % 20 === 10)
+      if (n % 20 === 10 && !this.#sandbox.faults.some(({ kind }) => kind === 'late'))
         this.#sandbox.fault({ kind: 'late', command: setHosts, domain: 'late.com' })
       if (n % 20 === 19) await this.#runLate()
     }
@@ -84,31 +97,37 @@ export class CampaignRegistrar {
     this.#collect()
   }
 
-  /** Sends that are in no ledger. `known`: domain and sorted names of each zone that the ledger holds. */
-  unknownSends(known: Set<string>): string[] {
+  /** Sends that are in no ledger. */
+  unknownSends(intents: Intent[]): string[] {
+    const known = new Set(intents.map(({ domain, names }) => `${domain} ${names}`))
     return this.#sends
       .filter(({ domain, names }) => !known.has(`${domain} ${names.join(' ')}`))
       .map(({ domain, at }) => `${domain}: a send at ${at} is in no ledger`)
   }
 
-  /**
-   * Records of the other tool that are gone, though they were there a second before the erasing send was intended.
-   * `intendedAt`: when the ledger recorded the intent of such a send, the last one before a time. On a busy machine the
-   * registrar may receive it much later.
-   */
-  erased(intendedAt: (domain: string, names: string, before: number) => number): string[] {
+  /** Sends that reached the registrar when a later one of their domain had begun: two processes wrote it at once. */
+  overtakenSends(intents: Intent[]): string[] {
+    return this.#sends.flatMap(({ domain, names, at }) => {
+      const begun = intents.filter((each) => each.domain === domain && each.startedAt <= at)
+      const own = begun.findLastIndex((each) => each.names === names.join(' '))
+      const later = begun.length - 1 - own
+      return own < 0 || later === 0 ? [] : [`${domain}: a send at ${at}, ${later} later ones begun`]
+    })
+  }
+
+  /** Records of the other tool that are gone, though they were there well before the erasing send was received. */
+  erased(): string[] {
     const live = new Set(this.#sandbox.zone('tool.com').hosts.map(({ name }) => name))
     return this.#tool.flatMap(({ name, at }) => {
       if (live.has(name)) return []
       const eraser = this.#sends.find(
         (send) => send.domain === 'tool.com' && send.at >= at && !send.names.includes(name),
       )
-      const sentAt = eraser && intendedAt('tool.com', eraser.names.join(' '), eraser.at)
-      const isRace = sentAt !== undefined && sentAt - at <= 1_000
+      const isRace = eraser !== undefined && eraser.at - at <= maxRaceMs
       if (isRace) this.#races++
       return isRace
         ? []
-        : [`tool.com ${name}: erased ${sentAt ? sentAt - at : '?'} ms after it was made`]
+        : [`tool.com ${name}: erased ${eraser ? eraser.at - at : '?'} ms after it was made`]
     })
   }
 

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { request } from 'undici'
 import { z } from 'zod'
 import { apiKey, password } from './start.ts'
@@ -77,6 +78,14 @@ export class ServiceProcess {
     return (
       this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
     )
+  }
+
+  /** Stops the process in the middle of whatever it does, and lets it go on after so many milliseconds. */
+  async suspend(milliseconds: number): Promise<void> {
+    const child = this.#child
+    child?.kill('SIGSTOP')
+    await sleep(milliseconds)
+    child?.kill('SIGCONT')
   }
 
   /** Resolves when the process has ended. */
