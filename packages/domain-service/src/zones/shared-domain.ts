@@ -54,7 +54,8 @@ export class SharedDomain {
   #checks: PromiseWithResolvers<void>[] = []
   #wakeUp = Promise.withResolvers<void>()
   #running: Promise<void> | undefined
-  #failingSince: number | undefined
+  /** When the database last answered. */
+  #answeredAt = performance.now()
   #isClosing = false
 
   constructor(domain: Domain, options: Options) {
@@ -120,7 +121,6 @@ export class SharedDomain {
     while (this.#waiters.size > 0 || this.#checks.length > 0) {
       try {
         const hasWorked = await this.#tryHold()
-        this.#failingSince = undefined
         await this.#answerEnded()
         if (!hasWorked && (this.#waiters.size > 0 || this.#checks.length > 0)) await this.#pause()
       } catch (error) {
@@ -134,16 +134,19 @@ export class SharedDomain {
   async #tryHold(): Promise<boolean> {
     const { leases } = this.#options
     const lease = await leases.tryAcquire(this.#domain.name)
+    this.#answeredAt = performance.now()
     if (!lease) return false
     try {
-      return await this.#carryOut(lease)
+      const hasWorked = await this.#carryOut(lease)
+      await leases.release(lease)
+      return hasWorked
     } catch (error) {
       this.#queue.giveUp(error)
-      throw error
-    } finally {
       // What is recorded of a batch needs the lease.
       await this.#queue.idle
-      await leases.release(lease)
+      // Not awaited: a database that is away would delay the clients' answers.
+      void leases.release(lease)
+      throw error
     }
   }
 
@@ -175,7 +178,9 @@ export class SharedDomain {
   /** Hands over what all replicas have queued. */
   async #pull() {
     if (this.#isClosing && this.#waiters.size === 0) return
-    for (const change of await this.#options.pending.ready(this.#domain.name)) {
+    const ready = await this.#options.pending.ready(this.#domain.name)
+    this.#answeredAt = performance.now()
+    for (const change of ready) {
       const hasFailed = (this.#failures.get(change.id) ?? 0) >= maxFailures
       if (this.#pulled.has(change.id) || hasFailed) continue
       this.#pulled.add(change.id)
@@ -233,10 +238,8 @@ export class SharedDomain {
 
   // The changes are queued, and may be carried out by another replica.
   #endOutage(error: unknown) {
-    const now = performance.now()
-    this.#failingSince ??= now
     const problem = databaseProblem(error)
-    if (problem && now - this.#failingSince < maxOutageMs) return
+    if (problem && performance.now() - this.#answeredAt < maxOutageMs) return
     this.#options.log.error({ err: error, domain: this.#domain.name }, 'queued writes not followed')
     for (const id of [...this.#waiters.keys()])
       if (!this.#pulled.has(id)) this.#reject(id, outcomeUnknown(error))

@@ -135,10 +135,33 @@ test('a database that is away is a 503 within five seconds, and is used again as
   proxy.resume()
 
   expect([write.status, read.status]).toEqual([503, 503])
-  expect(waited).toBeLessThan(8_000)
+  expect(waited).toBeLessThan(6_500)
   const again = () => replica.call('POST', `${hosts}/A`, record('new')).then(({ status }) => status)
   await expect.poll(again, patient).toBe(201)
   expect(replica.live().some((row) => row.startsWith('lost'))).toBe(false)
+})
+
+test('however many clients a batch has, they are answered soon after the database has fallen silent', async () => {
+  await using database = await makeDatabase()
+  await using proxy = await PostgresProxy.open(database.url)
+  await using replica = await start({ databaseUrl: proxy.url })
+  await replica.call('GET', hosts)
+  replica.sandbox.clearCalls()
+  replica.sandbox.fault({ kind: 'slow', ms: 700, command: 'namecheap.domains.dns.getHosts' })
+  const writes = Array.from({ length: 20 }, (_, n) =>
+    replica.call('POST', `${hosts}/A`, record(`r${n}`)),
+  )
+  await expect.poll(() => replica.commands().length, { ...patient, interval: 10 }).toBe(1)
+
+  proxy.silence()
+  const started = performance.now()
+  const answers = await Promise.all(writes)
+  const waited = performance.now() - started
+  proxy.resume()
+
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
+  // The time limit of one query, and not one for each client.
+  expect(waited).toBeLessThan(9_000)
 })
 
 test('a client that waits for calls together with an asynchronous change gets a 503 when the database goes away', async () => {

@@ -1,6 +1,7 @@
 import type { HttpError, Logger } from '@domains-and-files/http'
 import type { Zone } from '../../dns/record.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
+import { isDatabaseAway } from '../database-away.ts'
 import { toStoredProblem } from '../stored-problem.ts'
 import type { QueuedWrite } from '../zone-write.ts'
 import { type EvaluatedWrite, isChange, resultOf } from './evaluate-write.ts'
@@ -15,10 +16,17 @@ interface Options {
 
 const notRecorded = 'the change is made, but its outcome could not be recorded in the history'
 
-/** Records how the writes of a batch ended, and then answers them. */
+/** How long a database that was away is not tried again: one attempt may take its whole time limit. */
+const awayMs = 1_000
+
+/**
+ * Records how the writes of a batch ended, and then answers them. What a database that is away does not record is
+ * resolved by a later batch.
+ */
 export class BatchRecorder {
   readonly #ledger: Ledger
   readonly #log: Logger
+  #awayAt = Number.NEGATIVE_INFINITY
 
   constructor({ ledger, log }: Options) {
     this.#ledger = ledger
@@ -39,6 +47,7 @@ export class BatchRecorder {
 
   /** A write of which nothing was done. An asynchronous one waits again if the failure may pass. */
   async fail(write: QueuedWrite, error: unknown): Promise<void> {
+    if (isDatabaseAway(error)) this.#awayAt = performance.now()
     const problem = toStoredProblem(error)
     const { id } = write
     if (write.isAsync && id !== undefined && problem.status >= 500) {
@@ -98,10 +107,12 @@ export class BatchRecorder {
 
   // The registrar's zone is as it is: a failing ledger must not turn a done write into a failed one.
   async #record(write: QueuedWrite | undefined, run: () => Promise<unknown>): Promise<boolean> {
+    if (performance.now() - this.#awayAt < awayMs) return false
     try {
       await run()
       return true
     } catch (error) {
+      if (isDatabaseAway(error)) this.#awayAt = performance.now()
       this.#log.error({ err: error, domain: write?.request.domain }, 'outcome not recorded')
       return false
     }

@@ -9,6 +9,7 @@ import type {
   StoredChange,
 } from '../../ledger/ledger.ts'
 import { lateMs } from '../../ledger/stored-send.ts'
+import { isDatabaseAway } from '../database-away.ts'
 import { toStoredProblem } from '../stored-problem.ts'
 import { notVerified } from './send-outcome.ts'
 import { describeDifference, isSame } from './zone-comparison.ts'
@@ -22,7 +23,8 @@ interface Options {
 
 /**
  * Finds out what became of earlier sends of this zone whose outcome is unknown: the process ended, the registrar did not
- * answer, or the zone could not be read back. A failing ledger leaves them open for the next time.
+ * answer, or the zone could not be read back. A failing disk leaves them open for the next time.
+ * @throws where the database of the replicas is away: nothing could be sent either.
  */
 export async function resolveOpenSends(options: Options, zone: Zone): Promise<void> {
   const { ledger, log } = options
@@ -38,6 +40,7 @@ export async function resolveOpenSends(options: Options, zone: Zone): Promise<vo
       log.info({ domain: zone.domain, send: send.id, state: outcome.state }, 'open write resolved')
     }
   } catch (error) {
+    if (isDatabaseAway(error)) throw error
     log.error({ err: error, domain: zone.domain }, 'open writes not resolved')
   }
 }

@@ -1,7 +1,13 @@
-import { expect, test } from 'vitest'
+import { DatabaseUnavailableError } from '@domains-and-files/persistence'
+import { expect, test, vi } from 'vitest'
+import type { Ledger } from '../../../src/ledger/ledger.ts'
+import { BatchRecorder } from '../../../src/zones/batch/batch-recorder.ts'
+import { resolveOpenSends } from '../../../src/zones/batch/open-sends.ts'
+import type { QueuedWrite } from '../../../src/zones/zone-write.ts'
 import { failSends } from '../../support/failing-sends.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
 import { type Service, start } from '../../support/start.ts'
+import { zone } from '../../support/zones.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const add = (service: Service, name: string) =>
@@ -35,4 +41,42 @@ test('a write whose outcome cannot be recorded is done, with a warning, and reso
   ])
   const { body: history } = await service.call('GET', '/api/domains/example.com/dns/history')
   expect(history.history).toMatchObject([{ status: 'confirmed' }, { status: 'confirmed' }])
+})
+
+/** A ledger whose database is away; only these two methods are called. */
+const ledgerAway = () => {
+  const fail = () => Promise.reject(new DatabaseUnavailableError('silent'))
+  return { endUnsent: vi.fn(fail), openSends: fail } as Partial<Ledger> as Ledger
+}
+// The recorder reads these fields only.
+const awaited = (id: number, reject: () => void) =>
+  ({ id, dryRun: false, isAsync: false, reject, request: {} }) as unknown as QueuedWrite
+const log = { info: vi.fn(), error: vi.fn() } as never
+
+test('while the database is away one write of a batch tries to record its failure, and all are answered', async () => {
+  const ledger = ledgerAway()
+  const recorder = new BatchRecorder({ ledger, log })
+  const reject = vi.fn()
+
+  for (const id of [1, 2, 3]) await recorder.fail(awaited(id, reject), new Error('failed'))
+
+  expect(ledger.endUnsent).toHaveBeenCalledTimes(1)
+  expect(reject).toHaveBeenCalledTimes(3)
+})
+
+test('a write that failed because the database is away does not wait for it again', async () => {
+  const ledger = ledgerAway()
+  const reject = vi.fn()
+  const recorder = new BatchRecorder({ ledger, log })
+
+  await recorder.fail(awaited(1, reject), new DatabaseUnavailableError('silent'))
+
+  expect(ledger.endUnsent).not.toHaveBeenCalled()
+  expect(reject).toHaveBeenCalledTimes(1)
+})
+
+test('a batch does not go on while the database that has its open sends is away', async () => {
+  const resolving = resolveOpenSends({ ledger: ledgerAway(), log, now: Date.now }, zone([]))
+
+  await expect(resolving).rejects.toThrow(DatabaseUnavailableError)
 })
