@@ -138,7 +138,7 @@ describe.each(settings)('generated requests to %s', (_title, { name, env, failin
       [...met.keys()].some((key) => key.startsWith(`${operationId} 2`)),
     )
     if (process.env.FUZZ_CASES) console.table(Object.fromEntries([...met].sort()))
-    expect(done.length).toBeGreaterThan(operations.length * (failing > 0 ? 0.3 : 0.7))
+    expect(done.length).toBeGreaterThan(operations.length * (failing > 0 ? 0.3 : 0.5))
     if (failing > 0) expect([...met.keys()].join()).toMatch(/ 50[234]/)
     const errors = target.lines().filter(({ level }) => level === 'error' || level === 'fatal')
     expect(errors.filter(({ msg }) => failing === 0 || !doubts.test(String(msg)))).toEqual([])
