@@ -21,8 +21,8 @@ import { type Metrics, RequestMetrics, serveMetrics } from './monitoring/metrics
 import type { About } from './openapi/about.ts'
 import { serveRoot } from './openapi/root.ts'
 import { serveOpenapi } from './openapi/routes.ts'
-import { answerError, HttpError } from './problem-details.ts'
-import { maxParamLength, trackMethods } from './requests/allowed-methods.ts'
+import { answerError, type HttpError } from './problem-details.ts'
+import { maxParamLength, noSuchRoute, trackMethods } from './requests/allowed-methods.ts'
 import { answerEarly, type EarlyResponder } from './requests/early-responses.ts'
 import { parseJsonBodies } from './requests/json-body.ts'
 import { parserOptions, rejectAmbiguousFraming } from './requests/request-framing.ts'
@@ -132,7 +132,7 @@ function createServer(options: AppOptions, { limits, accessLog }: ServerParts): 
   }).withTypeProvider<ZodTypeProvider>()
   app.setErrorHandler(answerError)
   app.setNotFoundHandler(() => {
-    throw new HttpError(404, 'not_found', 'No such route: see /docs')
+    throw noSuchRoute()
   })
   return app
 }

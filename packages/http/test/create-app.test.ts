@@ -182,20 +182,42 @@ test.each([
   expect(given).toMatch(/^[\x20-\x7e]{1,128}$/)
 })
 
-test.each(['GET', 'PUT', 'DELETE', 'PATCH', 'PROPFIND', 'OPTIONS', 'TRACE'])(
-  '%s of a path that knows only POST is a 405 that says so',
-  async (method) => {
-    await using service = await start()
+test.each([
+  'GET',
+  'PUT',
+  'DELETE',
+  'PATCH',
+  'PROPFIND',
+  'OPTIONS',
+  'TRACE',
+  'BREW',
+  'post',
+  'POSTS',
+])('%s of a path that knows only POST is a 405 that says so', async (method) => {
+  await using service = await start()
 
-    const answer = await service.raw(
-      `${method} /things/a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`,
-    )
+  const answer = await service.raw(
+    `${method} /things/a HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`,
+  )
 
-    expect(answer).toContain('HTTP/1.1 405 Method Not Allowed')
-    expect(answer.toLowerCase()).toContain('\r\nallow: post\r\n')
-    expect(answer).toContain('"code":"method_not_allowed"')
-  },
-)
+  expect(answer).toContain('HTTP/1.1 405 Method Not Allowed')
+  expect(answer.toLowerCase()).toContain('\r\nallow: post\r\n')
+  expect(answer).toContain('"code":"method_not_allowed"')
+})
+
+test.each([
+  ['an unknown method of an unknown path', 'BREW /nothing?a=%zz', '404 Not Found'],
+  ['a malformed request line', 'BREW /things/a HTTP/1.0', '400 Bad Request'],
+  ['a method longer than any', `${'A'.repeat(65)} /things/a`, '400 Bad Request'],
+])('%s gets one problem, and the connection ends', async (_name, line, status) => {
+  await using service = await start()
+
+  const answer = await service.raw(`${line} HTTP/1.1\r\nhost: a\r\n\r\n`)
+
+  expect(answer).toContain(`HTTP/1.1 ${status}`)
+  expect(answer.match(/HTTP\/1\.1 /g)).toHaveLength(1)
+  expect(answer).toContain('connection: close')
+})
 
 test('a 405 names every method of the path', async () => {
   await using service = await start()

@@ -59,7 +59,7 @@ const smallResponse = 16_384
 
 /**
  * Answers requests that Node's HTTP parser refused. Never twice, nor inside another response: a response in progress ends
- * first, then the connection.
+ * first, then the connection. An HttpError as `cause` is the response.
  */
 export function answerSocketError(error: Error & { code?: string }, socket: Socket) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
@@ -71,15 +71,21 @@ export function answerSocketError(error: Error & { code?: string }, socket: Sock
   }
   // A truncated body. A client that has its response, or waits for an earlier one, would mistake ours for that.
   if (last && (open.length > 1 || last.response.headersSent)) return socket.destroy()
-  const [status, code, detail] =
-    socketErrors[error.code ?? ''] ??
-    ([400, 'malformed_request', 'This is not well-formed HTTP/1.1'] as const)
+  const problem = error.cause instanceof HttpError ? error.cause : socketProblem(error.code)
+  const { status, headers } = problem
   const id = randomUUID()
-  const body = JSON.stringify(problemOf(new HttpError(status, code, detail), id))
+  const body = JSON.stringify(problemOf(problem, id))
+  const extra = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/problem+json\r\n` +
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/problem+json\r\n${extra.join('')}` +
       `content-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\nconnection: close\r\n\r\n${body}`,
   )
+}
+
+function socketProblem(error = '') {
+  const [status, code, detail] =
+    socketErrors[error] ?? ([400, 'malformed_request', 'This is not well-formed HTTP/1.1'] as const)
+  return new HttpError(status, code, detail)
 }
 
 const socketErrors: Record<string, readonly [number, string, string]> = {

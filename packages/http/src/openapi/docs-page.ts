@@ -4,8 +4,9 @@ import { createRequire } from 'node:module'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { HttpError } from '../problem-details.ts'
+import { noSuchRoute } from '../requests/allowed-methods.ts'
 import { isCurrent } from '../requests/entity-tags.ts'
+import { noQuery } from '../requests/validation.ts'
 
 // docs/adr/0014-docs-page.md says why this is not @fastify/swagger-ui.
 
@@ -19,7 +20,10 @@ interface Asset {
 /** GET /docs: Swagger UI on /openapi.json, to read and try the API. Loads nothing from other hosts. */
 export function serveDocsPage(app: FastifyInstance, title: string) {
   const assets = new DocsAssets(title)
-  const route = { schema: { hide: true }, config: { access: 'public' } } as const
+  const route = {
+    schema: { hide: true, querystring: noQuery },
+    config: { access: 'public' },
+  } as const
   app.get('/docs', route, async (request, reply) => sendAsset(request, reply, await assets.get('')))
   // Relative, for proxies that serve this under a prefix.
   app.get('/docs/', route, (_request, reply) => reply.redirect('../docs', 308))
@@ -62,7 +66,7 @@ class DocsAssets {
   /** @throws {HttpError} 404 */
   get(name: string): Promise<Asset> {
     const source = this.#sources.get(name)
-    if (!source) throw new HttpError(404, 'not_found', 'No such route: see /docs')
+    if (!source) throw noSuchRoute()
     const loaded = this.#loaded.get(name) ?? loadAsset(source.type, source.load)
     this.#loaded.set(name, loaded)
     return loaded

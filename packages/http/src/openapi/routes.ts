@@ -1,4 +1,5 @@
 import type { FastifyInstance, RouteOptions } from 'fastify'
+import { noQuery } from '../requests/validation.ts'
 import type { About } from './about.ts'
 import { serveDocsPage } from './docs-page.ts'
 
@@ -12,7 +13,11 @@ export function serveOpenapi(app: FastifyInstance, about: About) {
     if (route.schema && !route.schema.hide && route.method !== 'HEAD') routes.push({ ...route })
   })
   let generated: Promise<object> | undefined
-  app.get('/openapi.json', { schema: { hide: true }, config: { access: 'public' } }, () => {
+  const route = {
+    schema: { hide: true, querystring: noQuery },
+    config: { access: 'public' },
+  } as const
+  app.get('/openapi.json', route, () => {
     generated ??= generate(about, routes)
     return generated
   })

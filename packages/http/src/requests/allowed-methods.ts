@@ -47,8 +47,31 @@ export function trackMethods(app: FastifyInstance): () => void {
         !is404 || methods.includes(method) ? null : paths.find('GET', raw.url ?? '')?.store
       done(allow ? methodNotAllowed(method, allow) : undefined)
     })
+    // Before the listener that responds. Node's parser refuses methods that it does not know.
+    app.server.prependListener('clientError', (error: ParserError) => {
+      const { method, url } = readUnknownMethod(error) ?? {}
+      if (!method || !url) return
+      const allow = paths.find('GET', url)?.store
+      error.cause = allow ? methodNotAllowed(method, allow) : noSuchRoute()
+    })
   }
 }
+
+/** The 404 of an unknown path. */
+export const noSuchRoute = () => new HttpError(404, 'not_found', 'No such route: see /docs')
+
+type ParserError = Error & { code?: string; bytesParsed?: number; rawPacket?: Buffer }
+
+// Undefined unless the packet begins with the request line: only then is it certain to be that of this request.
+function readUnknownMethod({ code, bytesParsed = 0, rawPacket }: ParserError) {
+  if (code !== 'HPE_INVALID_METHOD') return undefined
+  const text = rawPacket?.toString('latin1', 0, maxLineBytes) ?? ''
+  const [, method = '', url] =
+    /^([!#$%&'*+.^`|~\w-]{1,64}) (\/\S*) HTTP\/1\.[01]\r\n/.exec(text) ?? []
+  return bytesParsed <= method.length ? { method, url } : undefined
+}
+
+const maxLineBytes = 16_384
 
 function methodNotAllowed(method: string, allow: string) {
   const detail = `${method} is not allowed here: use ${allow}`

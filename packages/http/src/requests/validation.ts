@@ -19,13 +19,13 @@ export const zodCompilers: object = {
 
 /**
  * Validates path, query and body of each route by its zod schemas, so that one 400 names every fault. A route without a
- * query schema accepts no query parameters.
+ * query schema accepts no query parameters; a hidden one, of a foreign protocol, is validated only by schemas of its own.
  */
 export function validateRequests(app: FastifyInstance) {
   app.addHook('onRoute', (route) => {
     const schema = route.schema
-    if (!schema || schema.hide) return
-    schema.querystring ??= z.strictObject({})
+    if (!schema) return
+    if (!schema.hide) schema.querystring ??= noQuery
     const check = checkRequest({
       params: asSchema(schema.params),
       querystring: asSchema(schema.querystring),
@@ -34,6 +34,9 @@ export function validateRequests(app: FastifyInstance) {
     route.preHandler = [check, ...[route.preHandler ?? []].flat()]
   })
 }
+
+/** The query schema of a route without query parameters. */
+export const noQuery = z.strictObject({})
 
 /** The faults of a zod error: JSON pointers and messages, as the contract words them. */
 export function toFaults(error: z.ZodError, place = ''): Fault[] {

@@ -24,6 +24,18 @@ test('/docs/ redirects to /docs, relative to its prefix', async () => {
   expect([answer.status, answer.headers.get('location')]).toEqual([308, '../docs'])
 })
 
+test.each(['/openapi.json', '/docs', '/docs/', '/docs/start.js'])(
+  '%s rejects unknown query parameters',
+  async (path) => {
+    await using service = await start()
+
+    const answer = await fetch(`${service.url}${path}?utm_source=a`, { redirect: 'manual' })
+
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({ errors: [{ path: '/query/utm_source' }] })
+  },
+)
+
 test('requests from the page go to the prefix it was loaded from', async () => {
   await using service = await start()
 
