@@ -1,0 +1,53 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
+import { SqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
+import { sweepOrphans } from '../../src/maintenance/orphan-sweep.ts'
+import { digestOf, rowsIn } from '../support/stored-contents.ts'
+
+async function open() {
+  const dataDir = mkdtempSync(join(tmpdir(), 'static-sweep-'))
+  const catalog = await SqliteCatalog.open(dataDir)
+  const store = await FolderBlobStore.open(dataDir, {
+    isReferenced: (digest) => catalog.isReferenced(digest),
+    onError: (error) => {
+      throw error
+    },
+  })
+  onTestFinished(async () => {
+    await store.close()
+    await catalog.close()
+    rmSync(dataDir, { recursive: true, force: true })
+  })
+  return { dataDir, catalog, store }
+}
+
+const fileOf = (content: string) => ({
+  path: `files/${content}`,
+  digest: digestOf(content),
+  size: content.length,
+  contentType: 'text/plain',
+  category: 'document' as const,
+  uploadedBy: 'alice',
+})
+
+// From 1,001 files on the queries run in worker threads.
+test.each([1, 1000, 1001])(
+  'the sweep of %i files removes an orphan and reports a missing content',
+  async (count) => {
+    const { dataDir, catalog, store } = await open()
+    const contents = Array.from({ length: count }, (_, at) => `content ${at}`)
+    const stored = [...contents.slice(1), 'orphan']
+    await Promise.all(
+      stored.map((each) => store.small.store(digestOf(each), 'identity', Buffer.from(each))),
+    )
+    await catalog.put(contents.map(fileOf))
+
+    const result = await sweepOrphans(dataDir, store, catalog)
+
+    expect(result).toEqual({ orphans: 1, moved: 0, missing: [digestOf('content 0')] })
+    expect(rowsIn(dataDir)).toHaveLength(count - 1)
+  },
+)
