@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type Service, start } from '../support/start.ts'
+import { emptyService } from '../support/empty-service.ts'
+import type { Service } from '../support/start.ts'
 
 const putAll = async (service: Service, paths: string[]) => {
   for (const path of paths) await service.put(path)
@@ -11,7 +12,7 @@ const list = async (service: Service, query = '') => {
 }
 
 test('the list is the same with and without a slash', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await putAll(service, ['b', 'a'])
 
   const bare = await service.call('GET', '/api/files')
@@ -22,7 +23,7 @@ test('the list is the same with and without a slash', async () => {
 })
 
 test('pages follow each other without gaps, and one past the end is empty', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const paths = Array.from({ length: 7 }, (_, at) => `f${at}`)
   await putAll(service, paths)
 
@@ -37,7 +38,7 @@ test('pages follow each other without gaps, and one past the end is empty', asyn
 })
 
 test('files are sorted by path, size or the time of their last change, both ways', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('b', '22')
   await service.put('a', '333')
   await service.put('c', '1')
@@ -50,7 +51,7 @@ test('files are sorted by path, size or the time of their last change, both ways
 })
 
 test('a replaced file is found in its new category only', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('logo', '\x89PNG\r\n\x1a\n not quite')
   const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
   await service.put('logo', png)
@@ -76,7 +77,7 @@ test.each([
   ['an operator of the index, as it is', '" OR "', []],
   ['what every path has', '.', ['100%.txt', 'Café.png', 'dir/straße.txt', 'Файл.txt']],
 ])('a search finds a part of the path: %s', async (_what, search, expected) => {
-  await using service = await start()
+  await using service = await emptyService()
   await putAll(service, ['Файл.txt', 'dir/straße.txt', 'Café.png', '100%.txt'])
 
   expect(await list(service, `?search=${encodeURIComponent(search)}`)).toEqual(expected)
@@ -93,7 +94,7 @@ test.each([
   ['search=a&search=b', '/query/search'],
   ['limit=3', '/query/limit'],
 ])('a list refuses ?%s', async (query, path) => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const { status, body } = await service.call('GET', `/api/files?${query}`)
 
@@ -105,7 +106,7 @@ test.each([
 })
 
 test('200 characters may be searched for, whatever their length in bytes', async () => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const { status } = await service.call(
     'GET',
@@ -116,7 +117,7 @@ test('200 characters may be searched for, whatever their length in bytes', async
 })
 
 test('an empty store has an empty tree, no categories and no files', async () => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const paths = ['/api/files/tree', '/api/files/categories', '/api/files']
   const [tree, categories, files] = await Promise.all(
@@ -136,7 +137,7 @@ test('an empty store has an empty tree, no categories and no files', async () =>
 })
 
 test('lists, categories and the tree have the same address with and without a slash', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a/b')
   const paths = ['/api/files', '/api/files/categories', '/api/files/tree']
 
@@ -154,7 +155,7 @@ test('lists, categories and the tree have the same address with and without a sl
 })
 
 test('a tree is opened as deep as it is asked', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await putAll(service, ['a/b/c/d', 'a/x', 'y'])
 
   const depths = await Promise.all(
@@ -181,7 +182,7 @@ test.each([
   ['depth=-1', 400, 'validation_failed'],
   ['deep=1', 400, 'validation_failed'],
 ])('a tree of ?%s is refused', async (query, status, code) => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a')
 
   const answer = await service.call('GET', `/api/files/tree?${query}`)
@@ -203,14 +204,14 @@ test.each([
   ['prefix=nowhere', []],
   ['prefix=a/x', []],
 ])('a list of ?%s has the files of that directory only', async (query, expected) => {
-  await using service = await start()
+  await using service = await emptyService()
   await putAll(service, ['a/b/1', 'a/b/c/2', 'a/x', 'ab', 'z', 'a-b/y'])
 
   expect(await list(service, `?${query}`)).toEqual(expected)
 })
 
 test('a list of a directory has the total of that directory', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await putAll(service, ['a/b/1', 'a/b/c/2', 'a/x', 'z'])
 
   const totals = await Promise.all(
@@ -231,7 +232,7 @@ test.each([
   ['prefix=a&prefix=b', 'validation_failed'],
   ['recursive=no', 'validation_failed'],
 ])('a list of ?%s is refused', async (query, code) => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const { status, body } = await service.call('GET', `/api/files?${query}`)
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type Service, start } from '../support/start.ts'
+import { emptyService } from '../support/empty-service.ts'
+import type { Service } from '../support/start.ts'
 
 const putAll = async (service: Service, paths: string[]) => {
   for (const path of paths) await service.put(path)
@@ -20,7 +21,7 @@ const content = async (service: Service, path: string) => {
 }
 
 test('a moved file is at its new path only, with its content and creation time', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const { body: before } = await service.put('a/b.txt', 'content')
   await content(service, 'a/b.txt')
 
@@ -45,7 +46,7 @@ test.each([
   ['a.html', 'plain text', 'README', 'text/plain', 'document'],
   ['a.txt', '\x89PNG\r\n\x1a\n\0\0\0\rIHDR', 'logo', 'image/png', 'image'],
 ])('%s (%j) moved to %s is %s', async (from, text, to, type, category) => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put(from, Buffer.from(text, 'latin1'))
 
   await move(service, { from, to })
@@ -59,7 +60,7 @@ test.each([
 })
 
 test('a moved directory takes everything below it along and merges into the target', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await putAll(service, ['a/1', 'a/b/2', 'a/b/c/3', 'ab/4', 'z/5'])
 
   const { body } = await move(service, { from: 'a/', to: 'z/y/' })
@@ -77,7 +78,7 @@ test.each([
   ['up to the root', 'a/', '/', ['b/2', 'b/c/3', 'x']],
   ['onto itself', 'a/b/', '/a/b/', ['a/b/2', 'a/b/c/3', 'a/x']],
 ])('a directory can move %s', async (_what, from, to, expected) => {
-  await using service = await start()
+  await using service = await emptyService()
   await putAll(service, ['a/b/2', 'a/b/c/3', 'a/x'])
 
   const { status } = await move(service, { from, to })
@@ -86,7 +87,7 @@ test.each([
 })
 
 test('a file can move below its own path, and onto itself', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a')
 
   const same = await move(service, { from: 'a', to: 'a' })
@@ -122,7 +123,7 @@ test.each([
   ],
   ['a directory whose child would be reserved', { from: 'r/', to: '/' }, 400, 'reserved_path'],
 ])('a move %s is refused and changes nothing', async (_what, json, status, code) => {
-  await using service = await start()
+  await using service = await emptyService()
   const all = ['a/1', 'a/22', 'c/22', 'r/0', 'r/tree/x', 'z']
   await putAll(service, all)
 
@@ -134,7 +135,7 @@ test.each([
 })
 
 test('a missing field of a move is named as missing', async () => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const { body } = await move(service, { overwrite: 'yes' })
 
@@ -146,7 +147,7 @@ test('a missing field of a move is named as missing', async () => {
 })
 
 test('a move with overwrite replaces files and frees their contents', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a/1', 'new')
   await service.put('b/1', 'old')
   await content(service, 'b/1')
@@ -159,7 +160,7 @@ test('a move with overwrite replaces files and frees their contents', async () =
 })
 
 test('named files are deleted together, and only bytes that no other file has are freed', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a', 'shared')
   await service.put('b', 'shared')
   await service.put('c/d', 'own bytes')
@@ -175,7 +176,7 @@ test('named files are deleted together, and only bytes that no other file has ar
 })
 
 test('a directory is deleted with everything below it', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await putAll(service, ['old/1', 'old/site/2', 'old/site/x/3', 'old/sites/4'])
 
   const { body } = await remove(service, { prefix: 'old/site/' })
@@ -187,7 +188,7 @@ test('a directory is deleted with everything below it', async () => {
 })
 
 test('a directory of more files than one piece is deleted whole', async () => {
-  await using service = await start({ env: { MAX_BATCH_FILES: '1000' } })
+  await using service = await emptyService({ MAX_BATCH_FILES: '1000' })
   for (const part of ['a', 'b', 'c']) {
     const files = Array.from({ length: 900 }, (_, at) => ({
       name: 'files',
@@ -216,7 +217,7 @@ test.each([
   ['a missing directory', { prefix: 'nowhere/' }, 404, 'directory_not_found'],
   ['a file as a directory', { prefix: 'a/' }, 404, 'directory_not_found'],
 ])('deleting %s is refused and changes nothing', async (_what, json, status, code) => {
-  await using service = await start()
+  await using service = await emptyService()
   await putAll(service, ['a', 'd/b'])
 
   const answer = await remove(service, json)
@@ -226,7 +227,7 @@ test.each([
 })
 
 test('1,000 paths of 1,024 bytes can be deleted in one request', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const longest = `${'é'.repeat(127)}/`.repeat(4)
   const names = Array.from({ length: 1000 }, (_, at) => `${longest}${String(at).padStart(4, '0')}`)
 
@@ -236,7 +237,7 @@ test('1,000 paths of 1,024 bytes can be deleted in one request', async () => {
 })
 
 test('files can be named move and delete, though these paths have a POST', async () => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const answers = [
     await service.call('PUT', '/api/files/move', { body: 'x' }),
@@ -259,7 +260,7 @@ test('files can be named move and delete, though these paths have a POST', async
 })
 
 test('only editors can move and delete', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a')
 
   const answers = [

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { type Service, start } from '../support/start.ts'
+import { emptyService } from '../support/empty-service.ts'
+import type { Service } from '../support/start.ts'
 
 const putAll = async (service: Service, paths: string[]) => {
   for (const path of paths) await service.put(path)
@@ -11,7 +12,7 @@ const list = async (service: Service, query = '') => {
 }
 
 test('a record is not sent again while it is the same, and has another tag once it is not', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a', 'content')
   const first = await service.call('GET', '/api/files/a')
   const headers = { 'if-none-match': `"x", W/${first.headers.etag}` }
@@ -25,7 +26,7 @@ test('a record is not sent again while it is the same, and has another tag once 
 })
 
 test('a record that was read before is answered alike, to whom it may be, and never after its change', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a', 'content')
   const read = (path = '/api/files/a', options = {}) => service.call('GET', path, options)
   const first = await read()
@@ -51,7 +52,7 @@ test('a record that was read before is answered alike, to whom it may be, and ne
 })
 
 test('a deleted file is gone everywhere, and its bytes with it', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await putAll(service, ['d/e/a', 'b'])
 
   const { status, bytes } = await service.call('DELETE', '/api/files/d/e/a')
@@ -74,7 +75,7 @@ test('a deleted file is gone everywhere, and its bytes with it', async () => {
 })
 
 test('a file is deleted only if it is still the one that was seen', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a', '1')
   const { headers: seen } = await service.call('GET', '/api/files/a')
   await service.put('a', '2')
@@ -98,7 +99,7 @@ test('a file is deleted only if it is still the one that was seen', async () => 
 })
 
 test('a path that was a directory can be a file once it is empty', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a/b/c')
   await service.call('DELETE', '/api/files/a/b/c')
 
@@ -114,7 +115,7 @@ test.each([
   ['POST', '/api/files/a', 'DELETE, GET, HEAD, PUT'],
   ['PATCH', '/api/files/a', 'DELETE, GET, HEAD, PUT'],
 ])('%s of %s is refused, and what is possible is said', async (method, path, allow) => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const { status, headers } = await service.call(method, path)
 
@@ -122,7 +123,7 @@ test.each([
 })
 
 test('who may only look can look, and nobody else can', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a')
   const paths = ['/api/files', '/api/files/a', '/api/files/tree', '/api/files/categories']
 

@@ -6,8 +6,8 @@ import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { encodePath } from '../../src/files/file-path.ts'
+import { emptyService } from '../support/empty-service.ts'
 import { inspect, plant, probe, readTable, type Target } from '../support/hostile.ts'
-import { start } from '../support/start.ts'
 
 const invalid = [
   '.',
@@ -68,7 +68,7 @@ const strange = [
 ]
 
 test.each(invalid.map((path) => [path]))('%j is not a path anywhere', async (path) => {
-  await using service = await start()
+  await using service = await emptyService()
   const url = encodePath(path)
 
   const answers = [
@@ -90,7 +90,7 @@ const refusals = new Map(
 )
 
 test.each(strange.map((path) => [path]))('%j is a path like any other', async (path) => {
-  await using service = await start()
+  await using service = await emptyService()
   const url = encodePath(path)
 
   const stored = await service.put(path, 'content')
@@ -105,7 +105,7 @@ test.each(strange.map((path) => [path]))('%j is a path like any other', async (p
 })
 
 test.each(['categories', 'tree', 'upload'])('no path begins with %s', async (name) => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const answers = [
     await service.put(name),
@@ -124,7 +124,7 @@ test.each([
   ['%ed%a0%80', 'a surrogate'],
   ['%c0%ae%c0%ae/x', 'an overlong dot'],
 ])('a URL of %s is not a path: %s', async (path) => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const { status, body } = await service.call('GET', `/api/files/${path}`)
 
@@ -132,7 +132,7 @@ test.each([
 })
 
 test.each(['%2F', '%2f'])('%s is not a path separator in a URL', async (slash) => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a/b')
   await service.call('GET', '/api/files/a/b')
 
@@ -150,7 +150,7 @@ test.each(['%2F', '%2f'])('%s is not a path separator in a URL', async (slash) =
 })
 
 test('a file name that is not UTF-8 is refused', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const content = Buffer.from([0xff, 0xfe])
 
   const { status, body } = await service.send('upload', [
@@ -165,7 +165,7 @@ test('a file name that is not UTF-8 is refused', async () => {
 test.each(['upload', 'upload/batch'])(
   'such a file, sent to %s, leaves nothing open',
   async (to) => {
-    await using service = await start()
+    await using service = await emptyService()
     const name = to === 'upload' ? 'file' : 'files'
 
     const { body } = await service.send(to, [{ name, content: 'x', filename: '\ufffd' }])
@@ -176,7 +176,7 @@ test.each(['upload', 'upload/batch'])(
 )
 
 test('no name reads, changes or adds a file outside the store', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const { dataDir: data, port } = service
   const target: Target = {
     port,

@@ -4,7 +4,8 @@ import { request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { type Service, start } from '../support/start.ts'
+import { emptyService } from '../support/empty-service.ts'
+import type { Service } from '../support/start.ts'
 
 const sha256 = (content: string) => createHash('sha256').update(content).digest('base64')
 
@@ -12,7 +13,7 @@ const put = (service: Service, path: string, body: string, headers: Record<strin
   service.call('PUT', `/api/files/${path}`, { body, headers })
 
 test('the body of a PUT is the file, and its record is answered', async () => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const created = await put(service, 'img/%D0%B6%20a.txt', 'hello')
   const replaced = await put(service, 'img/%D0%B6%20a.txt', 'other')
@@ -38,7 +39,7 @@ test.each([
   'nonsense',
   '',
 ])('a PUT of the content type %j is stored as it is', async (type) => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const { status, body } = await put(service, 'a.txt', '{"not json', { 'content-type': type })
 
@@ -46,7 +47,7 @@ test.each([
 })
 
 test('a PUT without a content type, and one without a body, are stored', async () => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const plain = await put(service, 'a', 'x')
   const empty = await service.call('PUT', '/api/files/b')
@@ -55,7 +56,7 @@ test('a PUT without a content type, and one without a body, are stored', async (
 })
 
 test('a chunked PUT of a large file is stored whole', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const bytes = Buffer.alloc(3_000_000, 'chunked ')
   const sent = request({
     port: service.port,
@@ -84,7 +85,7 @@ test.each([
   ['Content-Digest', 'sha-512=:AAAA:'],
   ['Content-Digest', `unixsum=:AAAA:,sha-256=:${sha256('content')}:`],
 ])('a PUT with a matching %s is stored: %s', async (field, value) => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const { status } = await put(service, 'a', 'content', { [field]: value })
 
@@ -99,7 +100,7 @@ test.each([
   ['Content-Digest', `sha-256=${sha256('content')}`],
   ['Repr-Digest', 'nonsense'],
 ])('a PUT with another or a malformed %s changes nothing: %s', async (field, value) => {
-  await using service = await start()
+  await using service = await emptyService()
   await put(service, 'a', 'before')
   const before = await service.storedContents()
 
@@ -112,7 +113,7 @@ test.each([
 })
 
 test('a PUT is stored only under its preconditions', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const { headers: none } = await put(service, 'a', '1', { 'if-none-match': '*' })
   const { headers } = await service.call('GET', '/api/files/a')
 
@@ -145,7 +146,7 @@ test.each([
   ['a wrong precondition', 'd/f', { 'if-none-match': '*' }, 412, 'precondition_failed'],
   ['a malformed digest', 'a', { 'content-digest': '?' }, 400, 'digest_mismatch'],
 ])('a PUT of %s is refused before its body is sent', async (_what, path, headers, status, code) => {
-  await using service = await start({ env: { MAX_UPLOAD_BYTES: '100' } })
+  await using service = await emptyService({ MAX_UPLOAD_BYTES: '100' })
   await put(service, 'd/f', 'x')
 
   const answer = await answerWithoutBody(service, path, { 'content-length': '50', ...headers })
@@ -155,7 +156,7 @@ test.each([
 })
 
 test('a chunked PUT is refused as soon as it passes the limit', async () => {
-  await using service = await start({ env: { MAX_UPLOAD_BYTES: '100' } })
+  await using service = await emptyService({ MAX_UPLOAD_BYTES: '100' })
 
   const answer = await answerWithoutBody(
     service,
@@ -169,7 +170,7 @@ test('a chunked PUT is refused as soon as it passes the limit', async () => {
 })
 
 test('a PUT that the quota has no room for is refused before its body, unless it may fit', async () => {
-  await using service = await start({ env: { QUOTA_BYTES: '1000' } })
+  await using service = await emptyService({ QUOTA_BYTES: '1000' })
   await put(service, 'a', 'a'.repeat(600))
   const ask = (path: string, length: number) =>
     answerWithoutBody(service, path, { 'content-length': String(length) })
@@ -185,7 +186,7 @@ test('a PUT that the quota has no room for is refused before its body, unless it
 })
 
 test('a chunked PUT is refused while it arrives when the quota has no room', async () => {
-  await using service = await start({ env: { QUOTA_BYTES: '4000000' } })
+  await using service = await emptyService({ QUOTA_BYTES: '4000000' })
   await put(service, 'a', 'a'.repeat(2_000_000))
 
   const answer = await answerWithoutBody(
@@ -199,7 +200,7 @@ test('a chunked PUT is refused while it arrives when the quota has no room', asy
 })
 
 test('a client that goes on sending reads the refusal, and its connection stays usable', async () => {
-  await using service = await start({ env: { MAX_UPLOAD_BYTES: '1000' } })
+  await using service = await emptyService({ MAX_UPLOAD_BYTES: '1000' })
   const socket = connect(service.port, '127.0.0.1')
   let received = ''
   socket.setEncoding('utf8').on('data', (chunk) => {
@@ -222,7 +223,7 @@ test('a client that goes on sending reads the refusal, and its connection stays 
 })
 
 test('a PUT that breaks off leaves nothing behind', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const socket = connect(service.port, '127.0.0.1')
   const authorization = `Bearer ${await service.tokenOf('admin')}`
 
@@ -237,7 +238,7 @@ test('a PUT that breaks off leaves nothing behind', async () => {
 })
 
 test('only editors can PUT', async () => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const viewer = await service.call('PUT', '/api/files/a', { body: 'x', user: 'viewer' })
   const nobody = await service.call('PUT', '/api/files/a', { body: 'x', user: 'nobody' })

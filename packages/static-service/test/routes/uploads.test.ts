@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { boundary, filesBelow, type Part, start, writeForm } from '../support/start.ts'
+import { emptyService } from '../support/empty-service.ts'
+import { boundary, filesBelow, type Part, writeForm } from '../support/start.ts'
 
 const file = (content: string | Buffer, filename: string | undefined = 'a.txt'): Part => ({
   name: 'file',
@@ -11,7 +12,7 @@ const files = (content: string, filename: string): Part => ({ name: 'files', con
 const path = (content: string): Part => ({ name: 'path', content })
 
 test('a file that was uploaded can be described and downloaded', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const bytes = Buffer.from([0, 1, 2, 255, 254, 13, 10, 45, 45])
 
   const stored = await service.send('upload', [file(bytes), path('img/жук é.png')])
@@ -37,7 +38,7 @@ test('a file that was uploaded can be described and downloaded', async () => {
 })
 
 test('the ETag of an upload is that of the record, and a condition of the next upload', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const upload = (content: string, headers: Record<string, string> = {}) =>
     service.send('upload', [file(content)], { headers })
 
@@ -52,7 +53,7 @@ test('the ETag of an upload is that of the record, and a condition of the next u
 })
 
 test('the URL of a file is absolute when the service knows its own', async () => {
-  await using service = await start({ env: { PUBLIC_BASE_URL: 'https://cdn.example.com/x/' } })
+  await using service = await emptyService({ PUBLIC_BASE_URL: 'https://cdn.example.com/x/' })
 
   const { body } = await service.put('a b.txt')
 
@@ -72,7 +73,7 @@ test.each([
   ['an empty path: as if there were none', [file('x', 'd/a.txt'), path('')], 'd/a.txt'],
   ['a file without a name under a whole path', [path('b'), file('x', '')], 'b'],
 ])('a single upload goes where it says: %s', async (_what, parts, expected) => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const answer = await service.send('upload', parts)
 
@@ -80,7 +81,7 @@ test.each([
 })
 
 test('an empty file is a file', async () => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const { status, body } = await service.send('upload', [file('', 'empty.txt')])
 
@@ -88,7 +89,7 @@ test('an empty file is a file', async () => {
 })
 
 test('replacing a file keeps when it was made and drops the bytes that nothing refers to', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const before = await service.put('a.txt', 'before')
   await service.put('same.txt', 'after')
 
@@ -106,7 +107,7 @@ test('replacing a file keeps when it was made and drops the bytes that nothing r
 })
 
 test('a batch is answered in the order it was sent, each file at its relative directory', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const parts = [
     files('1', 'z/b.txt'),
     path('/up/load/'),
@@ -125,7 +126,7 @@ test('a batch is answered in the order it was sent, each file at its relative di
 })
 
 test('a batch may go to the root and replace files', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a.txt', 'old')
 
   const { status, body } = await service.send('upload/batch', [files('new', 'a.txt'), path('')])
@@ -160,7 +161,7 @@ test.each([
   ['a reserved directory', [path('tree'), files('1', 'a')], 400, 'reserved_path'],
   ['an unknown field', [files('1', 'a'), { name: 'x', content: '' }], 400, 'validation_failed'],
 ])('a batch with %s changes nothing', async (_what, parts, status, code) => {
-  await using service = await start({ env: { MAX_BATCH_FILES: '3', MAX_UPLOAD_BYTES: '100' } })
+  await using service = await emptyService({ MAX_BATCH_FILES: '3', MAX_UPLOAD_BYTES: '100' })
   await service.put('taken', 'as it was')
   const before = await service.storedContents()
 
@@ -191,7 +192,7 @@ test.each([
   ['one byte too many', [file('x'.repeat(101))], 413, 'file_too_large'],
   ['a hundred fields', [file('x'), ...Array(100).fill(path('a'))], 413, 'too_many_files'],
 ])('an upload with %s is refused', async (_what, parts, status, code) => {
-  await using service = await start({ env: { MAX_UPLOAD_BYTES: '100' } })
+  await using service = await emptyService({ MAX_UPLOAD_BYTES: '100' })
 
   const answer = await service.send('upload', parts)
 
@@ -200,7 +201,7 @@ test.each([
 })
 
 test('the limit of parts is named, in the singular where it is one', async () => {
-  await using service = await start({ env: { MAX_BATCH_FILES: '2' } })
+  await using service = await emptyService({ MAX_BATCH_FILES: '2' })
 
   const one = await service.send('upload', [file('x'), file('y')])
   const two = await service.send(
@@ -215,7 +216,7 @@ test('the limit of parts is named, in the singular where it is one', async () =>
 })
 
 test('a file of exactly the limit is stored', async () => {
-  await using service = await start({ env: { MAX_UPLOAD_BYTES: '100' } })
+  await using service = await emptyService({ MAX_UPLOAD_BYTES: '100' })
 
   const { status } = await service.send('upload', [file('x'.repeat(100))])
 
@@ -223,7 +224,7 @@ test('a file of exactly the limit is stored', async () => {
 })
 
 test('every fault of a form is named', async () => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const { body } = await service.send('upload', [
     { name: 'a/b', content: '' },
@@ -252,7 +253,7 @@ test.each([
   ],
   ['nothing in it', 'multipart/form-data; boundary=x', '', 400, 'file_missing'],
 ])('a body that is %s is refused', async (_what, type, body, status, code) => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const headers = { 'content-type': type }
   const answer = await service.call('POST', '/api/files/upload', { body, headers })
@@ -261,7 +262,7 @@ test.each([
 })
 
 test('a form that is cut off anywhere stores nothing', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const whole = writeForm([path('a.txt'), file('content of the file', 'a.txt')])
   const headers = { 'content-type': `multipart/form-data; boundary=${boundary}` }
   // Up to the closing delimiter: what follows it is not part of the form.
@@ -284,7 +285,7 @@ test('a form that is cut off anywhere stores nothing', async () => {
 test.each([250, 70_000, 200_000, 300_150])(
   'a caller who hangs up after %i bytes leaves nothing behind',
   async (at) => {
-    await using service = await start()
+    await using service = await emptyService()
     const whole = writeForm([file('x'.repeat(300_000)), path('a')]).toString()
     const socket = await service.begin(whole.slice(0, at), whole.length)
     // The first bytes stay in memory.
@@ -299,7 +300,7 @@ test.each([250, 70_000, 200_000, 300_150])(
 )
 
 test('while an upload is running nothing of it can be seen', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a', 'before')
   const whole = writeForm([file('after '.repeat(50_000)), path('a')]).toString()
 
@@ -312,7 +313,7 @@ test('while an upload is running nothing of it can be seen', async () => {
 })
 
 test('a sender of too much is told so after having sent it all', async () => {
-  await using service = await start({ env: { MAX_UPLOAD_BYTES: '1000' } })
+  await using service = await emptyService({ MAX_UPLOAD_BYTES: '1000' })
 
   const { status, body } = await service.send('upload', [file(Buffer.alloc(20_000_000))])
 
@@ -325,7 +326,7 @@ test.each([
   ['a file as a directory', 'a', 'a/b'],
   ['a file as a directory further up', 'a', 'a/b/c/d'],
 ])('a path cannot be both a file and a directory: %s', async (_what, first, second) => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put(first)
 
   const { status, body } = await service.put(second)
@@ -334,7 +335,7 @@ test.each([
 })
 
 test('a quota bounds the distinct contents, and what was deleted makes room again', async () => {
-  await using service = await start({ env: { QUOTA_BYTES: '1000' } })
+  await using service = await emptyService({ QUOTA_BYTES: '1000' })
   await service.put('a', 'a'.repeat(600))
   await service.put('same as a', 'a'.repeat(600))
 
@@ -351,7 +352,7 @@ test('a quota bounds the distinct contents, and what was deleted makes room agai
 })
 
 test('only one of many who ask for a new file makes it', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   const headers = { 'if-none-match': '*' }
 
   const answers = await Promise.all(
@@ -364,7 +365,7 @@ test('only one of many who ask for a new file makes it', async () => {
 })
 
 test('a file is replaced only if it is still the one that was seen, by either of its tags', async () => {
-  await using service = await start()
+  await using service = await emptyService()
   await service.put('a', '1')
   const record = await service.call('GET', '/api/files/a')
   const content = await service.call('GET', '/static/a')
@@ -386,7 +387,7 @@ test('a file is replaced only if it is still the one that was seen, by either of
 })
 
 test('who may only look cannot upload', async () => {
-  await using service = await start()
+  await using service = await emptyService()
 
   const viewer = await service.put('a', 'x', { user: 'viewer' })
   const nobody = await service.put('a', 'x', { user: 'nobody' })
@@ -412,7 +413,7 @@ test.each([
   ],
 ])('the content type comes from the file, never from the client: %s', async (...row) => {
   const [, name, content, type] = row
-  await using service = await start()
+  await using service = await emptyService()
   const part = { ...file(Buffer.from(content, 'latin1'), name), type: 'text/javascript' }
 
   const { body } = await service.send('upload', [part])
