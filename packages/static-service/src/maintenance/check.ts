@@ -8,8 +8,8 @@ import {
   contentDatabaseFile,
   contentDatabaseName,
   openContentDatabase,
-  prepareRemove,
 } from '../blobs/disk/content-database.ts'
+import { prepareRemove } from '../blobs/disk/content-queries.ts'
 import { type Database, databaseFile, openReader } from '../catalog/sqlite/database.ts'
 import { type Damage, findMiscounts } from './consistency-rules.ts'
 import { ContentCheck } from './content-check.ts'

@@ -9,7 +9,8 @@ import {
   contentCodings,
   encodedForms,
 } from '../blobs/blob-path.ts'
-import { contentDatabaseFile, prepareDigests } from '../blobs/disk/content-database.ts'
+import { contentDatabaseFile } from '../blobs/disk/content-database.ts'
+import { prepareDigests } from '../blobs/disk/content-queries.ts'
 import { hashBytes, hashFile, hashForm } from '../blobs/hashing.ts'
 import { type Database, openReader } from '../sqlite/connection.ts'
 

@@ -1,25 +1,15 @@
-import { migrate } from '@domains-and-files/persistence'
 import Sqlite from 'better-sqlite3'
 
 export type Database = Sqlite.Database
 
-/**
- * A connection that can write. Creates the database and applies its migrations; one connection at a time may do that.
- * `beforeMigrations` runs on the database as an earlier version left it.
- */
-export function openWriter(
-  file: string,
-  migrations: string[],
-  beforeMigrations: (db: Database) => void = () => undefined,
-): Database {
+/** A connection that can write, and creates the database. See {@link openMigrated} for its tables. */
+export function openWriter(file: string): Database {
   const db = new Sqlite(file)
   db.pragma('journal_mode = WAL')
   configure(db)
   // Frequent checkpoints keep the WAL small on a small disk.
   db.pragma('wal_autocheckpoint = 500')
   db.pragma('journal_size_limit = 4194304')
-  beforeMigrations(db)
-  migrate(db, migrations)
   return db
 }
 

@@ -14,11 +14,8 @@ import { brotliCompressSync } from 'node:zlib'
 import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { blobPathOf, type ContentCoding } from '../../src/blobs/blob-path.ts'
-import {
-  contentDatabaseFile,
-  openContentDatabase,
-  prepareStore,
-} from '../../src/blobs/disk/content-database.ts'
+import { contentDatabaseFile, openContentDatabase } from '../../src/blobs/disk/content-database.ts'
+import { prepareStore } from '../../src/blobs/disk/content-queries.ts'
 import { databaseFile, openDatabase } from '../../src/catalog/sqlite/database.ts'
 import { start } from '../support/start.ts'
 import { alter, digestOf, rowsIn, storedIn } from '../support/stored-contents.ts'
@@ -27,7 +24,11 @@ const cli = join(import.meta.dirname, '../../src/maintenance/files-command.ts')
 
 function runCli(dataDir: string, ...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args], {
-    env: { PATH: process.env.PATH, DATA_DIR: dataDir },
+    env: {
+      PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+      DATA_DIR: dataDir,
+    },
     encoding: 'utf8',
   })
   return { status, lines: stdout.trimEnd().split('\n'), stderr }

@@ -1,16 +1,15 @@
 import { workerData } from 'node:worker_threads'
+import { openWriter } from '../../sqlite/connection.ts'
 import { serveCalls } from '../../sqlite/worker-rpc.ts'
 import type { ContentCoding } from '../blob-path.ts'
 import type { VerifiedContent } from '../integrity.ts'
 import {
-  contentDatabaseFile,
   digestPrefixes,
-  openContentDatabase,
   prepareDigests,
   prepareRecordVerified,
   prepareRemove,
   prepareStore,
-} from './content-database.ts'
+} from './content-queries.ts'
 
 // The thread that writes to the content database: it waits for fsync, the event loop does not.
 
@@ -23,7 +22,7 @@ export type ContentCommand =
 /** Of a removal, whether what was to be removed was there. */
 export type ContentOutcome = { done: boolean } | { failed: string; code: string }
 
-const db = openContentDatabase(contentDatabaseFile(String(workerData)))
+const db = openWriter(String(workerData))
 const store = prepareStore(db)
 const remove = prepareRemove(db)
 const recordVerified = prepareRecordVerified(db)

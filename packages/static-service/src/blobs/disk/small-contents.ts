@@ -3,12 +3,8 @@ import { GroupCommit } from '../../sqlite/group-commit.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
-import {
-  contentDatabaseFile,
-  digestPrefixes,
-  openContentDatabase,
-  prepareDigests,
-} from './content-database.ts'
+import { contentDatabaseFile, openContentDatabase } from './content-database.ts'
+import { digestPrefixes, prepareDigests } from './content-queries.ts'
 import type { ContentCommand, ContentOutcome, ContentWorkerMethods } from './content-worker.ts'
 
 /**
@@ -27,9 +23,10 @@ export class SmallContents implements VerifiedContents {
   readonly #recording = new Set<string>()
 
   constructor(dataDir: string) {
-    this.#db = openContentDatabase(contentDatabaseFile(dataDir))
+    const file = contentDatabaseFile(dataDir)
+    this.#db = openContentDatabase(file)
     this.#db.pragma('query_only = 1') // From here on only the worker writes.
-    this.#worker = new WorkerRpc(new URL('./content-worker.ts', import.meta.url), dataDir)
+    this.#worker = new WorkerRpc(new URL('./content-worker.ts', import.meta.url), file)
     this.#commits = new GroupCommit((commands) => this.#worker.ask('commit', commands))
     const where = 'from contents where digest = ? and coding = ?'
     this.#read = this.#db.prepare<[Buffer, number], Buffer>(`select bytes ${where}`).pluck()

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path'
 import { moveUnflushedContents } from '../../blobs/disk/content-database.ts'
-import { type Database, openReader, openWriter } from '../../sqlite/connection.ts'
+import { type Database, openReader } from '../../sqlite/connection.ts'
+import { openMigrated } from '../../sqlite/migrated-database.ts'
 import { migrations } from './migrations.ts'
 
 export { type Database, openReader }
@@ -12,4 +13,4 @@ export const databaseFile = (dataDir: string) => `${dataDir}/${databaseName}`
 
 /** The catalog, created and migrated where needed. One connection at a time may do that. */
 export const openDatabase = (file: string): Database =>
-  openWriter(file, migrations, (db) => moveUnflushedContents(db, dirname(file)))
+  openMigrated(file, migrations, (db) => moveUnflushedContents(db, dirname(file)))

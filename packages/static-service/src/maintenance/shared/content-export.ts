@@ -10,11 +10,8 @@ import {
   unreadable,
 } from '@domains-and-files/persistence'
 import { maxSmallBytes } from '../../blobs/blob-path.ts'
-import {
-  contentDatabaseName,
-  openContentDatabase,
-  prepareStore,
-} from '../../blobs/disk/content-database.ts'
+import { contentDatabaseName, openContentDatabase } from '../../blobs/disk/content-database.ts'
+import { prepareStore } from '../../blobs/disk/content-queries.ts'
 import type { Bucket } from '../../blobs/s3/bucket.ts'
 import { ObjectReader, type StoredObject } from '../../blobs/s3/object-reader.ts'
 import { writeWhole } from '../../blobs/staged-blob.ts'

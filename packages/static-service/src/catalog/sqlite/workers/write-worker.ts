@@ -1,16 +1,16 @@
 import { dirname } from 'node:path'
 import { workerData } from 'node:worker_threads'
+import { openWriter } from '../../../sqlite/connection.ts'
 import { DiskReserve, isDiskFull } from '../../../sqlite/disk-reserve.ts'
 import { serveCalls } from '../../../sqlite/worker-rpc.ts'
 import type { CatalogCommand, Outcome } from '../../commands.ts'
-import { openDatabase } from '../database.ts'
 import { contentPrefixes, contentsOf } from '../queries.ts'
 import { Transactions } from '../transactions.ts'
 
 // The only thread that writes to the catalog: it waits for fsync, the event loop does not.
 
 const file = String(workerData)
-const db = openDatabase(file)
+const db = openWriter(file)
 const transactions = new Transactions(db)
 const reserve = new DiskReserve(dirname(file))
 
