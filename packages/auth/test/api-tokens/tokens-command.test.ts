@@ -16,7 +16,11 @@ async function begin() {
   ])
   const run = async (...args: string[]) => {
     const child = spawn(process.execPath, [command, ...args], {
-      env: { PATH: process.env.PATH, DATA_DIR: folder.path },
+      env: {
+        PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        DATA_DIR: folder.path,
+      },
     })
     const [stdout, stderr, [status]] = await Promise.all([
       text(child.stdout),

@@ -19,7 +19,7 @@ async function begin(users?: unknown[]) {
   const run = async (args: string[], stdin = '', env: object = { USERS_FILE: file }) => {
     const child = spawn(process.execPath, [cli, ...args], {
       cwd: folder.path,
-      env: { PATH: process.env.PATH, ...env },
+      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     })
     child.stdin.on('error', () => {}) // A command that asks for nothing may end before it is told.
     child.stdin.end(stdin)

@@ -12,7 +12,11 @@ const runCli = (dataDir: string, ...args: string[]) =>
     process.execPath,
     [join(import.meta.dirname, '../../src/maintenance/data-command.ts'), ...args],
     {
-      env: { PATH: process.env.PATH, DATA_DIR: dataDir },
+      env: {
+        PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        DATA_DIR: dataDir,
+      },
       encoding: 'utf8',
     },
   )
@@ -52,7 +56,11 @@ test('a backup of another service is refused', async () => {
     process.execPath,
     [cli, 'restore', join(outside, 'monday')],
     {
-      env: { PATH: process.env.PATH, DATA_DIR: join(outside, 'copy') },
+      env: {
+        PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        DATA_DIR: join(outside, 'copy'),
+      },
       encoding: 'utf8',
     },
   )
@@ -70,7 +78,13 @@ test('a folder belongs to one process', async () => {
     process.execPath,
     [join(import.meta.dirname, '../../src/main.ts')],
     {
-      env: { PATH: process.env.PATH, DATA_DIR: service.dataDir, PORT: '0', LOG_LEVEL: 'silent' },
+      env: {
+        PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        DATA_DIR: service.dataDir,
+        PORT: '0',
+        LOG_LEVEL: 'silent',
+      },
       encoding: 'utf8',
     },
   )

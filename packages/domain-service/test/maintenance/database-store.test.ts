@@ -14,7 +14,7 @@ const history = '/api/domains/example.com/dns/history'
 async function runCli(env: Record<string, string>, ...args: string[]) {
   const command = join(import.meta.dirname, '../../src/maintenance/data-command.ts')
   const child = spawn(process.execPath, [command, ...args], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
   })
   const [stdout, stderr, [status]] = await Promise.all([
     text(child.stdout),

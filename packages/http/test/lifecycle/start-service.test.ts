@@ -22,7 +22,7 @@ async function run(body: string, env: Record<string, string> = {}, command = [pr
   const [program = '', ...args] = [...command, '--input-type=module', '-e', script]
   const child = spawn(program, args, {
     cwd: import.meta.dirname,
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
   })
   onTestFinished(() => void child.kill('SIGKILL'))
   const [stderr, [status]] = await Promise.all([text(child.stderr), once(child, 'exit')])

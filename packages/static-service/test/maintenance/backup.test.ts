@@ -25,7 +25,11 @@ import { start } from '../support/start.ts'
 import { alter, digestOf, filesBelow, rowsIn } from '../support/stored-contents.ts'
 
 const cli = join(import.meta.dirname, '../../src/maintenance/data-command.ts')
-const env = (dataDir: string) => ({ PATH: process.env.PATH, DATA_DIR: dataDir })
+const env = (dataDir: string) => ({
+  PATH: process.env.PATH,
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+  DATA_DIR: dataDir,
+})
 
 function makeFolder() {
   const folder = mkdtempSync(join(tmpdir(), 'static-backup-'))

@@ -20,7 +20,7 @@ async function makeFolder() {
 
 const begin = (env: Record<string, string>, ...args: string[]) =>
   spawn(process.execPath, [cli, ...args], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
 
