@@ -92,7 +92,7 @@ export function readDomainInfo(result: Element, domain: string): DomainInfo {
       provider: dns?.attributes.ProviderType || null,
       uses_registrar_dns: toBoolean(dns?.attributes.IsUsingOurDNS),
       host_count: toCount(dns?.attributes.HostCount),
-      email_type: dns?.attributes.EmailType || null,
+      email_type: toEmailType(dns?.attributes.EmailType),
       nameservers: readNameservers(dns),
     },
     rights: readRights(childOf(result, 'Modificationrights')),
@@ -161,10 +161,15 @@ function readRights(rights: Element | undefined): string[] {
   )
 }
 
-/** The email type as getInfo names it, where that is known: a code, or the panel's words for none. */
-export function readEmailType(info: DomainInfo): (typeof emailTypes)[number] | undefined {
-  const text = info.dns.email_type?.trim().toUpperCase()
-  return text === 'NO EMAIL SERVICE' ? 'NONE' : emailTypes.find((type) => type === text)
+/** The email type of getInfo; undefined where it is none that a zone can have. */
+export const readEmailType = ({ dns }: DomainInfo): (typeof emailTypes)[number] | undefined =>
+  emailTypes.find((type) => type === dns.email_type)
+
+// getInfo has the panel's words: for no e-mail they differ from the code of getHosts.
+function toEmailType(shown: string | undefined): string | null {
+  const text = shown?.trim() ?? ''
+  if (text.toUpperCase() === 'NO EMAIL SERVICE') return 'NONE'
+  return emailTypes.find((type) => type === text.toUpperCase()) ?? (text || null)
 }
 
 const guardStates: Record<string, string> = {

@@ -250,15 +250,17 @@ test('nameservers', () => {
 })
 
 test.each([
-  ['FWD', 'FWD'],
-  ['mx', 'MX'],
-  ['No Email Service', 'NONE'],
-  ['Private Email', undefined],
-  [null, undefined],
-])('the email type %j of getInfo is %j', (shown, emailType) => {
+  ['FWD', 'FWD', 'FWD'],
+  ['mx', 'MX', 'MX'],
+  ['No Email Service', 'NONE', 'NONE'],
+  ['Private Email', 'Private Email', undefined],
+  [null, null, undefined],
+])('the email type %j of getInfo is shown as %j', (shown, told, emailType) => {
   const attribute = shown === null ? '' : ` EmailType="${shown}"`
   const inner = `<DomainGetInfoResult DomainName="example.com"><DnsDetails${attribute}/></DomainGetInfoResult>`
   const { result } = readEnvelope(answer(getInfo.command, inner), getInfo)
 
-  expect(readEmailType(readDomainInfo(result, 'example.com'))).toBe(emailType)
+  const info = readDomainInfo(result, 'example.com')
+  expect(info.dns.email_type).toBe(told)
+  expect(readEmailType(info)).toBe(emailType)
 })
