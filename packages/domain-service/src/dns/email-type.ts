@@ -19,8 +19,6 @@ export function resolveEmailType(change: {
 }): EmailTypeResolution {
   const { requested, before, rows } = change
   const required = requiredBy(rows)
-  if (required === 'both')
-    return { fault: 'MX and MXE records cannot be in one zone: keep one kind' }
   const isFirst = required !== undefined && requiredBy(before.rows) !== required
   // The present type is accepted as it is, but not with a first MX (MXE): the registrar would drop that silently.
   if (requested !== undefined && requested === before.emailType && !isFirst)
@@ -30,7 +28,7 @@ export function resolveEmailType(change: {
   const current = before.emailType
   if (current === undefined) {
     return {
-      conflict: `The registrar does not tell the zone's email type, and a write would replace it: send "email_type" (one of ${emailTypes.join(', ')})`,
+      conflict: `The registrar does not tell the zone's email type, and a write would replace it: send "email_type" (one of ${emailTypes.join(', ')}), or in a zone file the comment "; domain-service email-type" with it`,
     }
   }
   const isMail = current === 'MX' || current === 'MXE'
@@ -41,7 +39,7 @@ export function resolveEmailType(change: {
   if (required === 'MX' && (current === 'OX' || current === 'GMAIL')) return { emailType: current }
   if (!isFirst) return { emailType: current }
   return {
-    conflict: `The zone's email type is ${current}, and a first ${required} record would end that: send "email_type": "${required}" if you mean it`,
+    conflict: `The zone's email type is ${current}, and a first ${required} record would end that: send "email_type": "${required}", or in a zone file "; domain-service email-type ${required}", if you mean it`,
   }
 }
 
@@ -57,9 +55,8 @@ function checkRequested(requested: string, required: 'MX' | 'MXE' | undefined) {
   return { emailType: requested }
 }
 
-function requiredBy(rows: Row[]): 'MX' | 'MXE' | 'both' | undefined {
-  const mx = rows.some((row) => row.type === 'MX')
-  const mxe = rows.some((row) => row.type === 'MXE')
-  if (mx && mxe) return 'both'
-  return mx ? 'MX' : mxe ? 'MXE' : undefined
+// A zone never has both: they are conflicting records.
+function requiredBy(rows: Row[]): 'MX' | 'MXE' | undefined {
+  if (rows.some((row) => row.type === 'MX')) return 'MX'
+  return rows.some((row) => row.type === 'MXE') ? 'MXE' : undefined
 }

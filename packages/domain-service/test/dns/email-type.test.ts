@@ -51,7 +51,6 @@ test.each([
     undefined,
     'conflict',
   ],
-  ['MX and MXE together', 'NONE', [], [mx, mxe], undefined, 'fault'],
   ['requesting NONE beside MX', 'MX', [mx], [mx], 'NONE', 'fault'],
   ['requesting FWD beside MX', 'NONE', [], [mx], 'FWD', 'fault'],
   ['requesting MX beside MXE', 'NONE', [], [mxe], 'MX', 'fault'],

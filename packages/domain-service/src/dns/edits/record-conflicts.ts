@@ -18,6 +18,7 @@ export function findConflicts(candidates: Candidate[], domain: string): Conflict
     ...[...byKey.values()].flatMap((same) => pairUp(same, identical)),
     ...[...byName.values()].flatMap(conflictsAtName),
     ...pairUp(ofType(candidates, 'MXE'), secondMxe),
+    ...pairUp(ofType(candidates, 'MX', 'MXE'), mixedMail),
   ]
   const live = conflicts.find(({ other }) => other.pointer === undefined)
   return {
@@ -57,6 +58,13 @@ const secondMxe: Rule = {
   field: 'type',
   message: (pointer) => `is a second MXE beside ${parentOf(pointer)}: a zone has one`,
   reason: 'a zone has only one MXE record',
+}
+
+const mixedMail: Rule = {
+  field: 'type',
+  message: (pointer) => `MX and MXE cannot be in one zone: see ${parentOf(pointer)}`,
+  reason: 'MX and MXE cannot be in one zone',
+  applies: (a, b) => a.type !== b.type,
 }
 
 const loneCname: Rule = {

@@ -93,7 +93,7 @@ test.each([
   [
     'MX beside MXE',
     [row('@', 'MX', 'mx.example.net'), row('@', 'MXE', '192.0.2.2')],
-    ['/email_type'],
+    ['/hosts/0/type', '/hosts/1/type'],
   ],
   [
     '151 records',
