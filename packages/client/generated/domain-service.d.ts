@@ -3653,6 +3653,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The ETag of the zone that you have: 304 if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-none-match"?: string;
                 /** @description `no-cache`: not from the cache (at the cost of a call to the registrar). For example `no-cache` */
                 "cache-control"?: string;
             };
@@ -3719,6 +3721,33 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["HostRecord"];
                 };
+            };
+            /** @description The zone is still as If-None-Match says */
+            304: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description `validation_failed` */
             400: {
@@ -4947,6 +4976,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
+                /** @description The ETag of the zone that you have: 304 if it is still that. For example `"2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"` */
+                "if-none-match"?: string;
                 /** @description `no-cache`: not from the cache (at the cost of a call to the registrar). For example `no-cache` */
                 "cache-control"?: string;
             };
@@ -5019,6 +5050,33 @@ export interface operations {
                      */
                     "application/json": components["schemas"]["Rrset"];
                 };
+            };
+            /** @description The zone is still as If-None-Match says */
+            304: {
+                headers: {
+                    /**
+                     * @description Of the whole zone: send it as If-Match with a write
+                     * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
+                     * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
+                     */
+                    "ratelimit-policy"?: string;
+                    /**
+                     * @description Calls left (r) of each, and seconds until the next one is free (t)
+                     * @example "minute";r=17;t=42, "hour";r=697;t=3582, "day";r=7997;t=86382
+                     */
+                    ratelimit?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description `validation_failed` */
             400: {

@@ -1,9 +1,17 @@
 import { callerOf, requireRrsetRead } from '@domains-and-files/auth'
-import type { App } from '@domains-and-files/http'
+import { type App, isCurrent } from '@domains-and-files/http'
+import { z } from 'zod'
 import { etagOf, toRecords } from '../../dns/record.ts'
 import { recordNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
-import { cacheHeaders, domainFailures, record, takesFresh, zoneTag } from '../openapi-examples.ts'
+import {
+  cacheHeaders,
+  domainFailures,
+  record,
+  takesFresh,
+  takesNoneMatch,
+  zoneTag,
+} from '../openapi-examples.ts'
 import { domainOf, tellAge, wantsFresh } from '../zone-request.ts'
 import { HostRecord } from '../zone-schema.ts'
 import { AtRecord } from './record-path.ts'
@@ -13,10 +21,13 @@ const schema = {
   summary: 'Read one record',
   tags: ['records'],
   params: AtRecord,
-  requestHeaders: takesFresh,
+  requestHeaders: { ...takesNoneMatch, ...takesFresh },
   errors: [...domainFailures, recordNotFound(record.id)],
-  responses: { 200: { description: 'The record', headers: { ...zoneTag, ...cacheHeaders } } },
-  response: { 200: HostRecord },
+  responses: {
+    200: { description: 'The record', headers: { ...zoneTag, ...cacheHeaders } },
+    304: { description: 'The zone is still as If-None-Match says', headers: zoneTag },
+  },
+  response: { 200: HostRecord, 304: z.undefined() },
 }
 
 /** GET /api/domains/{domain}/dns/hosts/{id} */
@@ -30,7 +41,10 @@ export function getRecord(app: App, zones: ZoneWriter) {
       if (!found) throw recordNotFound(request.params.record)
       requireRrsetRead(callerOf(request), found)
       tellAge(reply, cached)
-      return reply.header('etag', etagOf(cached.value)).send(found)
+      const etag = etagOf(cached.value)
+      reply.header('etag', etag)
+      if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
+      return reply.send(found)
     },
   )
 }

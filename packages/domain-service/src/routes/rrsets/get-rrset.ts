@@ -1,10 +1,17 @@
 import { callerOf, requireRrsetRead } from '@domains-and-files/auth'
-import type { App } from '@domains-and-files/http'
+import { type App, isCurrent } from '@domains-and-files/http'
+import { z } from 'zod'
 import { etagOf } from '../../dns/record.ts'
 import { findRrset, ownerOf } from '../../dns/rrset.ts'
 import { rrsetNotFound } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
-import { cacheHeaders, domainFailures, takesFresh, zoneTag } from '../openapi-examples.ts'
+import {
+  cacheHeaders,
+  domainFailures,
+  takesFresh,
+  takesNoneMatch,
+  zoneTag,
+} from '../openapi-examples.ts'
 import { typeOf } from '../records/record-path.ts'
 import { domainOf, tellAge, wantsFresh } from '../zone-request.ts'
 import { AtRrset, exampleRrset, Rrset } from './rrset-schema.ts'
@@ -14,10 +21,13 @@ const schema = {
   summary: 'Read one RRset',
   tags: ['records'],
   params: AtRrset,
-  requestHeaders: takesFresh,
+  requestHeaders: { ...takesNoneMatch, ...takesFresh },
   errors: [...domainFailures, rrsetNotFound(exampleRrset.name, exampleRrset.type)],
-  responses: { 200: { description: 'The RRset', headers: { ...zoneTag, ...cacheHeaders } } },
-  response: { 200: Rrset },
+  responses: {
+    200: { description: 'The RRset', headers: { ...zoneTag, ...cacheHeaders } },
+    304: { description: 'The zone is still as If-None-Match says', headers: zoneTag },
+  },
+  response: { 200: Rrset, 304: z.undefined() },
 }
 
 /** GET /api/domains/{domain}/dns/rrsets/{name}/{type} */
@@ -34,7 +44,10 @@ export function getRrset(app: App, zones: ZoneWriter) {
       const rrset = findRrset(cached.value, name, type)
       if (!rrset) throw rrsetNotFound(name, type)
       tellAge(reply, cached)
-      return reply.header('etag', etagOf(cached.value)).send(rrset)
+      const etag = etagOf(cached.value)
+      reply.header('etag', etag)
+      if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
+      return reply.send(rrset)
     },
   )
 }

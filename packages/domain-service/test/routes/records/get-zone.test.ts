@@ -51,6 +51,19 @@ test('a zone is answered in order, with an ETag', async () => {
   })
 })
 
+test.each(['dns/hosts/{id}', 'dns/rrsets/www/A'])('an unchanged %s is a 304', async (path) => {
+  await using service = await start()
+  const zone = await service.call('GET', hosts)
+  const url = `/api/domains/example.com/${path.replace('{id}', String(zone.body.hosts?.[0]?.id))}`
+  const etag = zone.headers.get('etag') ?? ''
+
+  const same = await service.call('GET', url, { headers: { 'if-none-match': etag } })
+  const other = await service.call('GET', url, { headers: { 'if-none-match': '"other"' } })
+
+  expect([same.status, same.text, same.headers.get('etag')]).toEqual([304, '', etag])
+  expect([other.status, other.headers.get('etag')]).toEqual([200, etag])
+})
+
 test('an unchanged zone is a 304, a cached one costs no call, no-cache reads the registrar', async () => {
   await using service = await start()
   const first = await service.call('GET', hosts)
