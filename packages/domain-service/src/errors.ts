@@ -26,7 +26,7 @@ export const rrsetNotFound = (name: string, type: string) =>
   new HttpError(404, 'record_not_found', `There is no ${name} ${type} in this zone`)
 
 export const changeNotFound = (id: number) =>
-  new HttpError(404, 'change_not_found', `There is no change ${id} in the history of this domain`)
+  new HttpError(404, 'change_not_found', `There is no change ${id}`)
 
 export const domainNotEditable = (domain: string) =>
   new HttpError(

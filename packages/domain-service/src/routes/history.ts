@@ -1,4 +1,11 @@
-import { type App, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import {
+  type App,
+  Pagination,
+  pageQuery,
+  paginate,
+  toFaults,
+  validationFailed,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 import { etagOf, toRecords } from '../dns/record.ts'
 import { changeNotFound, domainNotFound, revertConflict } from '../errors.ts'
@@ -142,6 +149,7 @@ function restoreZone(app: App, { ledger, zones }: Dependencies) {
       },
     },
     async (request, reply) => {
+      requireNoFields(request.body)
       const domain = domainOf(request, request.params.domain)
       const past = await findEntry(ledger, domain.name, request.params.id)
       const write = writeOf(request, { kind: 'restore', ...past.zones[request.query.to] })
@@ -176,6 +184,7 @@ function revertChange(app: App, { ledger, zones }: Dependencies) {
       },
     },
     async (request, reply) => {
+      requireNoFields(request.body)
       const domain = domainOf(request, request.params.domain)
       const past = await findEntry(ledger, domain.name, request.params.id)
       const { before, after, added, removed } = past.zones
@@ -187,6 +196,12 @@ function revertChange(app: App, { ledger, zones }: Dependencies) {
       return reply.header('etag', etagOf(result.zone)).send(describeWrite(result, write.dryRun))
     },
   )
+}
+
+// Options are in the query: `{"to": "after"}` in the body must not restore the zone before.
+function requireNoFields(body: unknown) {
+  const { error } = z.strictObject({}).nullish().safeParse(body)
+  if (error) throw validationFailed(toFaults(error))
 }
 
 async function findEntry(

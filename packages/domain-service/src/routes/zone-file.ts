@@ -8,10 +8,16 @@ import { putZoneFile } from './zone-file/put-zone-file.ts'
 export async function registerZoneFileRoutes(app: App, zones: ZoneWriter) {
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser<Buffer>('text/dns', { parseAs: 'buffer' }, (_request, body, done) =>
-      isUtf8(body)
-        ? done(null, body.toString())
-        : done(malformedBody('The body is not valid UTF-8')),
+    scope.addContentTypeParser<Buffer>(
+      'text/dns',
+      { parseAs: 'buffer' },
+      (_request, body, done) => {
+        if (!isUtf8(body)) return done(malformedBody('The body is not valid UTF-8'))
+        const text = body.toString()
+        // An upload that lost its content would delete every record.
+        if (text.trim() === '') return done(malformedBody('The body is empty: send a zone file'))
+        done(null, text)
+      },
     )
     getZoneFile(scope, zones)
     putZoneFile(scope, zones)

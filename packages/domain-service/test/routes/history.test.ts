@@ -39,6 +39,20 @@ test('the history lists changes newest first, each with the whole zone before an
   })
 })
 
+test('options in the body of a restore or a revert are refused: they belong into the query', async () => {
+  await using service = await start()
+  await service.call('PUT', hosts, { body: { hosts: [] } })
+  const id = (await service.call('GET', history)).body.history?.[0]?.id
+
+  const restore = await service.call('POST', `${history}/${id}/restore`, { body: { to: 'after' } })
+  const revert = await service.call('POST', `${history}/${id}/revert`, { body: { dry_run: true } })
+  const bare = await service.call('POST', `${history}/${id}/restore`, { body: {} })
+
+  expect([restore.status, restore.body.errors?.[0]?.path]).toEqual([400, '/to'])
+  expect([revert.status, revert.body.errors?.[0]?.path]).toEqual([400, '/dry_run'])
+  expect(bare.status).toBe(200)
+})
+
 test('a change is undone by restoring the zone as it was before it', async () => {
   const rows = [
     { ...www, ttl: 1799 },

@@ -46,10 +46,22 @@ test('an import replaces the zone, and warns of what it skips', async () => {
   expect(service.live()).toEqual(['www A 192.0.2.9 300 10'])
 })
 
+test.each(['', ' \n'])('the body %j is refused: it would delete every record', async (text) => {
+  await using service = await start()
+
+  const put = await service.call('PUT', zonefile, { text, headers: dns })
+
+  expect([put.status, put.body.code]).toEqual([400, 'malformed_body'])
+  expect(service.commands()).toEqual([])
+})
+
 test('a dry run of an import writes nothing', async () => {
   await using service = await start()
 
-  const put = await service.call('PUT', `${zonefile}?dry_run=true`, { text: '', headers: dns })
+  const put = await service.call('PUT', `${zonefile}?dry_run=true`, {
+    text: '$TTL 60',
+    headers: dns,
+  })
 
   expect(put.body).toMatchObject({ dry_run: true, changes: { removed: [{ name: 'www' }] } })
   expect(service.live()).toEqual(['www A 192.0.2.1 1800 10'])
