@@ -1,3 +1,5 @@
+import type { Fault } from './problem-details.ts'
+
 /** Who may call a route: everybody, or callers with at least this role. */
 export type Access = 'public' | 'viewer' | 'editor' | 'admin'
 
@@ -25,6 +27,11 @@ declare module 'fastify' {
      * reading where the token has a role.
      */
     enforcesRecordLimits?: boolean
+    /**
+     * More faults of a request that the schemas reject, so that one 400 names every fault. Its argument is not
+     * validated.
+     */
+    moreFaults?: (request: { params: unknown; body: unknown }) => Fault[]
     /** The path whose routes serve the other methods of this one; without it they are 405. */
     otherMethods?: string
   }

@@ -61,8 +61,16 @@ function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerH
       if (result.success) request[key] = result.data
       return result.success ? [] : toFaults(result.error, place)
     })
-    done(faults.length > 0 ? validationFailed(faults) : undefined)
+    if (faults.length === 0) return done()
+    const { moreFaults } = request.routeOptions.config
+    done(validationFailed(addFaults(faults, moreFaults?.(request) ?? [])))
   }
+}
+
+// One fault for each place: the schema's.
+function addFaults(faults: Fault[], more: Fault[]): Fault[] {
+  const paths = new Set(faults.map(({ path }) => path))
+  return [...faults, ...more.filter(({ path }) => !paths.has(path))]
 }
 
 const asSchema = (schema: unknown) => (schema instanceof z.ZodType ? schema : undefined)

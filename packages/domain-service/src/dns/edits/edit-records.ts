@@ -1,7 +1,7 @@
 import { validationFailed } from '@domains-and-files/http'
 import { recordNotFound } from '../../errors.ts'
 import { toRecord, type Zone } from '../record.ts'
-import { type RecordInput, toRow } from '../record-validation.ts'
+import type { RecordInput } from '../record-validation.ts'
 import { newCandidate, untouched } from './candidate.ts'
 import { composeZone } from './compose-zone.ts'
 import { patchCandidate } from './patch-record.ts'
@@ -14,13 +14,6 @@ export const addRecord = (zone: Zone, record: RecordInput, emailType: string | u
     [...zone.rows.map(untouched), newCandidate(record, zone, (field) => `/${field}`)],
     { emailType },
   )
-
-/** @throws validation_failed for faults that no zone could excuse, so that no call to the registrar is spent. */
-export function validateInput(record: RecordInput, domain: string) {
-  const { faults } = toRow(record, domain)
-  if (faults.length > 0)
-    throw validationFailed(faults.map(([field, message]) => ({ path: `/${field}`, message })))
-}
 
 /** The zone without the record of that id. */
 export function removeRecord(zone: Zone, id: string): Zone {

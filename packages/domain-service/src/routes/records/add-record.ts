@@ -1,6 +1,5 @@
-import type { App } from '@domains-and-files/http'
+import { type App, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
-import { validateInput } from '../../dns/edits/edit-records.ts'
 import { etagOf } from '../../dns/record.ts'
 import { recordExists } from '../../errors.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
@@ -9,7 +8,8 @@ import { Change } from '../change-schema.ts'
 import { record, writeFailures, writeHeaders, zone, zoneTag } from '../openapi-examples.ts'
 import { domainOf, writeOf, writeQuery } from '../zone-request.ts'
 import { AddedAnswer, describeOutcome } from '../zone-schema.ts'
-import { AtType, typeOf } from './record-path.ts'
+import { addedRecordFaults } from './record-faults.ts'
+import { AtType } from './record-path.ts'
 import { EmailType, recordFields } from './record-schema.ts'
 
 const NewRecord = z
@@ -43,12 +43,16 @@ const schema = {
 export function addRecord(app: App, zones: ZoneWriter) {
   app.post(
     '/api/domains/:domain/dns/hosts/:record',
-    { config: { access: 'editor', enforcesRecordLimits: true }, schema },
+    {
+      config: { access: 'editor', enforcesRecordLimits: true, moreFaults: addedRecordFaults },
+      schema,
+    },
     async (request, reply) => {
+      const faults = addedRecordFaults(request)
+      if (faults.length > 0) throw validationFailed(faults)
       const domain = domainOf(request, request.params.domain)
       const { email_type: emailType, ...fields } = request.body
-      const input = { ...fields, type: typeOf(request.params.record) }
-      validateInput(input, domain.name)
+      const input = { ...fields, type: request.params.record.toUpperCase() }
       const write = writeOf(request, { kind: 'add', record: input, emailType })
       const queued = await queueIfPreferred(request, reply, { zones, domain, write })
       if (queued) return reply.code(202).send(queued)

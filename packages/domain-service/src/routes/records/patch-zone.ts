@@ -8,6 +8,7 @@ import { Change } from '../change-schema.ts'
 import { patchFailures, record, writeHeaders, zoneTag } from '../openapi-examples.ts'
 import { AtDomain, domainOf, writeOf, writeQuery } from '../zone-request.ts'
 import { describeWrite, WrittenAnswer } from '../zone-schema.ts'
+import { listedRecordFaults } from './record-faults.ts'
 import { EmailType, patchFields, recordFields, text } from './record-schema.ts'
 
 const ZonePatch = z
@@ -62,7 +63,14 @@ const schema = {
 export function patchZone(app: App, zones: ZoneWriter) {
   app.patch(
     '/api/domains/:domain/dns/hosts',
-    { config: { access: 'editor', enforcesRecordLimits: true }, schema },
+    {
+      config: {
+        access: 'editor',
+        enforcesRecordLimits: true,
+        moreFaults: listedRecordFaults('add'),
+      },
+      schema,
+    },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const { remove, update, add, email_type: emailType } = request.body

@@ -7,6 +7,7 @@ import { Change } from '../change-schema.ts'
 import { writeFailures, writeHeaders, zoneTag } from '../openapi-examples.ts'
 import { AtDomain, domainOf, writeOf, writeQuery } from '../zone-request.ts'
 import { describeWrite, WrittenAnswer } from '../zone-schema.ts'
+import { listedRecordFaults } from './record-faults.ts'
 import { EmailType, recordFields, text } from './record-schema.ts'
 
 const NewZone = z
@@ -51,7 +52,7 @@ const schema = {
 export function replaceZone(app: App, zones: ZoneWriter) {
   app.put(
     '/api/domains/:domain/dns/hosts',
-    { config: { access: 'editor' }, schema },
+    { config: { access: 'editor', moreFaults: listedRecordFaults('hosts') }, schema },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const { hosts, email_type: emailType } = request.body

@@ -79,6 +79,22 @@ test('a CNAME beside a live record is a conflict that names the live record', as
   expect(service.live()).toEqual(['www A 192.0.2.1 1800 10'])
 })
 
+test.each([
+  ['MX', { name: '@', address: 'mx.example.net' }, { type: 'MXE' as const, address: '192.0.2.7' }],
+  ['MXE', { name: '@', address: '192.0.2.7' }, { type: 'MX' as const, address: 'mx.example.net.' }],
+])('an %s conflicts with a live record of the other kind', async (type, body, live) => {
+  await using service = await start({
+    domains: [{ name: 'example.com', emailType: live.type, hosts: [{ name: '@', ...live }] }],
+  })
+
+  const refused = await service.call('POST', `${hosts}/${type}`, { body })
+
+  const [record] = (await service.call('GET', hosts)).body.hosts ?? []
+  expect([refused.status, refused.body.code]).toEqual([409, 'record_conflict'])
+  expect(refused.body.detail).toContain(`record ${record?.id} (@ ${live.type}`)
+  expect(service.commands()).not.toContain('dns.sethosts')
+})
+
 test('a first MX in a zone that forwards e-mail needs email_type', async () => {
   await using service = await start({
     domains: [{ name: 'example.com', emailType: 'FWD', hosts: [www] }],
@@ -100,6 +116,9 @@ test.each([
   ['SRV', { name: 'a', address: 'x' }, ['/path/type']],
   ['A', { name: 'a b', address: '1.2.3', ttl: 1, mx_pref: 70_000 }, ['/name', '/address', '/ttl']],
   ['A', { address: 5 }, ['/name', '/address']],
+  ['A', [], ['']],
+  ['SRV', { color: 'red' }, ['/name', '/address', '/color', '/path/type']],
+  ['MX', { name: '-', ttl: 1, mx_pref: -1 }, ['/address', '/name', '/ttl', '/mx_pref']],
   ['A', { name: 'a', address: '192.0.2.1', color: 'red' }, ['/color']],
   ['A', { name: 'www.example.com', address: '192.0.2.1' }, ['/name']],
   ['TXT', { name: 'a', address: '' }, ['/address']],

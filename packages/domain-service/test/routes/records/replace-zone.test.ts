@@ -126,6 +126,40 @@ test('a list is refused with every fault of its new records', async () => {
   expect(service.commands()).toEqual(['dns.gethosts'])
 })
 
+test('faults that the schema finds come with those of the other fields', async () => {
+  await using service = await start()
+  const bad = { type: 'A', address: '300.1.1.1', ttl: 5 }
+
+  const put = await service.call('PUT', hosts, {
+    body: { hosts: [bad, { ...bad, name: '-', color: 'red' }, 5], colour: 'blue' },
+  })
+  const patch = await service.call('PATCH', hosts, { body: { add: [bad], color: 'red' } })
+  const elsewhere = await service.call('PUT', '/api/domains/www.example.com/dns/hosts', {
+    body: {},
+  })
+
+  expect(put.status).toBe(400)
+  expect(put.body.errors?.map(({ path }) => path).sort()).toEqual([
+    '/colour',
+    '/hosts/0/address',
+    '/hosts/0/name',
+    '/hosts/0/ttl',
+    '/hosts/1/address',
+    '/hosts/1/color',
+    '/hosts/1/name',
+    '/hosts/1/ttl',
+    '/hosts/2',
+  ])
+  expect(patch.body.errors?.map(({ path }) => path).sort()).toEqual([
+    '/add/0/address',
+    '/add/0/name',
+    '/add/0/ttl',
+    '/color',
+  ])
+  expect(elsewhere.body.errors?.map(({ path }) => path)).toEqual(['/hosts', '/path/domain'])
+  expect(service.commands()).toEqual([])
+})
+
 test.each(['FWD', 'NONE'] as const)(
   'a first MX beside "email_type": "%s", said back as it was read, is refused before it is lost',
   async (emailType) => {
@@ -178,7 +212,7 @@ test('MX and MXE together are refused', async () => {
   })
 
   expect(status).toBe(400)
-  expect(body.errors?.map(({ path }) => path)).toEqual(['/email_type'])
+  expect(body.errors?.map(({ path }) => path)).toEqual(['/hosts/0/type', '/hosts/1/type'])
 })
 
 test('every type is written, read back and removed', async () => {
