@@ -50,8 +50,7 @@ export async function openAuth(
   { auth, production, dataDir }: ServiceConfig,
   { audience, log, database }: AuthDependencies,
 ): Promise<Auth> {
-  const isShared = database !== undefined
-  const secret = await resolveJwtSecret({ secret: auth.secret, production, dataDir, isShared })
+  const secret = await resolveJwtSecret({ secret: auth.secret, production, dataDir })
   const stores = database ? databaseStores(database, log) : fileStores(auth, dataDir, log)
   await ensureFirstAdmin(stores.userStore, {
     username: auth.adminUsername,

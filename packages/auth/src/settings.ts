@@ -24,3 +24,13 @@ export const authConfig = (settings: AuthSettings) => ({
   adminUsername: settings.ADMIN_USERNAME,
   adminPassword: settings.ADMIN_PASSWORD,
 })
+
+/** Rejects DATABASE_URL without JWT_SECRET: replicas share the secret, so none is generated. */
+export function requireSharedSecret(
+  settings: Pick<AuthSettings, 'JWT_SECRET'> & { DATABASE_URL?: string | undefined },
+  context: z.core.$RefinementCtx,
+) {
+  if (!settings.DATABASE_URL || settings.JWT_SECRET) return
+  const message = 'is required with DATABASE_URL: the same 32 random bytes or more on every replica'
+  context.addIssue({ code: 'custom', path: ['JWT_SECRET'], message })
+}

@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net'
-import { authConfig, authSettings } from '@domains-and-files/auth'
+import { authConfig, authSettings, requireSharedSecret } from '@domains-and-files/auth'
 import {
   databaseConfig,
   databaseSettings,
@@ -68,7 +68,10 @@ export type Config = ReturnType<typeof readConfig>
  * @throws {InvalidEnvironment} listing every error.
  */
 export function readConfig(env: Record<string, string | undefined>) {
-  const settings = readEnv(Settings.superRefine(requireAccount), env)
+  const settings = readEnv(
+    Settings.superRefine(requireAccount).superRefine(requireSharedSecret),
+    env,
+  )
   const {
     REGISTRAR_API_USER: apiUser,
     REGISTRAR_API_KEY: apiKey,

@@ -271,6 +271,13 @@ test('an incomplete account is refused', () => {
   expect(() => readConfig({ ...account, REGISTRAR_CLIENT_IP: '::1' })).toThrow(/IPv4/)
 })
 
+test('a database shared by replicas requires JWT_SECRET', () => {
+  const env = { DATABASE_URL: 'postgres://localhost/domains' }
+
+  expect(() => readConfig(env)).toThrow('JWT_SECRET: is required with DATABASE_URL')
+  expect(() => readConfig({ ...env, JWT_SECRET: 'a secret' })).not.toThrow()
+})
+
 async function logIn(program: Program): Promise<{ address: string; access_token: string }> {
   const [, address = ''] = /listening at (http:[^"]+)/.exec(await program.saw('listening at')) ?? []
   const login = await fetch(`${address}/api/auth/login`, {

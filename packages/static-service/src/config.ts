@@ -1,4 +1,4 @@
-import { authConfig, authSettings } from '@domains-and-files/auth'
+import { authConfig, authSettings, requireSharedSecret } from '@domains-and-files/auth'
 import {
   databaseConfig,
   databaseSettings,
@@ -63,10 +63,10 @@ export function readConfig(env: Record<string, string | undefined>) {
       .filter((name) => env[name] === '')
       .map((name) => [name, 'off']),
   )
-  const settings = readEnv(Settings.superRefine(requireProxy).superRefine(requireBothStores), {
-    ...env,
-    ...policies,
-  })
+  const rules = Settings.superRefine(requireProxy)
+    .superRefine(requireBothStores)
+    .superRefine(requireSharedSecret)
+  const settings = readEnv(rules, { ...env, ...policies })
   const { STATIC_OFFLOAD: to, STATIC_OFFLOAD_BYTES: minBytes } = settings
   return {
     ...serverConfig(settings),

@@ -14,6 +14,11 @@ test.each([
     'STATIC_OFFLOAD: must be off with S3_BUCKET',
   ],
   [
+    'a secret of its own for each replica',
+    { ...database, ...bucket, JWT_SECRET: '' },
+    'JWT_SECRET: is required with DATABASE_URL',
+  ],
+  [
     'half of the credentials',
     { ...database, ...bucket, AWS_ACCESS_KEY_ID: 'key' },
     'AWS_SECRET_ACCESS_KEY: is required with AWS_ACCESS_KEY_ID',

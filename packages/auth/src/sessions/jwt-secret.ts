@@ -11,8 +11,6 @@ interface SecretOptions {
   secret?: string | undefined
   production: boolean
   dataDir: string
-  /** Replicas must have the same secret, so none is generated. */
-  isShared?: boolean
   /** Receives one sentence about a weak secret. Default: standard error. */
   warn?: (message: string) => void
 }
@@ -23,12 +21,7 @@ interface SecretOptions {
  * @throws {StartRefusedError} when it is the public example; in production also when it is missing or short.
  */
 export async function resolveJwtSecret(options: SecretOptions): Promise<string> {
-  const { secret, production, dataDir, isShared = false, warn = printLine } = options
-  if (!secret && isShared) {
-    throw new StartRefusedError(
-      `JWT_SECRET is missing: with DATABASE_URL, set it to the same ${minBytes} or more random bytes on every replica.`,
-    )
-  }
+  const { secret, production, dataDir, warn = printLine } = options
   if (!secret && !production) return storedSecret(join(dataDir, 'jwt.secret'))
   if (!secret)
     throw new StartRefusedError(

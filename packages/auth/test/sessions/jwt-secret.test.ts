@@ -97,11 +97,3 @@ test('a truncated stored secret is refused', async () => {
 
   await expect(resolveJwtSecret({ production: false, dataDir })).rejects.toThrow('too short')
 })
-
-test('replicas need the secret to be set, in development too', async () => {
-  await using folder = await makeFolder()
-
-  const resolved = resolveJwtSecret({ production: false, dataDir: folder.path, isShared: true })
-
-  await expect(resolved).rejects.toThrow('JWT_SECRET is missing: with DATABASE_URL')
-})

@@ -23,13 +23,20 @@ export const serverSettings = (defaults: { port: number; dataDir: string }) => (
   PORT: integerSetting(0, 65_535).default(defaults.port),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   TRUST_PROXY: trustProxySetting,
-  CORS_ORIGIN: z.string().default('').transform(splitList),
+  CORS_ORIGIN: z
+    .string()
+    .default('')
+    .transform(splitList)
+    .refine((list) => list.every(isOrigin), 'must be origins such as https://console.example.com'),
   METRICS_TOKEN: z.string().optional(),
   DATA_DIR: z.string().default(defaults.dataDir),
   MAX_CONNECTIONS: integerSetting(1).default(defaultLimits.maxConnections),
   HEADERS_TIMEOUT_MS: integerSetting(1, 120_000).default(defaultLimits.headersTimeout),
   STALL_TIMEOUT_MS: integerSetting(1, 3_600_000).default(defaultLimits.stallTimeout),
 })
+
+// As browsers send it: with a scheme, in lower case, without a path. Others, also a trailing slash or *, never match.
+const isOrigin = (text: string) => /^[a-z][a-z\d+.-]*:\/\/[^/?#\sA-Z*]+$/.test(text)
 
 type ServerSettings = z.output<z.ZodObject<ReturnType<typeof serverSettings>>>
 

@@ -20,6 +20,20 @@ test('an empty environment gives the defaults', () => {
   })
 })
 
+test.each([
+  ['https://a.example, http://127.0.0.1:3000', true],
+  ['capacitor://localhost', true],
+  ['https://a.example/', false],
+  ['https://A.example', false],
+  ['a.example', false],
+  ['*', false],
+])('CORS_ORIGIN=%s is valid: %s', (list, isValid) => {
+  const read = () => readEnv(schema, { CORS_ORIGIN: list })
+
+  if (isValid) expect(read().CORS_ORIGIN).toEqual(list.split(', '))
+  else expect(read).toThrow('CORS_ORIGIN: must be origins such as')
+})
+
 test('every fault of the environment is named, no value is', () => {
   const read = () =>
     readEnv(schema, {
