@@ -53,10 +53,10 @@ export default defineConfig({
           name: 'domain-service-shared',
           root: 'packages/domain-service',
           include: [
-            'test/routes/records.test.ts',
-            'test/routes/{history,changes,rrsets}.test.ts',
+            'test/routes/records/*.test.ts',
+            'test/routes/{history,changes,rrsets,record-limits,zone-file}.test.ts',
             'test/zones/idempotent-writes.test.ts',
-            'test/zones/batch/write-batch.test.ts',
+            'test/zones/batch/{write-batch,verified-write}.test.ts',
             'test/integrations/httpreq.test.ts',
           ],
           env: { TEST_STORAGE: 'postgres' },
