@@ -2,11 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { databaseProblem } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { registrarUnavailable } from '../../../errors.ts'
-import { type CallQuota, followUpWaitMs, type ReserveOptions, waitOf } from '../../call-quota.ts'
-import type { CallLimit } from '../../call-rate.ts'
-import { CallWindows, type Priority, type WindowState } from '../../call-windows.ts'
-import { Reservation } from '../../reservation.ts'
-import { WaitingCalls } from '../../waiting-calls.ts'
+import {
+  type CallQuota,
+  followUpWaitMs,
+  type ReserveOptions,
+  waitOf,
+} from '../../budget/call-quota.ts'
+import type { CallLimit } from '../../budget/call-rate.ts'
+import { CallWindows, type Priority, type WindowState } from '../../budget/call-windows.ts'
+import { Reservation } from '../../budget/reservation.ts'
+import { WaitingCalls } from '../../budget/waiting-calls.ts'
 import { type BudgetChanges, type BudgetState, type CallBudget, holdMs } from './call-budget.ts'
 
 interface QuotaOptions {

@@ -1,5 +1,5 @@
-import { type Clock, systemClock, type Timer } from '../clock.ts'
-import { registrarUnavailable } from '../errors.ts'
+import { type Clock, systemClock, type Timer } from '../../clock.ts'
+import { registrarUnavailable } from '../../errors.ts'
 import { type CallQuota, followUpWaitMs, type ReserveOptions, waitOf } from './call-quota.ts'
 import type { CallLimit } from './call-rate.ts'
 import type { CallStore } from './call-store.ts'
