@@ -191,7 +191,7 @@ export const domainFailures = [
 export const writeFailures = [
   ...domainFailures,
   emailTypeConflict(
-    'The zone\'s email type is FWD, and a first MX record would end that: send "email_type": "MX" if you mean it',
+    'The zone\'s email type is FWD, and a first MX record would end that: send "email_type": "MX", or in a zone file "; domain-service email-type MX", if you mean it',
   ),
   unsupportedRecords([{ ...record, name: '_sip._tcp', type: 'SRV' }]),
   preconditionFailed(etag),

@@ -34,6 +34,24 @@ test('RRsets that have not changed are a 304', async () => {
   expect(again.status).toBe(304)
 })
 
+test('faults that the schema finds come with those of the path, the TTL and the values', async () => {
+  await using service = await start({ domains })
+
+  const { status, body } = await service.call('PUT', `${rrsets}/-x/A`, {
+    body: { ttl: 5, values: ['192.0.2.1', '1.2.3', 5], color: 'red' },
+  })
+
+  expect(status).toBe(400)
+  expect(body.errors?.map(({ path }) => path).sort()).toEqual([
+    '/color',
+    '/path/name',
+    '/ttl',
+    '/values/1',
+    '/values/2',
+  ])
+  expect(service.commands()).toEqual([])
+})
+
 test('an RRset is made, set, read and removed', async () => {
   await using service = await start({ domains })
   const path = `${rrsets}/API/a`

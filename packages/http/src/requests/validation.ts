@@ -67,10 +67,11 @@ function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerH
   }
 }
 
-// One fault for each place: the schema's.
+// The first fault of each place.
 function addFaults(faults: Fault[], more: Fault[]): Fault[] {
   const paths = new Set(faults.map(({ path }) => path))
-  return [...faults, ...more.filter(({ path }) => !paths.has(path))]
+  const isNew = (path: string) => paths.size < paths.add(path).size
+  return [...faults, ...more.filter(({ path }) => isNew(path))]
 }
 
 const asSchema = (schema: unknown) => (schema instanceof z.ZodType ? schema : undefined)

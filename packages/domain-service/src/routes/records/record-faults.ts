@@ -31,9 +31,24 @@ export const listedRecordFaults =
     return [...faults, ...ofRecords]
   }
 
+/** The faults of a request to set an RRset, in its path, its TTL and its values; those of MX are left out. */
+export function rrsetFaults({ params, body }: Unvalidated): Fault[] {
+  const { name, type } = PathValues.parse(params)
+  const { domain, faults } = readPath(params)
+  const { ttl, values } = BodyObject.parse(body)
+  const addresses = type?.toUpperCase() === 'MX' ? [] : BodyList.parse(values)
+  const ofValues = [undefined, ...addresses].flatMap((address, index) =>
+    recordFaults({ name, type, ttl, address }, domain, (field) => {
+      if (field === 'address') return `/values/${index - 1}`
+      return field === 'ttl' ? '/ttl' : `/path/${field}`
+    }),
+  )
+  return [...faults, ...ofValues]
+}
+
 const text = z.string().optional().catch(undefined)
 const integer = z.int().optional().catch(undefined)
-const PathValues = z.object({ domain: text, record: text })
+const PathValues = z.object({ domain: text, record: text, name: text, type: text })
 const BodyObject = z.record(z.string(), z.unknown()).catch({})
 const BodyList = z.array(z.unknown()).catch([])
 const Fields = z.object({ name: text, type: text, address: text, ttl: integer, mx_pref: integer })

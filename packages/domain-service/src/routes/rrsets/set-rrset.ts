@@ -7,6 +7,7 @@ import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import { acceptedResponse, queueIfPreferred } from '../asynchronous-write.ts'
 import { Change } from '../change-schema.ts'
 import { createsOnly, record, writeFailures, writeHeaders, zoneTag } from '../openapi-examples.ts'
+import { rrsetFaults } from '../records/record-faults.ts'
 import { typeOf } from '../records/record-path.ts'
 import { EmailType, recordFields, text } from '../records/record-schema.ts'
 import { domainOf, writeOf, writeQuery } from '../zone-request.ts'
@@ -62,7 +63,10 @@ const schema = {
 export function setRrset(app: App, zones: ZoneWriter) {
   app.put(
     '/api/domains/:domain/dns/rrsets/:name/:type',
-    { config: { access: 'editor', enforcesRecordLimits: true }, schema },
+    {
+      config: { access: 'editor', enforcesRecordLimits: true, moreFaults: rrsetFaults },
+      schema,
+    },
     async (request, reply) => {
       const domain = domainOf(request, request.params.domain)
       const key = { name: request.params.name, type: typeOf(request.params.type) }
