@@ -39,6 +39,7 @@ export class Bucket {
   readonly #sdk: Sdk
   readonly #client: S3Client
   readonly #bucket: string
+  readonly #timeoutMs: number
 
   /** Loads the AWS SDK. Does not call the store. */
   static async open(options: BucketOptions): Promise<Bucket> {
@@ -48,6 +49,7 @@ export class Bucket {
   private constructor(sdk: Sdk, { bucket, timeoutMs, ...options }: BucketOptions) {
     this.#sdk = sdk
     this.#bucket = bucket
+    this.#timeoutMs = timeoutMs
     const agent = { keepAlive: true, maxSockets }
     this.#client = new sdk.S3Client({
       region: options.region,
@@ -60,7 +62,8 @@ export class Bucket {
       expectContinueHeader: false, // The SDK opens a connection of its own for each request that has it.
       requestHandler: {
         connectionTimeout: connectMs,
-        socketTimeout: timeoutMs,
+        socketTimeout: timeoutMs, // The SDK begins to count it 3 s late, so calls without a body have a limit of their own.
+        throwOnRequestTimeout: true,
         httpAgent: agent,
         httpsAgent: agent,
       },
@@ -85,7 +88,10 @@ export class Bucket {
     return this.#call('get', async () => {
       const input = { ...this.#at(key), Range: `bytes=${start}-${end - 1}` }
       const found = await this.#client
-        .send(new this.#sdk.GetObjectCommand(input), { abortSignal })
+        .send(new this.#sdk.GetObjectCommand(input), {
+          abortSignal,
+          requestTimeout: this.#timeoutMs,
+        })
         .catch(ignoreMissing)
       if (!found) return undefined
       // The SDK types the body for browsers too; in Node it is a stream.
@@ -98,10 +104,13 @@ export class Bucket {
   }
 
   /** Size and entity tag of an object; undefined if there is none. */
-  head(key: string): Promise<{ size: number | undefined; etag: string | undefined } | undefined> {
+  head(
+    key: string,
+    requestTimeout = this.#timeoutMs,
+  ): Promise<{ size: number | undefined; etag: string | undefined } | undefined> {
     return this.#call('head', async () => {
       const found = await this.#client
-        .send(new this.#sdk.HeadObjectCommand(this.#at(key)))
+        .send(new this.#sdk.HeadObjectCommand(this.#at(key)), { requestTimeout })
         .catch(ignoreMissing)
       return found && { size: found.ContentLength, etag: found.ETag }
     })

@@ -175,7 +175,7 @@ export class S3BlobStore implements BlobStore {
   async #reachBucket() {
     const { bucket, prefix } = this.#options
     const key = prefix ? `${prefix}/probe` : 'probe'
-    if (this.#isProbeWritten && (await bucket.head(key))) return
+    if (this.#isProbeWritten && (await bucket.head(key, probeTimeoutMs))) return
     await bucket.put(key, new Uint8Array(), emptyDigest)
     this.#isProbeWritten = true
   }
@@ -183,3 +183,5 @@ export class S3BlobStore implements BlobStore {
 
 const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 const probeIntervalMs = 2000
+// Shorter than the limit of other calls: /health tells within 7 s that the store is silent.
+const probeTimeoutMs = 5000

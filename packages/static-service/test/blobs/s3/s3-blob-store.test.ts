@@ -52,3 +52,12 @@ test('without an S3 server uploads fail at once, health says so, and both recove
   await expect.poll(status, { timeout: 40_000 }).toBe('ok')
   await contents.add(large)
 })
+
+test('health reports a silent S3 server long before the time limit of other calls', async () => {
+  await using contents = await openS3Contents()
+  const replica = await contents.openReplica({ timeoutMs: 600_000 })
+
+  contents.s3.fault = ({ operation }) => (operation === 'head' ? { kind: 'silent' } : undefined)
+
+  await expect.poll(() => replica.check().s3.status, { timeout: 20_000 }).toBe('unavailable')
+})
