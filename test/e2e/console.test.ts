@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, test } from 'vitest'
 import { type Everything, startEverything } from '../support/everything.ts'
@@ -16,7 +13,6 @@ import { hasChromium, launchChromium } from './support/chromium.ts'
 
 let everything: Everything
 let browser: Browser
-const pictures = mkdtempSync(join(tmpdir(), 'console-pictures-'))
 
 beforeAll(async () => {
   if (!hasChromium) return
@@ -25,7 +21,6 @@ beforeAll(async () => {
 })
 
 afterAll(async () => {
-  rmSync(pictures, { recursive: true, force: true })
   await browser?.close()
   await everything?.[Symbol.asyncDispose]()
 })
@@ -40,7 +35,7 @@ if (hasChromium) {
       ...sessionFlows,
     }
     test.each(Object.entries(flows))('%s', async (_name, run) => {
-      await using tester = await Tester.open(browser, everything, pictures)
+      await using tester = await Tester.open(browser, everything, undefined)
       await tester.logIn()
       await run(tester)
       tester.checkComplaints()

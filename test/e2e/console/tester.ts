@@ -26,7 +26,7 @@ export class Tester implements AsyncDisposable {
   readonly page: Page
   readonly everything: Everything
   readonly #context: BrowserContext
-  readonly #pictures: string
+  readonly #pictures: string | undefined
   readonly #complaints: string[] = []
   readonly #foreign: string[] = []
   readonly #expected: RegExp[] = []
@@ -35,7 +35,7 @@ export class Tester implements AsyncDisposable {
     context: BrowserContext,
     page: Page,
     everything: Everything,
-    pictures: string,
+    pictures: string | undefined,
   ) {
     this.#context = context
     this.page = page
@@ -44,11 +44,11 @@ export class Tester implements AsyncDisposable {
     this.#watch()
   }
 
-  /** Opens the console without logging in. */
+  /** Opens the console without logging in. Without a folder for pictures, none are taken. */
   static async open(
     browser: Browser,
     everything: Everything,
-    pictures: string,
+    pictures: string | undefined,
     { scheme = 'light', width = 1280 }: TesterOptions = {},
   ): Promise<Tester> {
     const viewport = { width, height: width < 500 ? 760 : 860 }
@@ -100,6 +100,7 @@ export class Tester implements AsyncDisposable {
   }
 
   async picture(name: string, options: { fullPage?: boolean } = {}) {
+    if (this.#pictures === undefined) return
     await this.page.screenshot({ path: join(this.#pictures, `${name}.png`), ...options })
   }
 
