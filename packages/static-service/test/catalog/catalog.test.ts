@@ -172,6 +172,25 @@ describe.each(databases)('%s', (database) => {
     expect(await catalog.totals()).toMatchObject({ totalFiles: 4, storedSize: 8 })
   })
 
+  test('a page of long changelogs is read while the event loop goes on, and brings it 1 KiB of each', async () => {
+    const catalog = await open()
+    for (const version of numbered(10, (number) => number)) {
+      await catalog.record({ version, changelog: 'é'.repeat(32_768), createdBy: 'tester' })
+    }
+    const order: string[] = []
+
+    const reading = catalog.listVersions(1, 10).then((page) => {
+      order.push('page')
+      return page
+    })
+    setImmediate(() => order.push('another request'))
+    const page = await reading
+
+    expect(order).toEqual(['another request', 'page'])
+    expect(page).toHaveLength(10)
+    expect(page.every(({ changelog }) => Buffer.byteLength(changelog) <= 1024)).toBe(true)
+  })
+
   test('a refused version takes no number', async () => {
     const catalog = await open()
     const record = (version: string) => catalog.record({ version, changelog: '', createdBy: 'x' })
