@@ -72,25 +72,12 @@ export function readConfig(env: Record<string, string | undefined>) {
     Settings.superRefine(requireAccount).superRefine(requireSharedSecret),
     env,
   )
-  const {
-    REGISTRAR_API_USER: apiUser,
-    REGISTRAR_API_KEY: apiKey,
-    REGISTRAR_CLIENT_IP: clientIp,
-  } = settings
   return {
     ...serverConfig(settings),
     auth: authConfig(settings),
     /** PostgreSQL; undefined: SQLite and files in DATA_DIR. */
     database: databaseConfig(settings),
-    account: settings.REGISTRAR_URL
-      ? {
-          url: settings.REGISTRAR_URL,
-          apiUser: apiUser ?? sandbox.apiUser,
-          apiKey: apiKey ?? sandbox.apiKey,
-          userName: settings.REGISTRAR_USERNAME ?? apiUser ?? sandbox.userName,
-          clientIp: clientIp ?? sandbox.clientIp,
-        }
-      : sandbox,
+    account: accountOf(settings),
     limits: settings.REGISTRAR_RATE,
     timeout: settings.REGISTRAR_TIMEOUT_MS,
     cacheTtl: settings.CACHE_TTL_MS,
@@ -102,6 +89,26 @@ export function readConfig(env: Record<string, string | undefined>) {
       ? settings.EXTERNAL_DNS_DOMAINS
       : undefined,
   }
+}
+
+/**
+ * Reads the settings of backup and restore, which issue no session: JWT_SECRET may be missing.
+ * @throws {InvalidEnvironment} listing every error.
+ */
+export function readStoreConfig(env: Record<string, string | undefined>) {
+  const settings = readEnv(Settings.superRefine(requireAccount), env)
+  return { database: databaseConfig(settings), account: accountOf(settings) }
+}
+
+function accountOf(settings: z.output<typeof Settings>) {
+  const {
+    REGISTRAR_URL: url,
+    REGISTRAR_API_USER: apiUser = sandbox.apiUser,
+    REGISTRAR_API_KEY: apiKey = sandbox.apiKey,
+    REGISTRAR_USERNAME: userName = apiUser,
+    REGISTRAR_CLIENT_IP: clientIp = sandbox.clientIp,
+  } = settings
+  return url ? { url, apiUser, apiKey, userName, clientIp } : sandbox
 }
 
 // Production, or any of these four set, requires all four.

@@ -17,9 +17,9 @@ process.exitCode = await runDataCommand(layout, process.argv.slice(2), {
 })
 
 async function openStore() {
-  const { readConfig } = await import('../config.ts')
+  const { readStoreConfig } = await import('../config.ts')
   const { openDatabaseStore } = await import('./database-store.ts')
-  const { database, account } = readConfig(process.env)
+  const { database, account } = readStoreConfig(process.env)
   if (!database) throw new Error('DATABASE_URL is not set')
   return openDatabaseStore({ database, account })
 }
