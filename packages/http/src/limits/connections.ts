@@ -37,10 +37,11 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
     done(null, payload)
   })
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    // An answered request that its socket kept in memory would be copied by each garbage collection.
-    if (!hasBody(request) && isSent(response)) return forgetFinished(request.socket)
     remember({ request, response })
     if (hasBody(request)) watchBody(server, { request, response }, limits.stallTimeout)
+    // Else the socket would keep an answered request in memory until its next one, and each garbage collection copies it.
+    // Not at once: the parser may still refuse what follows the request in the same read.
+    else if (isSent(response)) process.nextTick(clearFinished, request.socket)
   })
 }
 
@@ -118,8 +119,9 @@ function remember(exchange: Exchange) {
   else socket[exchanges] = [...openOn(socket), exchange]
 }
 
-function forgetFinished(socket: Remembering) {
-  if (socket[exchanges]?.every((known) => !isOpen(known))) socket[exchanges] = undefined
+function clearFinished(socket: Remembering) {
+  const known = socket[exchanges]
+  if (known?.length === 1 && known[0] && !isOpen(known[0])) socket[exchanges] = undefined
 }
 
 // Exchanges whose request is not fully read or whose response is not fully sent.
