@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { createMetrics, type HealthReport, HttpError } from '../src/index.ts'
@@ -90,6 +91,20 @@ test.each([
 
   expect(answer.status).toBe(status)
   expect(await answer.json()).toMatchObject({ status, code })
+})
+
+test('a compressed JSON body is refused, and the response names the codings that are accepted', async () => {
+  await using service = await start()
+
+  const response = await fetch(`${service.url}/things/a`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+    body: gzipSync('{"items":[]}'),
+  })
+
+  expect(response.status).toBe(415)
+  expect(response.headers.get('accept-encoding')).toBe('identity')
+  expect(await response.json()).toMatchObject({ code: 'unsupported_media_type' })
 })
 
 test('an empty body announced as JSON is accepted by a route that has no body', async () => {

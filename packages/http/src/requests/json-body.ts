@@ -5,7 +5,7 @@ import { HttpError, malformedBody } from '../problem-details.ts'
 const mediaTypes = ['application/json', 'application/merge-patch+json']
 
 /**
- * Parses JSON bodies strictly: UTF-8, no prototype keys, at most 5,000 values. An empty body is an error only where the
+ * Parses JSON bodies strictly: UTF-8, uncompressed, no prototype keys, at most 5,000 values. An empty body is an error only where the
  * route has a body: many clients send `content-type: application/json` with every request.
  */
 export function parseJsonBodies(app: FastifyInstance) {
@@ -13,6 +13,8 @@ export function parseJsonBodies(app: FastifyInstance) {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(mediaTypes, { parseAs: 'buffer' }, (request, body, done) => {
     if (body.length === 0 && !request.routeOptions.schema?.body) return done(null, undefined)
+    if ((request.headers['content-encoding'] ?? 'identity') !== 'identity')
+      return done(contentCodingNotSupported())
     // Lenient decoding would silently change the caller's text.
     if (!isUtf8(body as Buffer)) return done(malformedBody('The body is not valid UTF-8'))
     const text = body.toString()
@@ -75,6 +77,15 @@ function isIncomplete(prefix: string): boolean {
 // Several times the largest sensible body. Validating a value costs far more than sending it: 100,000 values in 300 KB
 // blocked the event loop for seconds.
 const maxValues = 5000
+
+// RFC 9110, 15.5.16.
+const contentCodingNotSupported = () =>
+  new HttpError(
+    415,
+    'unsupported_media_type',
+    'Send the body without Content-Encoding: JSON is not decompressed',
+    { headers: { 'accept-encoding': 'identity' } },
+  )
 
 const tooManyValues = () =>
   new HttpError(413, 'body_too_large', `The body has more than ${maxValues} values`)

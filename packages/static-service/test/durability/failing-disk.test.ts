@@ -8,11 +8,12 @@ import { check } from '../../src/maintenance/check.ts'
 import { type Program, run } from '../support/program.ts'
 
 /** The service on a disk that fails when it is told to. */
-async function startFailing() {
+async function startFailing(env: Record<string, string> = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'static-failing-'))
   const plan = join(folder, 'plan')
   const dataDir = join(folder, 'data')
   const program = await run(dataDir, {
+    ...env,
     FAILURE_PLAN: plan,
     NODE_OPTIONS: `--import ${join(import.meta.dirname, '../support/fail-disk.ts')}`,
   })
@@ -121,8 +122,8 @@ test('wherever the disk fails, a change is answered as it happened, and the serv
 }, 60_000)
 
 test('a read that the disk fails is a 500 that keeps no file open, and the next one is answered', async () => {
-  const failing = await startFailing()
-  // Too large for the memory cache; binary, so that the compressor does not touch it.
+  const failing = await startFailing({ MEMORY_CACHE_BYTES: '1048576' })
+  // Too large for that cache; binary, so that the compressor does not touch it.
   const content = '\0'.repeat(600_000)
   await put(failing, 'large', content)
   // Starts the worker thread of the content database, which has files of its own open.
