@@ -16,8 +16,9 @@ import {
 } from './served-file.ts'
 
 /**
- * Answers requests for contents in memory, and for small ones, before the framework: 200, 206 with one range, and 304. Queries, percent-encoded
- * paths, failures, several ranges, offloaded files and files that changed this very second are left to the route.
+ * Answers requests for contents in memory, and for small ones, before the framework: 200, 206 with one range, and 304.
+ * Queries, percent-encoded paths, failures, several ranges, offloaded files and files that changed this very second are
+ * left to the route.
  */
 export class CachedResponses implements EarlyResponder {
   readonly prefix = '/static/'
