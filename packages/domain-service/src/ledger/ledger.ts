@@ -85,7 +85,7 @@ export interface SendIntent {
   base: Zone
   zone: Zone
   intents: Intent[]
-  /** Late writes that this send repairs; each is repaired as many times as it was sent without an answer. */
+  /** Late writes that this send repairs; each is repaired at most once for each unanswered transmission. */
   repairs: number[]
 }
 
@@ -230,7 +230,7 @@ export interface Ledger {
   openSends(domain: string): Promise<OpenSend[]>
   /** Domains with open sends, or with given-up sends younger than ten minutes. */
   unsettledDomains(): Promise<string[]>
-  /** Outdated given-up sends of a domain, younger than ten minutes and not repaired as often as they may be carried out, newest first. */
+  /** Outdated sends of a domain that may still be carried out, given up in the last ten minutes, newest first. */
   lateSends(domain: string): Promise<LateSend[]>
   /** The last five sends of a domain within a minute, newest first, without those that the registrar did not accept. */
   recentSends(domain: string): Promise<RecentSend[]>

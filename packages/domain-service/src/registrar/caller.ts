@@ -113,6 +113,11 @@ export class RegistrarCaller {
     const { account, timeoutMs } = this.#options
     this.#transport ??= import('./transport.ts').then(
       ({ RegistrarTransport }) => new RegistrarTransport(account, timeoutMs),
+      (error) => {
+        // Out of file descriptors, perhaps: the next call tries again.
+        this.#transport = undefined
+        throw error
+      },
     )
     return this.#transport
   }

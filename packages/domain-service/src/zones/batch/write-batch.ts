@@ -217,7 +217,7 @@ export class WriteBatch {
       // A read-back serves the next part of a divided batch.
       if (!isUnverified && this.#calls.isFresh) this.#zone = outcome.zone
     }
-    // Each late write is repaired once; only a refusal is no attempt.
+    // A batch tries a repair once; a refusal is no attempt.
     if (outcome.kind !== 'refused') this.#late = undefined
     const dependent = await this.#settleIndependent(send)
     if (outcome.kind === 'refused' && dependent.length > 0 && isAboutContent(outcome.error)) {
