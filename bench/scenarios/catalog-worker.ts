@@ -57,7 +57,10 @@ export async function measurePostgres(
   const again = await ask(catalog, rows)
   process.stdout.write('\nthe same, each time after a change elsewhere\n')
   const [file] = filesFrom(0, 1, 1)
-  const change = async () => file && catalog.put([{ ...file, path: 'inbox/new.png' }])
+  // Before all other files: all positions move.
+  const path = 'inbox/new.png'
+  const change = async () =>
+    (await catalog.find(path)) ? catalog.remove(path) : file && catalog.put([{ ...file, path }])
   const changed = await ask(catalog, rows, change)
   await catalog.close()
   await postgres.close()

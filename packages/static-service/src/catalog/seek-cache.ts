@@ -1,6 +1,6 @@
 import type { FileRow } from '../files/file-record.ts'
 
-/** A position in an order: the row there, and the number of rows before it. */
+/** A position in an order: a row, which need not exist any more, and the number of rows before it. */
 export interface SeekPosition {
   position: number
   row: FileRow
@@ -24,21 +24,35 @@ export class SeekCache {
     return true
   }
 
-  /** The positions in those orders that are the same in another state. */
-  copy(state: number, isSame: (order: string) => boolean): SeekCache {
+  /** The positions in another state: `shiftsOf` an order returns by how many rows each has moved. */
+  copy(state: number, shiftsOf: (order: string) => (row: FileRow) => number): SeekCache {
     const copy = new SeekCache()
     copy.#state = state
+    copy.#count = this.#count
     for (const [order, positions] of this.#orders) {
-      if (!isSame(order)) continue
-      copy.#orders.set(order, [...positions])
-      copy.#count += positions.length
+      const shiftOf = shiftsOf(order)
+      const shifted = positions.map(({ position, row }) => ({
+        position: position + shiftOf(row),
+        row,
+      }))
+      copy.#orders.set(order, shifted)
     }
     return copy
+  }
+
+  /** The number of positions. */
+  get size(): number {
+    return this.#count
   }
 
   /** The last known position that is not after `position`. */
   before(order: string, position: number): SeekPosition | undefined {
     return this.#orders.get(order)?.findLast((each) => each.position <= position)
+  }
+
+  /** The first known position after `position`. */
+  after(order: string, position: number): SeekPosition | undefined {
+    return this.#orders.get(order)?.find((each) => each.position > position)
   }
 
   add(order: string, found: SeekPosition): void {

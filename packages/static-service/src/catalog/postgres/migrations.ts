@@ -91,4 +91,6 @@ export const catalogMigrations = [
      path text collate "C" not null
    );
    create index changed_paths_by_revision on static_service.changed_paths (revision);`,
+  `-- A \`ListedState\` each; null: no file. Both are null where the path stands for more, or an older version wrote it.
+   alter table static_service.changed_paths add column before json, add column after json;`,
 ]

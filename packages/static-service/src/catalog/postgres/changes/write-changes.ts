@@ -2,7 +2,7 @@ import type { Transaction } from '@domains-and-files/persistence'
 import type { FileRow } from '../../../files/file-record.ts'
 import { nameOf, parentOf } from '../../../files/path-segments.ts'
 import { fold } from '../../fold.ts'
-import { keptRevisions } from '../changed-paths.ts'
+import { type ChangedFile, keptRevisions, type ListedState } from '../changed-files.ts'
 import type { LoadedFiles } from './loaded-files.ts'
 import type { TrackedRows } from './tracked-rows.ts'
 
@@ -38,16 +38,25 @@ export async function writeChanges(
     JSON.stringify(categories.stored),
     revision,
     table.storedSize,
-    namesOf(table.files),
+    JSON.stringify(changesOf(table.files)),
   ])
 }
 
-function namesOf(files: TrackedRows<FileRow>): string[] {
-  const paths = files.changes().map(({ key }) => key)
-  return paths.length > maxNamed ? [''] : paths
+// An empty path stands for more files than are named.
+function changesOf(files: TrackedRows<FileRow>): ChangedFile[] {
+  const changes = files.changes()
+  if (changes.length > maxNamed) return [{ path: '', before: null, after: null }]
+  return changes.map(({ key, before, now }) => ({
+    path: key,
+    before: stateOf(before),
+    after: stateOf(now),
+  }))
 }
 
 const maxNamed = 100
+
+const stateOf = (row: FileRow | undefined): ListedState | null =>
+  row ? { size: row.size, updatedAt: row.updatedAt, category: row.category } : null
 
 function split<Row>(rows: TrackedRows<Row>): { removed: string[]; stored: Row[] } {
   const changes = rows.changes()
@@ -108,7 +117,8 @@ const writeCounts = `
     from json_to_recordset($2) as row (category text, files bigint, bytes bigint)
     on conflict (category) do update set file_count = excluded.file_count, total_size = excluded.total_size
   ), named as (
-    insert into static_service.changed_paths (revision, path) select $3::bigint, path from unnest($5::text[]) path
+    insert into static_service.changed_paths (revision, path, before, after)
+    select $3::bigint, path, before, after from json_to_recordset($5) as row (path text, before json, after json)
   ), forgotten as (
     delete from static_service.changed_paths where $3::bigint % 100 = 0 and revision <= $3::bigint - ${keptRevisions}
   )

@@ -1,9 +1,13 @@
-import { parentOf } from '../../../files/path-segments.ts'
-import { fold } from '../../fold.ts'
 import { keyOf, type ListQuery } from '../../list-query.ts'
 import { SeekCache } from '../../seek-cache.ts'
+import type { ChangedFile } from '../changed-files.ts'
+import { ListChanges, type ListedFiles } from './list-changes.ts'
+import type { OrderName } from './list-order.ts'
 
 const maxCachedResults = 64
+
+// Some milliseconds. Then counting a page again is not much slower.
+const maxShifts = 50_000
 
 /** What is known about lists at one revision of the catalog. */
 export class ListCache {
@@ -22,15 +26,11 @@ export class ListCache {
     this.positions.enter(revision)
   }
 
-  /** What still holds at a later revision, when the files at these paths have changed: lists that none of them is in. */
-  after(revision: number, changed: string[]): ListCache {
-    const files = changed.map((path) => ({ path, folded: fold(path) }))
-    const isSame = (key: string) => {
-      const list: ListedPaths = JSON.parse(key)
-      return !files.some((file) => canContain(list, file))
-    }
-    const results = [...this.#results].filter(([key]) => isSame(key))
-    return new ListCache(revision, this.positions.copy(revision, isSame), new Map(results))
+  /** What is known at a later revision: results of lists that had no changed file, and positions. */
+  after(revision: number, changed: ChangedFile[]): ListCache {
+    const changes = new ListChanges(changed)
+    const results = [...this.#results].filter(([key]) => !changes.concern(JSON.parse(key)))
+    return new ListCache(revision, this.#positionsAfter(revision, changes), new Map(results))
   }
 
   /** What `addResults` was given for this list. */
@@ -44,26 +44,23 @@ export class ListCache {
     if (this.#results.size >= maxCachedResults) this.#results.clear()
     this.#results.set(listKey(query), ids)
   }
+
+  #positionsAfter(revision: number, changes: ListChanges) {
+    if (changes.size * this.positions.size > maxShifts) return new SeekCache()
+    return this.positions.copy(revision, (key) => {
+      const { list, order }: PositionKey = JSON.parse(key)
+      return changes.shiftsIn(list, order)
+    })
+  }
 }
 
-/** The key of a list; of one in a particular order, if that is given. */
-export const listKey = (query: ListQuery, order?: string) =>
-  JSON.stringify(order === undefined ? keyOf(query) : [...keyOf(query), order])
+/** The key of a list in `positions`, in one of its orders. */
+export const positionKey = (query: ListQuery, order: OrderName) =>
+  JSON.stringify({ list: keyOf(query), order })
 
-// The first fields of a key.
-type ListedPaths = [
-  search: string | null,
-  category: string | null,
-  prefix: string | null,
-  recursive: boolean | null,
-]
-
-// Whatever its category is and was.
-function canContain(
-  [search, , prefix, recursive]: ListedPaths,
-  { path, folded }: { path: string; folded: string },
-): boolean {
-  if (search && !folded.includes(search)) return false
-  if (recursive === false) return parentOf(path) === (prefix ?? '')
-  return !prefix || path.startsWith(`${prefix}/`)
+interface PositionKey {
+  list: ListedFiles
+  order: OrderName
 }
+
+const listKey = (query: ListQuery) => JSON.stringify(keyOf(query))

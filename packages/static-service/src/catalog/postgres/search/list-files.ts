@@ -1,14 +1,14 @@
 import type { Postgres, Transaction } from '@domains-and-files/persistence'
 import type { FileRow } from '../../../files/file-record.ts'
 import { type FileList, type ListQuery, maxHits } from '../../list-query.ts'
-import { readChangedPaths } from '../changed-paths.ts'
+import { readChangedFiles } from '../changed-files.ts'
 import { fileColumns } from '../file-columns.ts'
 import { findMatches } from './find-matches.ts'
-import { ListCache, listKey } from './list-cache.ts'
-import { orders } from './list-order.ts'
+import { ListCache, positionKey } from './list-cache.ts'
+import { type OrderName, orders } from './list-order.ts'
 import { countOf, type ListScope, readScope } from './list-scope.ts'
 import { PathSample } from './path-sample.ts'
-import { scanPage } from './scan-page.ts'
+import { type Start, scanPage } from './scan-page.ts'
 
 // More files of a directory are read along the order instead of collected and sorted.
 const maxSorted = 2000
@@ -71,24 +71,44 @@ export class FileListing {
   }
 
   // Counts from the nearest known position; in the second half from the end where the total is known.
-  async #scan({ transaction, query, scope, cache }: ListRead, { skip, total }: Span) {
+  async #scan(read: ListRead, { skip, total }: Span): Promise<FileRow[]> {
+    const { query, scope, cache } = read
     const { pageSize } = query
     const isBackwards = total !== undefined && skip > total / 2
     const sort = sortOf(query, scope)
-    const order = orders[isBackwards ? orders[sort].reversed : sort]
+    const order = isBackwards ? orders[sort].reversed : sort
     const take = isBackwards ? Math.min(pageSize, total - skip) : pageSize
     const position = isBackwards ? total - skip - take : skip
-    const scale = listKey(query, order.by)
-    const start = cache.positions.before(scale, position)
+    const start = await this.#startOf(read, order, position)
     const offset = position - (start?.position ?? 0)
-    const span = { order, start: start?.row, offset, take }
-    const ids = await scanPage(transaction, { query, scope, sample: this.#sample, ...span })
-    const rows = await readRows(transaction, isBackwards ? ids.reverse() : ids)
-    const row = isBackwards ? rows.at(-1) : rows[0]
+    const found = await this.#rows(read, { order, start: { from: start?.row }, offset, take })
+    const [row] = found
     if (row && (position > 0 || query.search || scope.directory)) {
-      cache.positions.add(scale, { position, row })
+      cache.positions.add(positionKey(query, order), { position, row })
     }
-    return rows
+    return isBackwards ? found.reverse() : found
+  }
+
+  /** The nearest known position up to this one; where one after it is nearer, this one, counted back from there. */
+  async #startOf(read: ListRead, order: OrderName, position: number) {
+    const { positions } = read.cache
+    const key = positionKey(read.query, order)
+    const before = positions.before(key, position)
+    const after = positions.after(key, position)
+    const distance = position - (before?.position ?? 0)
+    if (!after || distance <= after.position - position) return before
+    const [row] = await this.#rows(read, {
+      order: orders[order].reversed,
+      start: { after: after.row },
+      offset: after.position - position - 1,
+      take: 1,
+    })
+    return row ? { position, row } : before
+  }
+
+  async #rows({ transaction, query, scope }: ListRead, { order, ...range }: Range) {
+    const scan = { query, scope, sample: this.#sample, order: orders[order], ...range }
+    return readRows(transaction, await scanPage(transaction, scan))
   }
 
   // A snapshot older than the cache is rare: it gets an empty one.
@@ -97,7 +117,7 @@ export class FileListing {
     if (revision < known.revision) return new ListCache(revision)
     if (revision > known.revision) {
       const span = { after: known.revision, upTo: revision }
-      const changed = await readChangedPaths(transaction, span)
+      const changed = await readChangedFiles(transaction, span)
       const next = changed ? known.after(revision, changed) : new ListCache(revision)
       // Another list may have been faster.
       if (revision > this.#cache.revision) this.#cache = next
@@ -108,6 +128,13 @@ export class FileListing {
   }
 }
 
+interface Range {
+  order: OrderName
+  start: Start
+  offset: number
+  take: number
+}
+
 interface Span {
   skip: number
   /** Number of files in the list, if known. */
@@ -115,7 +142,7 @@ interface Span {
 }
 
 // The index of a directory has its files by name.
-const sortOf = ({ sort, category, search }: ListQuery, { directory }: ListScope) => {
+const sortOf = ({ sort, category, search }: ListQuery, { directory }: ListScope): OrderName => {
   if (directory?.isRecursive !== false || category || search) return sort
   if (sort === 'path') return 'name'
   return sort === '-path' ? '-name' : sort

@@ -2,60 +2,99 @@ import type { FileRow } from '../../../files/file-record.ts'
 import type { sorts } from '../../list-query.ts'
 import type { Parameters } from '../parameters.ts'
 
+export type OrderName = (typeof sorts)[number] | 'name' | '-name'
+
+/** What orders sort files by. Names sort as paths do: they are those of one directory. */
+export type SortedFile = Pick<FileRow, 'path' | 'size' | 'updatedAt'>
+
 /** A total order of files that an index provides. */
 export interface Order {
   by: string
-  /** Condition for the rows from a given row on, itself included. */
+  /** Condition for the rows that follow a given row. */
+  after: (row: FileRow, parameters: Parameters) => string
+  /** Condition for those rows and the given row itself. */
   from: (row: FileRow, parameters: Parameters) => string
-  reversed: keyof typeof orders
+  /** Whether one file precedes another. */
+  precedes: (one: SortedFile, other: SortedFile) => boolean
+  reversed: OrderName
 }
 
-type Orders = Record<(typeof sorts)[number] | 'name' | '-name', Order>
-
-/** Equal times and sizes follow their paths. Inside one directory, names are in the order of paths. */
-export const orders: Orders = {
-  path: {
-    by: 'path',
-    from: ({ path }, parameters) => `path >= ${parameters.add(path)}`,
-    reversed: '-path',
-  },
-  '-path': {
-    by: 'path desc',
-    from: ({ path }, parameters) => `path <= ${parameters.add(path)}`,
-    reversed: 'path',
-  },
-  name: {
-    by: 'name',
-    from: ({ name }, parameters) => `name >= ${parameters.add(name)}`,
-    reversed: '-name',
-  },
-  '-name': {
-    by: 'name desc',
-    from: ({ name }, parameters) => `name <= ${parameters.add(name)}`,
-    reversed: 'name',
-  },
-  updated_at: {
-    by: 'updated_at, path',
-    from: ({ updatedAt, path }, parameters) =>
-      `(updated_at, path) >= (${parameters.add(updatedAt)}, ${parameters.add(path)})`,
-    reversed: '-updated_at',
-  },
-  '-updated_at': {
-    by: 'updated_at desc, path desc',
-    from: ({ updatedAt, path }, parameters) =>
-      `(updated_at, path) <= (${parameters.add(updatedAt)}, ${parameters.add(path)})`,
-    reversed: 'updated_at',
-  },
-  size: {
-    by: 'size, path',
-    from: ({ size, path }, parameters) =>
-      `(size, path) >= (${parameters.add(size)}, ${parameters.add(path)})`,
-    reversed: '-size',
-  },
-  '-size': {
-    by: 'size desc, path desc',
-    from: ({ size, path }, parameters) =>
-      `(size, path) <= (${parameters.add(size)}, ${parameters.add(path)})`,
-    reversed: 'size',
-  },
+interface SortKey {
+  columns: string[]
+  valuesOf: (row: FileRow) => (string | number)[]
+  isLess: (one: SortedFile, other: SortedFile) => boolean
 }
+
+const pathKey: SortKey = {
+  columns: ['path'],
+  valuesOf: ({ path }) => [path],
+  isLess: (one, other) => isPathLess(one.path, other.path),
+}
+
+const nameKey: SortKey = { ...pathKey, columns: ['name'], valuesOf: ({ name }) => [name] }
+
+const timeKey: SortKey = {
+  columns: ['updated_at', 'path'],
+  valuesOf: ({ updatedAt, path }) => [updatedAt, path],
+  isLess: (one, other) =>
+    one.updatedAt === other.updatedAt
+      ? isPathLess(one.path, other.path)
+      : one.updatedAt < other.updatedAt,
+}
+
+const sizeKey: SortKey = {
+  columns: ['size', 'path'],
+  valuesOf: ({ size, path }) => [size, path],
+  isLess: (one, other) =>
+    one.size === other.size ? isPathLess(one.path, other.path) : one.size < other.size,
+}
+
+/** Equal times and sizes follow their paths. */
+export const orders: Record<OrderName, Order> = {
+  path: ascending(pathKey, '-path'),
+  '-path': descending(pathKey, 'path'),
+  name: ascending(nameKey, '-name'),
+  '-name': descending(nameKey, 'name'),
+  updated_at: ascending(timeKey, '-updated_at'),
+  '-updated_at': descending(timeKey, 'updated_at'),
+  size: ascending(sizeKey, '-size'),
+  '-size': descending(sizeKey, 'size'),
+}
+
+function ascending(key: SortKey, reversed: OrderName): Order {
+  return {
+    by: key.columns.join(', '),
+    after: (row, parameters) => comparison(key, '>', row, parameters),
+    from: (row, parameters) => comparison(key, '>=', row, parameters),
+    precedes: key.isLess,
+    reversed,
+  }
+}
+
+function descending(key: SortKey, reversed: OrderName): Order {
+  return {
+    by: key.columns.map((column) => `${column} desc`).join(', '),
+    after: (row, parameters) => comparison(key, '<', row, parameters),
+    from: (row, parameters) => comparison(key, '<=', row, parameters),
+    precedes: (one, other) => key.isLess(other, one),
+    reversed,
+  }
+}
+
+function comparison(
+  { columns, valuesOf }: SortKey,
+  operator: string,
+  row: FileRow,
+  parameters: Parameters,
+): string {
+  const values = valuesOf(row).map((value) => parameters.add(value))
+  return `(${columns.join(', ')}) ${operator} (${values.join(', ')})`
+}
+
+// The order of UTF-8 bytes, as PostgreSQL's: that of UTF-16 differs where there are surrogates.
+function isPathLess(one: string, other: string): boolean {
+  if (!surrogate.test(one) && !surrogate.test(other)) return one < other
+  return Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0
+}
+
+const surrogate = /[\ud800-\udfff]/

@@ -8,13 +8,18 @@ import type { Order } from './list-order.ts'
 import { directoryFilter, type ListScope } from './list-scope.ts'
 import type { PathSample } from './path-sample.ts'
 
+/** The row to count from, or the one before that; none: the first. */
+export interface Start {
+  from?: FileRow | undefined
+  after?: FileRow | undefined
+}
+
 interface Scan {
   query: ListQuery
   scope: ListScope
   sample: PathSample
   order: Order
-  /** The row to count from; undefined: the first. */
-  start: FileRow | undefined
+  start: Start
   offset: number
   take: number
 }
@@ -75,11 +80,12 @@ async function collectAll(
 }
 
 function rangeConditions(
-  { query, order, start }: Pick<Scan, 'query' | 'order' | 'start'>,
+  { query, order, start: { from, after } }: Pick<Scan, 'query' | 'order' | 'start'>,
   parameters: Parameters,
 ): string {
   const conditions = [
-    ...(start ? [order.from(start, parameters)] : []),
+    ...(from ? [order.from(from, parameters)] : []),
+    ...(after ? [order.after(after, parameters)] : []),
     ...(query.category ? [`category = ${parameters.add(query.category)}`] : []),
     ...directoryFilter(query, parameters),
   ]
