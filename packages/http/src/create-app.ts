@@ -109,7 +109,9 @@ function createServer(options: AppOptions, { limits, accessLog }: ServerParts): 
     logController: new AccessLogController(accessLog),
     // LazyLogger has every method of a logger, but their overloads cannot be typed.
     childLoggerFactory: (log, bindings, settings) =>
-      new LazyLogger(() => log.child(bindings, settings)) as unknown as FastifyBaseLogger,
+      new LazyLogger(options.log, () =>
+        log.child(bindings, settings),
+      ) as unknown as FastifyBaseLogger,
     trustProxy: options.trustProxy,
     bodyLimit: options.bodyLimit ?? 1_048_576,
     http: {

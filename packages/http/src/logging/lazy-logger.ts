@@ -1,13 +1,19 @@
 import type { FastifyBaseLogger } from 'fastify'
+import type { Logger } from './logger.ts'
 
 type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace'
 
-/** A request's logger. Creates the child logger with the first line: most requests log none but the access log's. */
+/**
+ * A request's logger. Creates the child logger with the first line that `parent` would write: most requests log none but
+ * the access log's, and plugins log their steps at levels that are off.
+ */
 export class LazyLogger {
+  readonly #parent: Pick<Logger, 'isLevelEnabled'>
   readonly #create: () => FastifyBaseLogger
   #created: FastifyBaseLogger | undefined
 
-  constructor(create: () => FastifyBaseLogger) {
+  constructor(parent: Pick<Logger, 'isLevelEnabled'>, create: () => FastifyBaseLogger) {
+    this.#parent = parent
     this.#create = create
   }
 
@@ -46,7 +52,7 @@ export class LazyLogger {
   silent() {}
 
   #log(level: Level, args: unknown[]) {
-    Reflect.apply(this.#logger[level], this.#logger, args)
+    if (this.#parent.isLevelEnabled(level)) Reflect.apply(this.#logger[level], this.#logger, args)
   }
 
   get #logger(): FastifyBaseLogger {
