@@ -5,7 +5,8 @@ interface Queued<Command, Outcome> {
 }
 
 /**
- * Group commit: commands that arrive while a commit runs share the next one, so that they wait for one fsync together.
+ * Group commit: commands of one event-loop iteration, and those that arrive while a commit runs, share the next one, so
+ * that they wait for one fsync together.
  * `commit` returns one outcome per command, in order; if it rejects, so does every command of the group. After an outage
  * the queued ones are rejected, too: each group would wait for the time limit.
  */
@@ -26,7 +27,11 @@ export class GroupCommit<Command, Outcome> {
   submit(command: Command): Promise<Outcome> {
     const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
     this.#queue.push({ command, resolve, reject })
-    if (!this.#isCommitting) void this.#run()
+    if (!this.#isCommitting) {
+      this.#isCommitting = true
+      // Not at once: the first of many would be a group of its own, and the others would wait for it.
+      setImmediate(() => void this.#run())
+    }
     return promise
   }
 
@@ -36,7 +41,6 @@ export class GroupCommit<Command, Outcome> {
   }
 
   async #run() {
-    this.#isCommitting = true
     while (this.#queue.length > 0) {
       const group = this.#queue.splice(0, maxGroup)
       try {
