@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, type Hash, hash } from 'node:crypto'
 import { type FileHandle, open, readFile, rm } from 'node:fs/promises'
 import { headLength } from '../files/media-type.ts'
 import { throwStorageFailure } from '../sqlite/storage-failure.ts'
@@ -26,13 +26,15 @@ interface StagedBlobOptions {
 }
 
 /**
- * A content that is arriving: hashed as it comes, in memory up to a limit, then in a file of `tmp`. Disposing of it
+ * A content that is arriving: in memory up to a limit, then in a file of `tmp` and hashed as it comes. Disposing of it
  * removes its bytes unless they were published and a file refers to them by then.
  */
 export class StagedBlob implements AsyncDisposable {
   readonly #options: StagedBlobOptions
-  readonly #hash = createHash('sha256')
-  readonly #head: Buffer[] = []
+  /** Of a content that is no longer only in memory. */
+  #hash: Hash | undefined
+  #head = Buffer.alloc(0)
+  /** Bytes that are not in the file. */
   #chunks: Buffer[] = []
   #handle: FileHandle | undefined
   #isOnDisk = false
@@ -59,15 +61,13 @@ export class StagedBlob implements AsyncDisposable {
 
   /** The first bytes, from which a media type can be detected. */
   get head(): Buffer {
-    return Buffer.concat(this.#head).subarray(0, headLength)
+    return (this.#hash ? this.#head : Buffer.concat(this.#chunks)).subarray(0, headLength)
   }
 
   /** @throws {HttpError} `insufficient_storage` when the disk is full. */
   async write(chunk: Buffer): Promise<void> {
-    if (this.#size < headLength) this.#head.push(Buffer.from(chunk.subarray(0, headLength)))
-    this.#hash.update(chunk)
     this.#size += chunk.length
-    if (!this.#isOnDisk && this.#size <= this.#options.memoryBytes) this.#chunks.push(chunk)
+    if (!this.#hash && this.#size <= this.#options.memoryBytes) this.#chunks.push(chunk)
     else await this.#writeOut(chunk).catch(throwStorageFailure)
   }
 
@@ -83,14 +83,17 @@ export class StagedBlob implements AsyncDisposable {
    */
   async keep(): Promise<StoredBlob> {
     const { file, storeSmall, storeFile } = this.#options
-    const blob = { digest: this.#hash.digest('hex'), size: this.#size }
-    const isSmall = blob.size <= maxSmallBytes
+    const size = this.#size
+    const { digest, bytes } = this.#hash
+      ? { digest: this.#hash.digest('hex'), bytes: undefined }
+      : this.#takeHashed()
+    const isSmall = size <= maxSmallBytes
     const storing = isSmall
-      ? storeSmall(blob.digest, this.#isOnDisk ? await readFile(file) : this.#takeBytes())
-      : storeFile(file, blob)
+      ? storeSmall(digest, bytes ?? (await readFile(file)))
+      : storeFile(file, { digest, size })
     this.#release = await storing.catch(throwStorageFailure)
     if (!isSmall) this.#isOnDisk = false
-    return blob
+    return { digest, size }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -103,6 +106,7 @@ export class StagedBlob implements AsyncDisposable {
   // Writes behind: the next batch arrives, and is hashed, while the last one is written.
   async #writeOut(chunk: Buffer) {
     this.#chunks.push(chunk)
+    this.#digest(this.#hash ? [chunk] : this.#chunks)
     this.#handle ??= await this.#open()
     this.#batchBytes += chunk.length
     if (this.#batchBytes < batchBytes) return
@@ -110,6 +114,15 @@ export class StagedBlob implements AsyncDisposable {
     this.#startWriting(this.#handle)
     this.#startFlushing(this.#handle)
     if (this.#failure) throw this.#failure
+  }
+
+  #digest(chunks: Buffer[]) {
+    this.#hash ??= createHash('sha256')
+    for (const chunk of chunks) {
+      this.#hash.update(chunk)
+      if (this.#head.length < headLength)
+        this.#head = Buffer.concat([this.#head, chunk.subarray(0, headLength)])
+    }
   }
 
   #startWriting(handle: FileHandle) {
@@ -154,6 +167,11 @@ export class StagedBlob implements AsyncDisposable {
   async #settle() {
     await this.#writing
     await this.#flushing
+  }
+
+  #takeHashed() {
+    const bytes = this.#takeBytes()
+    return { digest: hash('sha256', bytes), bytes }
   }
 
   // One buffer of its own: a view would be copied to the worker with all of the buffer that it is a part of.

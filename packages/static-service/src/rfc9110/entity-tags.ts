@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { TagList } from '@domains-and-files/http'
 import type { FileRow, VersionRow } from '../files/file-record.ts'
 
@@ -9,11 +9,10 @@ export interface Conditions {
 }
 
 /** The entity tag of a record, which is another after every change of any of its fields. */
-export const etagOf = (record: FileRow | VersionRow) =>
-  `"${createHash('sha256')
-    .update(JSON.stringify(Object.entries(record).sort()))
-    .digest('hex')
-    .slice(0, 32)}"`
+export function etagOf(record: FileRow | VersionRow): string {
+  const fields = Object.entries(record).sort(([one], [other]) => (one < other ? -1 : 1))
+  return `"${hash('sha256', JSON.stringify(fields)).slice(0, 32)}"`
+}
 
 /** Whether the stored file, if any, meets the conditions; they name the tag of its record or of its content. */
 export function holds({ ifMatch, ifNoneMatch }: Conditions, row: FileRow | undefined): boolean {
