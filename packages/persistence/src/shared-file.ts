@@ -82,9 +82,9 @@ const recentMs = 50
 
 function versionOf(file: string) {
   try {
-    const { ino, size, mtimeNs, ctimeNs, ctimeMs } = statSync(file, { bigint: true })
-    const isRecent = Date.now() - Number(ctimeMs) < recentMs
-    return { id: [ino, size, mtimeNs, ctimeNs].join(' '), isRecent }
+    // Not as bigints, which take longer: these times are exact to less than a microsecond.
+    const { ino, size, mtimeMs, ctimeMs } = statSync(file)
+    return { id: `${ino} ${size} ${mtimeMs} ${ctimeMs}`, isRecent: Date.now() - ctimeMs < recentMs }
   } catch {
     return { id: 'unreadable', isRecent: false } // Reading it gives the reason.
   }
