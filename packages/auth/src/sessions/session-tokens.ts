@@ -8,7 +8,10 @@ const Claims = z.object({
   sub: z.string(),
   exp: z.int().max(8_640_000_000_000), // The last second that a Date can hold.
   nbf: z.number().optional(),
-  pwd: z.string().optional(),
+  pwd: z
+    .string()
+    .default('')
+    .transform((text) => Buffer.from(text, 'base64url')),
 })
 
 /** Why a token is rejected. */
@@ -88,10 +91,9 @@ export class SessionTokens {
     }
   }
 
-  #isOfPassword(user: User, sent = '') {
+  #isOfPassword(user: User, sent: Buffer) {
     const fingerprint = this.#fingerprint(user)
-    const bytes = Buffer.from(sent, 'base64url')
-    return bytes.length === fingerprint.length && timingSafeEqual(bytes, fingerprint)
+    return sent.length === fingerprint.length && timingSafeEqual(sent, fingerprint)
   }
 
   // A new password has a new salt, so this ends a user's tokens even when the same password is set again.
