@@ -3,9 +3,9 @@ import { parse } from 'tldts'
 
 /** A registered domain name in A-labels, and its parts for the registrar: `example` and `co.uk`. */
 export interface Domain {
-  name: string
-  sld: string
-  tld: string
+  readonly name: string
+  readonly sld: string
+  readonly tld: string
 }
 
 /**
@@ -15,6 +15,21 @@ export interface Domain {
  * @returns the fault as a text where it is none.
  */
 export function readDomain(text: string): Domain | string {
+  const known = read.get(text)
+  if (known !== undefined) return known
+  const domain = parseDomain(text)
+  if (text.length > maxTextLength) return domain
+  if (read.size >= maxRead) read.clear()
+  read.set(text, domain)
+  return domain
+}
+
+// The names of requests are mostly the same few; parsing one takes several microseconds.
+const read = new Map<string, Domain | string>()
+const maxRead = 1000
+const maxTextLength = 255
+
+function parseDomain(text: string): Domain | string {
   const name = toAscii(text.replace(/\.$/, ''))
   if (name === undefined || name.length > 253 || !isHostname(name) || !name.includes('.')) {
     return 'must be a domain name such as example.com'

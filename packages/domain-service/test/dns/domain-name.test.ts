@@ -45,3 +45,14 @@ test.each([
 ])('%j is refused', (text, reason) => {
   expect(readDomain(text)).toMatch(reason)
 })
+
+test('a name that is read again gives the same, however many were read before', () => {
+  const names = Array.from({ length: 1500 }, (_, at) => `Many-${at}.example.com`)
+  const read = () => ['example.com', 'co.uk', ...names].map(readDomain)
+
+  const first = read()
+
+  expect(read()).toEqual(first)
+  expect(readDomain('example.com')).toBe(readDomain('example.com'))
+  expect(readDomain(`${'a'.repeat(300)}.com`)).toMatch(/domain name/)
+})
