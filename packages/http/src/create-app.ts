@@ -105,13 +105,9 @@ interface ServerParts {
 function createServer(options: AppOptions, { limits, accessLog }: ServerParts): App {
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     schemaController: { compilersFactory: zodCompilers },
-    loggerInstance: options.log as FastifyBaseLogger,
+    // It has every method of a logger, but their overloads cannot be typed.
+    loggerInstance: new LazyLogger(options.log, () => options.log) as unknown as FastifyBaseLogger,
     logController: new AccessLogController(accessLog),
-    // LazyLogger has every method of a logger, but their overloads cannot be typed.
-    childLoggerFactory: (log, bindings, settings) =>
-      new LazyLogger(options.log, () =>
-        log.child(bindings, settings),
-      ) as unknown as FastifyBaseLogger,
     trustProxy: options.trustProxy,
     bodyLimit: options.bodyLimit ?? 1_048_576,
     http: {

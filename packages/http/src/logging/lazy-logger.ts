@@ -4,16 +4,16 @@ import type { Logger } from './logger.ts'
 type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace'
 
 /**
- * A request's logger. Creates the child logger with the first line that `parent` would write: most requests log none but
- * the access log's, and plugins log their steps at levels that are off.
+ * The framework's logger. Its child for a request is created with the first line that is written: most requests log none
+ * but the access log's, and plugins log their steps at levels that are off. The level is that of `root`.
  */
 export class LazyLogger {
-  readonly #parent: Pick<Logger, 'isLevelEnabled'>
+  readonly #root: Pick<Logger, 'isLevelEnabled'>
   readonly #create: () => FastifyBaseLogger
   #created: FastifyBaseLogger | undefined
 
-  constructor(parent: Pick<Logger, 'isLevelEnabled'>, create: () => FastifyBaseLogger) {
-    this.#parent = parent
+  constructor(root: Pick<Logger, 'isLevelEnabled'>, create: () => FastifyBaseLogger) {
+    this.#root = root
     this.#create = create
   }
 
@@ -22,7 +22,7 @@ export class LazyLogger {
   }
 
   child(...args: Parameters<FastifyBaseLogger['child']>) {
-    return this.#logger.child(...args)
+    return new LazyLogger(this.#root, () => this.#logger.child(...args))
   }
 
   fatal(...args: unknown[]) {
@@ -52,7 +52,7 @@ export class LazyLogger {
   silent() {}
 
   #log(level: Level, args: unknown[]) {
-    if (this.#parent.isLevelEnabled(level)) Reflect.apply(this.#logger[level], this.#logger, args)
+    if (this.#root.isLevelEnabled(level)) Reflect.apply(this.#logger[level], this.#logger, args)
   }
 
   get #logger(): FastifyBaseLogger {

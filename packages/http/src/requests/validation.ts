@@ -56,11 +56,12 @@ function checkRequest(schemas: Record<Part, z.ZodType | undefined>): preHandlerH
       : []
   })
   return (request, _reply, done) => {
-    const faults = parts.flatMap(({ key, place, schema }) => {
+    const faults: Fault[] = []
+    for (const { key, place, schema } of parts) {
       const result = schema.safeParse(request[key], { error: describeIssue, reportInput: true })
       if (result.success) request[key] = result.data
-      return result.success ? [] : toFaults(result.error, place)
-    })
+      else faults.push(...toFaults(result.error, place))
+    }
     if (faults.length === 0) return done()
     const { moreFaults } = request.routeOptions.config
     done(validationFailed(addFaults(faults, moreFaults?.(request) ?? [])))

@@ -37,3 +37,16 @@ test('lines of one request are written by one child logger, each at its level', 
     })),
   )
 })
+
+test('a child is lazy, too, and its lines have the fields of both', () => {
+  const { lazy, create, lines } = createLazy('info')
+  const child = lazy.child({ part: 'a' })
+
+  child.debug('a step')
+  expect(create).not.toHaveBeenCalled()
+  child.info('done')
+
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { level: 'info', request_id: 'r1', part: 'a', msg: 'done' },
+  ])
+})
