@@ -17,6 +17,7 @@ export class PostgresProxy {
   readonly #listener: net.Server
   readonly #links = new Set<Link>()
   #isSilent = false
+  #ignoresQueries = false
   /** Decides for each COMMIT. */
   onCommit: (() => CommitFault | undefined) | undefined
 
@@ -56,9 +57,15 @@ export class PostgresProxy {
     }
   }
 
-  /** Passes everything on again, also what has arrived meanwhile. */
+  /** Drops queries, and passes on everything else: as a pooler whose database has vanished. */
+  ignoreQueries(): void {
+    this.#ignoresQueries = true
+  }
+
+  /** Passes everything on again, also what has arrived during a silence. */
   resume(): void {
     this.#isSilent = false
+    this.#ignoresQueries = false
     for (const { client, server } of this.#links) {
       client.resume()
       server.resume()
@@ -89,6 +96,7 @@ export class PostgresProxy {
   }
 
   #forward(link: Link, chunk: Buffer) {
+    if (this.#ignoresQueries && isQuery(chunk)) return
     const fault = isCommit(chunk) ? this.onCommit?.() : undefined
     if (fault === 'lose') return this.#end(link)
     link.isHidden ||= fault === 'hide'
@@ -101,6 +109,9 @@ export class PostgresProxy {
     link.server.destroy()
   }
 }
+
+// A simple query, or the first message of one with parameters.
+const isQuery = (chunk: Buffer) => chunk[0] === 0x51 || chunk[0] === 0x50
 
 // A query message ('Q', a length, the SQL); it fits into one chunk.
 const isCommit = (chunk: Buffer) =>

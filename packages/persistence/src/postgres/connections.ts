@@ -1,4 +1,4 @@
-import type { ClientBase, ClientConfig, QueryResultRow } from 'pg'
+import type { ClientBase, ClientConfig, Pool, PoolClient, QueryConfig, QueryResultRow } from 'pg'
 import { translateError } from './postgres-errors.ts'
 
 /** Milliseconds in which a connection must be made. */
@@ -17,9 +17,7 @@ interface ConnectionSettings {
   name: string
 }
 
-/**
- * The settings of every connection.
- */
+/** The settings of every connection. */
 export async function clientConfig({ url, timeoutMs, name }: ConnectionSettings) {
   const { types } = (await import('pg')).default
   const parsers = new Map<number, (text: string) => unknown>([
@@ -29,7 +27,8 @@ export async function clientConfig({ url, timeoutMs, name }: ConnectionSettings)
   return {
     connectionString: url,
     application_name: name,
-    connectionTimeoutMillis: connectTimeoutMs,
+    // 0 is no limit.
+    connectionTimeoutMillis: Math.min(connectTimeoutMs, timeoutMs || connectTimeoutMs),
     query_timeout: timeoutMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -61,6 +60,28 @@ export async function serverLimits(
       : limits
   } finally {
     client.end().catch(() => undefined)
+  }
+}
+
+/** A statement with a time limit of its own. */
+interface LimitedQuery extends QueryConfig {
+  query_timeout: number
+}
+
+/**
+ * A connection of the pool, and the limit of its first statement: waiting for a connection counts, so that a database that
+ * accepts connections and answers nothing, such as one behind a pooler, is noticed within one limit.
+ */
+export async function acquire(
+  pool: Pick<Pool, 'connect'>,
+  limitMs: number,
+): Promise<{ client: PoolClient; limited: (text: string, values?: unknown[]) => LimitedQuery }> {
+  const startedAt = performance.now()
+  const client = await pool.connect()
+  const leftMs = Math.max(1, Math.floor(limitMs - (performance.now() - startedAt)))
+  return {
+    client,
+    limited: (text, values) => ({ text, query_timeout: leftMs, ...(values && { values }) }),
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Pool, QueryResultRow } from 'pg'
 import { CommitLog } from './commit-log.ts'
-import { clientConfig, serverLimits } from './connections.ts'
+import { acquire, clientConfig, serverLimits } from './connections.ts'
 import { Listener } from './listener.ts'
 import type { Migrations } from './migrate-postgres.ts'
 import { openDatabase } from './open-database.ts'
@@ -19,7 +19,7 @@ export interface PostgresOptions {
   /** A connection without a pooler in transaction mode, for LISTEN and migrations. */
   directUrl?: string | undefined
   maxConnections: number
-  /** Milliseconds after which a statement without a response counts as failed. */
+  /** Milliseconds after which a request that meets a database without a response is answered. */
   timeoutMs: number
   /** Created if it is missing. */
   schema: string
@@ -37,6 +37,9 @@ interface Parts {
   processes: ProcessList | undefined
 }
 
+/** Part of the time limit after which a statement without a response has failed; the rest is for the answer. */
+const statementShare = 0.95
+
 /** Milliseconds between two checks in the background. */
 const probeIntervalMs = 2000
 const pruneIntervalMs = 60_000
@@ -49,7 +52,8 @@ export class Postgres {
   readonly #probe: Probe
   readonly #listener: Listener | undefined
   readonly #processes: ProcessList | undefined
-  readonly #timeoutMs: number
+  /** Milliseconds after which a statement without a response has failed. */
+  readonly #limitMs: number
   #prunedAt = Date.now()
   #closed: Promise<void> | undefined
 
@@ -59,7 +63,7 @@ export class Postgres {
     this.#log = new CommitLog(options.schema)
     this.#listener = options.listener
     this.#processes = options.processes
-    this.#timeoutMs = options.timeoutMs
+    this.#limitMs = limitOf(options)
     this.#probe = new Probe({
       check: () => this.#check(),
       intervalMs: probeIntervalMs,
@@ -72,7 +76,8 @@ export class Postgres {
    * @throws {DatabaseRefusedError} when it cannot be reached or used.
    */
   static async open(options: PostgresOptions): Promise<Postgres> {
-    const { url, directUrl, schema, timeoutMs, maxConnections, onError } = options
+    const { url, directUrl, schema, maxConnections, onError } = options
+    const timeoutMs = limitOf(options)
     if (!/^[a-z_]+$/.test(schema)) throw new Error(`${schema} is not a schema name`)
     const name = options.isRestore ? `${schema} maintenance` : schema
     const { default: pg } = await import('pg')
@@ -107,7 +112,10 @@ export class Postgres {
    */
   async query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
     try {
-      return (await this.#pool.query<Row>(text, values)).rows
+      const { client, limited } = await acquire(this.#pool, this.#limitMs)
+      const result = client.query<Row>(limited(text, values))
+      result.then(() => client.release(), client.release)
+      return (await result).rows
     } catch (error) {
       throw translateError(error)
     }
@@ -118,12 +126,12 @@ export class Postgres {
    * After a lost COMMIT answer the outcome is looked up for up to five seconds.
    */
   transaction<T>(run: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return runTransaction(this.#pool, writeTransaction(this.#pool, this.#log, this.#timeoutMs), run)
+    return runTransaction(this.#pool, writeTransaction(this.#pool, this.#log, this.#limitMs), run)
   }
 
   /** Runs a read-only transaction on one snapshot (REPEATABLE READ). */
   snapshot<T>(run: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return runTransaction(this.#pool, snapshotTransaction, run)
+    return runTransaction(this.#pool, snapshotTransaction(this.#limitMs), run)
   }
 
   /**
@@ -169,3 +177,5 @@ export class Postgres {
     this.#prunedAt = Date.now()
   }
 }
+
+const limitOf = ({ timeoutMs }: PostgresOptions) => Math.round(timeoutMs * statementShare)

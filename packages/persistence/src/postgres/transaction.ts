@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Pool, PoolClient } from 'pg'
+import type { Pool, PoolClient, QueryConfig } from 'pg'
 import type { CommitLog } from './commit-log.ts'
-import { type Connection, connectionOf } from './connections.ts'
+import { acquire, type Connection, connectionOf } from './connections.ts'
 import {
   DatabaseUnavailableError,
   isOutcomeCertain,
@@ -18,6 +18,8 @@ const lookupMs = 5000
 const lookupPauseMs = 100
 
 interface TransactionSettings {
+  /** Milliseconds in which a connection and the response to BEGIN must arrive. */
+  limitMs: number
   begin: string
   commit: string
   /** After a lost COMMIT answer: whether the transaction took effect. @throws {OutcomeUnknownError} */
@@ -37,22 +39,24 @@ type Outcome<T> =
 export const writeTransaction = (
   pool: Pool,
   log: CommitLog,
-  timeoutMs: number,
+  limitMs: number,
 ): TransactionSettings => {
   const id = randomUUID()
   return {
-    begin: `begin; set local statement_timeout = ${timeoutMs}; set local idle_in_transaction_session_timeout = ${timeoutMs}`,
+    limitMs,
+    begin: `begin; set local statement_timeout = ${limitMs}; set local idle_in_transaction_session_timeout = ${limitMs}`,
     commit: log.commitStatement(id),
     lookUp: (cause) => lookUp(() => withConnection(pool, (one) => log.isCommitted(one, id)), cause),
   }
 }
 
 /** A read-only transaction on one snapshot (REPEATABLE READ). */
-export const snapshotTransaction: TransactionSettings = {
+export const snapshotTransaction = (limitMs: number): TransactionSettings => ({
+  limitMs,
   begin: 'begin transaction isolation level repeatable read, read only',
   commit: 'commit',
   lookUp: async () => true, // Nothing was written.
-}
+})
 
 /** Runs one transaction. If this throws, the transaction had no effect, except with `OutcomeUnknownError`. */
 export async function runTransaction<T>(
@@ -60,8 +64,9 @@ export async function runTransaction<T>(
   settings: TransactionSettings,
   run: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
-  const client = await connect(pool)
-  const outcome = await attempt(client, settings, run)
+  const { client, limited } = await acquire(pool, settings.limitMs).catch(throwTranslated)
+  const { begin, commit } = settings
+  const outcome = await attempt(client, { begin: limited(begin), commit }, run)
   client.release(!outcome.isClean)
   if (outcome.kind === 'committed') return outcome.value
   if (outcome.kind === 'lost' && (await settings.lookUp(outcome.error))) return outcome.value
@@ -70,7 +75,7 @@ export async function runTransaction<T>(
 
 async function attempt<T>(
   client: PoolClient,
-  { begin, commit }: TransactionSettings,
+  { begin, commit }: { begin: QueryConfig; commit: string },
   run: (transaction: Transaction) => Promise<T>,
 ): Promise<Outcome<T>> {
   let value: T
@@ -103,7 +108,7 @@ async function rollBack(client: PoolClient, error: unknown): Promise<boolean> {
 
 /** Runs a task on a connection of the pool, which is closed if the task throws. */
 async function withConnection<T>(pool: Pool, task: (connection: Connection) => Promise<T>) {
-  const client = await connect(pool)
+  const client = await pool.connect()
   let isClean = false
   try {
     const result = await task(connectionOf(client))
@@ -114,10 +119,9 @@ async function withConnection<T>(pool: Pool, task: (connection: Connection) => P
   }
 }
 
-const connect = (pool: Pool) =>
-  pool.connect().catch((error) => {
-    throw translateError(error)
-  })
+const throwTranslated = (error: unknown) => {
+  throw translateError(error)
+}
 
 async function lookUp(isCommitted: () => Promise<boolean>, cause: unknown): Promise<boolean> {
   const deadline = AbortSignal.timeout(lookupMs)

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3'
 import { CallCounts } from './call-counts.ts'
+import { limitedAgents } from './limited-agents.ts'
 import { isMissing, isTransient, storageError } from './s3-errors.ts'
 
 type Sdk = typeof import('@aws-sdk/client-s3')
@@ -50,7 +51,6 @@ export class Bucket {
     this.#sdk = sdk
     this.#bucket = bucket
     this.#timeoutMs = timeoutMs
-    const agent = { keepAlive: true, maxSockets }
     this.#client = new sdk.S3Client({
       region: options.region,
       forcePathStyle: options.forcePathStyle,
@@ -62,10 +62,9 @@ export class Bucket {
       expectContinueHeader: false, // The SDK opens a connection of its own for each request that has it.
       requestHandler: {
         connectionTimeout: connectMs,
-        socketTimeout: timeoutMs, // The SDK begins to count it 3 s late, so calls without a body have a limit of their own.
+        socketTimeout: 0, // The agents have a limit.
         throwOnRequestTimeout: true,
-        httpAgent: agent,
-        httpsAgent: agent,
+        ...limitedAgents(timeoutMs),
       },
     })
   }
@@ -209,7 +208,6 @@ export class Bucket {
 }
 
 const connectMs = 3000
-const maxSockets = 512
 const maxAttempts = 3
 
 interface Builder {

@@ -35,12 +35,32 @@ test('a full store answers insufficient_storage, wrong credentials answer unavai
   await expect(contents.add(large)).rejects.toMatchObject({ status: 503, code: 'unavailable' })
 })
 
-test('a silent S3 server counts as unavailable after the time limit', async () => {
+test.each(['put', 'create', 'part', 'complete'] as const)(
+  'a store that is silent at %s counts as unavailable after the time limit, not seconds later',
+  async (operation) => {
+    await using contents = await openS3Contents()
+    const replica = await contents.openReplica({ timeoutMs: 1000 })
+    contents.s3.fault = (call) => (call.operation === operation ? { kind: 'silent' } : undefined)
+    const { promise: isLate, resolve } = Promise.withResolvers<string>()
+    const upload = keep({ ...contents, store: replica }, operation === 'put' ? large : huge)
+    const timer = setTimeout(resolve, 3500, 'late')
+
+    await expect(Promise.race([upload, isLate])).rejects.toMatchObject({
+      status: 503,
+      code: 'unavailable',
+    })
+    clearTimeout(timer)
+  },
+)
+
+test('a connection that was idle has the time limit again when it is used', async () => {
   await using contents = await openS3Contents()
   const replica = await contents.openReplica({ timeoutMs: 300 })
+  await keep({ ...contents, store: replica }, large)
   contents.s3.fault = () => ({ kind: 'silent' })
 
-  await expect(keep({ ...contents, store: replica }, large)).rejects.toMatchObject({
+  const other = Buffer.concat([large, large])
+  await expect(keep({ ...contents, store: replica }, other)).rejects.toMatchObject({
     status: 503,
     code: 'unavailable',
   })

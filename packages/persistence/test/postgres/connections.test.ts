@@ -1,0 +1,41 @@
+import pg from 'pg'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import { acquire } from '../../src/postgres/connections.ts'
+
+async function openPool() {
+  const database = await testDatabase()
+  const pool = new pg.Pool({ connectionString: database.directUrl, query_timeout: 60_000 })
+  onTestFinished(async () => {
+    await pool.end()
+    await database[Symbol.asyncDispose]()
+  })
+  return pool
+}
+
+test('a statement has what waiting for its connection has left of the time limit', async () => {
+  const client = await (await openPool()).connect()
+  onTestFinished(() => client.release())
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const connect = async () => {
+    await vi.advanceTimersByTimeAsync(900)
+    return client
+  }
+
+  const { limited } = await acquire({ connect }, 2000)
+
+  expect(limited('select $1', [1])).toEqual({
+    text: 'select $1',
+    values: [1],
+    query_timeout: 1100,
+  })
+})
+
+test('a statement without a response fails at its own time limit', async () => {
+  const { client, limited } = await acquire(await openPool(), 200)
+
+  await expect(client.query(limited('select pg_sleep(50)'))).rejects.toThrow('Query read timeout')
+
+  client.release(true)
+})
