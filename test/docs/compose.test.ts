@@ -12,6 +12,7 @@ const Service = z.looseObject({
   image: z.string().optional(),
   environment: z.record(z.string(), z.string()).default({}),
   depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
+  restart: z.string().optional(),
   healthcheck: z.object({ test: z.array(z.string()) }).optional(),
 })
 const Compose = z.looseObject({ services: z.record(z.string(), Service) })
@@ -38,6 +39,13 @@ test.each([
       (setting) => !known.includes(setting) && !known.includes(setting.replace(/_FILE$/, '')),
     )
     expect([name, unknown]).toEqual([name, []])
+  }
+})
+
+// A replica ends if the database is away for long when it starts.
+test('docker-compose.scale.yml restarts what ends', () => {
+  for (const [name, { restart }] of Object.entries(readCompose('docker-compose.scale.yml'))) {
+    expect([name, restart]).toEqual([name, 'unless-stopped'])
   }
 })
 

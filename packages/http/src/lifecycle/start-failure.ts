@@ -1,4 +1,4 @@
-import { DataDirError } from '@domains-and-files/persistence'
+import { DatabaseUnavailableError, DataDirError } from '@domains-and-files/persistence'
 
 /** A service must not start until its configuration changes. The message is for the operator, in full sentences. */
 export class StartRefusedError extends Error {}
@@ -24,10 +24,14 @@ const isStartedBySystemd = () => process.env.SYSTEMD_EXEC_PID === String(process
 function explain(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if (error instanceof StartRefusedError || error instanceof DataDirError) return error.message
+  if (error instanceof DatabaseUnavailableError) return explainUnavailable(error)
   return explainListen(error) ?? explainDatabase(error) ?? explainSystem(error)
 }
 
 type SystemError = Error & { code?: unknown; syscall?: unknown; address?: unknown; port?: unknown }
+
+const explainUnavailable = ({ cause }: DatabaseUnavailableError) =>
+  `Cannot use the database in DATABASE_URL: ${cause instanceof Error ? cause.message : cause}.`
 
 function explainListen({ code, syscall, address, port }: SystemError): string | undefined {
   if (syscall !== 'listen') return undefined

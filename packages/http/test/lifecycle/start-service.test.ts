@@ -71,6 +71,10 @@ test('an invalid environment lists every error without values', async () => {
 test.each([
   ['new StartRefusedError("Not like this.")', 'Not like this.\n'],
   [
+    'new (await import("@domains-and-files/persistence")).DatabaseUnavailableError(new Error("Query read timeout"))',
+    'Cannot use the database in DATABASE_URL: Query read timeout.\n',
+  ],
+  [
     'Object.assign(new Error("database is locked"), { code: "SQLITE_BUSY" })',
     'Cannot start: another process has locked the database in DATA_DIR: stop it first.\n',
   ],

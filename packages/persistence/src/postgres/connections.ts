@@ -63,26 +63,29 @@ export async function serverLimits(
   }
 }
 
-/** A statement with a time limit of its own. */
 interface LimitedQuery extends QueryConfig {
   query_timeout: number
 }
 
+/** A statement with a time limit of its own, in milliseconds. */
+export const limited = (limitMs: number, text: string, values?: unknown[]): LimitedQuery => ({
+  text,
+  query_timeout: limitMs,
+  ...(values && { values }),
+})
+
 /**
- * A connection of the pool, and the limit of its first statement: waiting for a connection counts, so that a database that
- * accepts connections and answers nothing, such as one behind a pooler, is noticed within one limit.
+ * A connection of the pool, and what is left of a time limit for its first statement: waiting for the connection counts, so
+ * that a database that accepts connections and answers nothing, such as one behind a pooler, is noticed within one limit.
  */
 export async function acquire(
   pool: Pick<Pool, 'connect'>,
   limitMs: number,
-): Promise<{ client: PoolClient; limited: (text: string, values?: unknown[]) => LimitedQuery }> {
+): Promise<{ client: PoolClient; leftMs: number }> {
   const startedAt = performance.now()
   const client = await pool.connect()
   const leftMs = Math.max(1, Math.floor(limitMs - (performance.now() - startedAt)))
-  return {
-    client,
-    limited: (text, values) => ({ text, query_timeout: leftMs, ...(values && { values }) }),
-  }
+  return { client, leftMs }
 }
 
 /** A pg client as a `Connection`. */

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { clientConfig, connectionOf } from './connections.ts'
+import { clientConfig, connectionOf, limited } from './connections.ts'
 import { type Migrations, migratePostgres } from './migrate-postgres.ts'
 import {
   DatabaseFullError,
@@ -19,6 +19,8 @@ interface DatabaseOptions {
   schema: string
   migrations: Migrations
   processes: ProcessList | undefined
+  /** Milliseconds in which the database must respond. Migrations themselves have no limit. */
+  limitMs: number
   /** Receives the reason why the database is waited for. */
   onError: (error: unknown) => void
 }
@@ -41,7 +43,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<void> {
   }
 }
 
-async function migrateOnce({ url, directUrl, schema, migrations, processes }: DatabaseOptions) {
+async function migrateOnce(options: DatabaseOptions) {
+  const { url, directUrl, schema, migrations, processes, limitMs } = options
   const { default: pg } = await import('pg')
   const config = await clientConfig({
     url: directUrl ?? url,
@@ -53,7 +56,7 @@ async function migrateOnce({ url, directUrl, schema, migrations, processes }: Da
   try {
     await client.connect()
     const connection = connectionOf(client)
-    await client.query('begin; set local statement_timeout = 0')
+    await client.query(limited(limitMs, 'begin; set local statement_timeout = 0'))
     await migratePostgres(connection, { schema, migrations, processes })
     await client.query('commit')
   } finally {

@@ -1,6 +1,6 @@
 import type { Pool, QueryResultRow } from 'pg'
 import { CommitLog } from './commit-log.ts'
-import { acquire, clientConfig, serverLimits } from './connections.ts'
+import { acquire, clientConfig, limited, serverLimits } from './connections.ts'
 import { Listener } from './listener.ts'
 import type { Migrations } from './migrate-postgres.ts'
 import { openDatabase } from './open-database.ts'
@@ -82,7 +82,7 @@ export class Postgres {
     const name = options.isRestore ? `${schema} maintenance` : schema
     const { default: pg } = await import('pg')
     const processes = options.isRestore ? undefined : new ProcessList(schema)
-    await openDatabase({ ...options, processes })
+    await openDatabase({ ...options, processes, limitMs: timeoutMs })
     const config = await clientConfig({ url, timeoutMs, name })
     const limits = directUrl === undefined ? await serverLimits(config) : {}
     const pool = new pg.Pool({
@@ -112,8 +112,8 @@ export class Postgres {
    */
   async query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
     try {
-      const { client, limited } = await acquire(this.#pool, this.#limitMs)
-      const result = client.query<Row>(limited(text, values))
+      const { client, leftMs } = await acquire(this.#pool, this.#limitMs)
+      const result = client.query<Row>(limited(leftMs, text, values))
       result.then(() => client.release(), client.release)
       return (await result).rows
     } catch (error) {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool, PoolClient, QueryConfig } from 'pg'
 import type { CommitLog } from './commit-log.ts'
-import { acquire, type Connection, connectionOf } from './connections.ts'
+import { acquire, type Connection, connectionOf, limited } from './connections.ts'
 import {
   DatabaseUnavailableError,
   isOutcomeCertain,
@@ -64,9 +64,9 @@ export async function runTransaction<T>(
   settings: TransactionSettings,
   run: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
-  const { client, limited } = await acquire(pool, settings.limitMs).catch(throwTranslated)
+  const { client, leftMs } = await acquire(pool, settings.limitMs).catch(throwTranslated)
   const { begin, commit } = settings
-  const outcome = await attempt(client, { begin: limited(begin), commit }, run)
+  const outcome = await attempt(client, { begin: limited(leftMs, begin), commit }, run)
   client.release(!outcome.isClean)
   if (outcome.kind === 'committed') return outcome.value
   if (outcome.kind === 'lost' && (await settings.lookUp(outcome.error))) return outcome.value

@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PostgresProxy } from '../../../../test/support/postgres/postgres-proxy.ts'
 import { ServerProcess } from '../../../../test/support/postgres/server-process.ts'
 import { DatabaseFullError, DatabaseUnavailableError, type Postgres } from '../../src/index.ts'
 import { addItem, isStored, openPostgres } from '../support/postgres.ts'
@@ -63,6 +64,19 @@ describe('the server', () => {
     expect(await isStored(await waiting, 1)).toBe(true)
     expect(errors).toEqual([expect.any(DatabaseUnavailableError)])
     await (await waiting).close()
+  })
+
+  it('that answers nothing although connections are accepted is waited for', async () => {
+    await using proxy = await PostgresProxy.open(server.urlOf('postgres'))
+    proxy.ignoreQueries()
+    const report = Promise.withResolvers<unknown>()
+    const waiting = openPostgres(proxy.url, { timeoutMs: 300, onError: report.resolve })
+    expect(await report.promise).toBeInstanceOf(DatabaseUnavailableError)
+
+    proxy.resume()
+
+    await using opened = await waiting
+    expect(await isStored(opened, 1)).toBe(true)
   })
 
   it('that does not know the database is refused at once', async () => {
