@@ -13,7 +13,12 @@ import {
   limitConnections,
 } from './limits/connections.ts'
 import { shedLoad } from './limits/load-shedding.ts'
-import { AccessLog, AccessLogController, registerLogMetrics } from './logging/access-log.ts'
+import {
+  AccessLog,
+  AccessLogController,
+  registerLogMetrics,
+  rememberClientAddresses,
+} from './logging/access-log.ts'
 import { LazyLogger } from './logging/lazy-logger.ts'
 import type { Logger } from './logging/logger.ts'
 import { type HealthReport, serveHealth } from './monitoring/health.ts'
@@ -73,6 +78,7 @@ export async function createApp(
   const accessLog = new AccessLog(options.log)
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
   const app = createServer(options, { limits, accessLog })
+  rememberClientAddresses(app.server)
   addResponseHeaders(app)
   registerLogMetrics(metrics, options.log)
   const { trustProxy } = options

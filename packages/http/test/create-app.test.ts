@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -463,6 +464,21 @@ test('a log line tells the request and never its credentials or query', async ()
   const line = service.lines().find((each) => each.msg === 'request completed')
   expect(line).toMatchObject({ request_id: 'r1', method: 'GET', path: '/things', status: 200 })
   expect(JSON.stringify(service.lines())).not.toContain('very-secret')
+})
+
+test('the log still has the address of a client that has left', async () => {
+  await using service = await start()
+  const client = new AbortController()
+  const connected = once(service.app.server, 'connection')
+  const request = fetch(`${service.url}/slow`, { signal: client.signal })
+  const [socket] = await connected
+
+  const closed = once(socket, 'close')
+  client.abort()
+  await expect(request).rejects.toThrow()
+  await closed
+
+  expect(socket.remoteAddress).toBe('127.0.0.1')
 })
 
 test('what runs while the app stops is still answered', async () => {

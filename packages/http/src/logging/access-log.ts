@@ -1,3 +1,4 @@
+import type { Server } from 'node:net'
 import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
 import { type Metrics, registerCounter } from '../monitoring/metrics.ts'
 import { type Logger, timestamp } from './logger.ts'
@@ -64,6 +65,11 @@ export function registerLogMetrics(metrics: Metrics | undefined, { output }: Log
     { name: 'log_lines_dropped_total', help: 'Log lines lost: disk full, or reader slow or gone' },
     () => output.droppedLines,
   )
+}
+
+/** Reads each client's address while it is connected: Node then has it until the log line is written. */
+export function rememberClientAddresses(server: Server) {
+  server.on('connection', ({ remoteAddress }) => remoteAddress)
 }
 
 /** Makes the framework log each request by the access log and nothing else. Health checks are not logged. */
