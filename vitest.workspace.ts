@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,6 +15,8 @@ if (!process.env.TEST_RUN_DIRECTORY) {
     stopSharedServer(directory)
     rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
   })
+  // Tests of processes run what users run.
+  execFileSync(process.execPath, [join(import.meta.dirname, 'scripts/build/main.ts')])
 }
 
 // Every test file is a process, and a service in it starts threads: they share what was compiled before.

@@ -132,4 +132,4 @@ async function logIn(url: string): Promise<string> {
 
 const packages = join(import.meta.dirname, '../../packages')
 
-const mainOf = (name: string) => join(packages, name, 'src/main.ts')
+const mainOf = (name: string) => join(packages, name, 'dist/main.js')

@@ -31,7 +31,7 @@ export async function startServices() {
   const start = async (name: string, env: Record<string, string>) => {
     const child = spawn(
       process.execPath,
-      [join(import.meta.dirname, '../../packages', name, 'src/main.ts')],
+      [join(import.meta.dirname, '../../packages', name, 'dist/main.js')],
       {
         env: {
           PORT: '0',

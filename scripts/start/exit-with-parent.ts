@@ -1,8 +1,10 @@
-import { Socket } from 'node:net'
+import { isMainThread } from 'node:worker_threads'
 
-// Preloaded into each program that `npm start` spawns. Standard input is a pipe from the parent: it closes even when
-// the parent is killed, so no program outlives it.
-new Socket({ fd: 0 })
-  .on('close', () => process.kill(process.pid, 'SIGTERM'))
-  .resume()
-  .unref()
+// Preloaded into each program that `npm start` spawns, and by Node into its worker threads. Standard input is a pipe from
+// the parent: it ends even when the parent is killed, so no program outlives it.
+if (isMainThread) {
+  process.stdin
+    .on('end', () => process.kill(process.pid, 'SIGTERM'))
+    .resume()
+    .unref()
+}

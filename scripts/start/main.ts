@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describeStart } from './banner.ts'
-import { listPrograms, mainOf, type Program, readAdmin, root } from './programs.ts'
+import { listPrograms, mainOf, type Program, readAdmin, root, sourceOf } from './programs.ts'
 import { readSettings, requireFreePorts, requireWritable, StartError } from './settings.ts'
 
 // `npm start`: runs the services, the registrar sandbox and the console on embedded defaults, with one users file, and
@@ -35,8 +35,8 @@ async function start() {
 
 function run({ name, port, env }: Program): ChildProcess {
   const preload = new URL('exit-with-parent.ts', import.meta.url).href
-  const options = [...(isWatching ? ['--watch'] : []), '--import', preload]
-  const child = spawn(process.execPath, [...options, mainOf(name)], {
+  const program = isWatching ? ['--watch', sourceOf(name)] : [mainOf(name)]
+  const child = spawn(process.execPath, ['--import', preload, ...program], {
     cwd: root,
     env: {
       LOG_LEVEL: 'warn',

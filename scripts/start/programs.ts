@@ -17,7 +17,11 @@ export interface Admin {
 /** The repository's root. */
 export const root = join(import.meta.dirname, '../..')
 
-export const mainOf = (name: string) => join(root, 'packages', name, 'src/main.ts')
+/** What `npm run setup` has built. */
+export const mainOf = (name: string) => join(root, 'packages', name, 'dist/main.js')
+
+/** What a watched program runs. */
+export const sourceOf = (name: string) => join(root, 'packages', name, 'src/main.ts')
 
 /** The registrar's real limits slow down the first steps; `SANDBOX_RATE=20/minute,700/hour,8000/day` shows them. */
 const developmentRate = '1200/minute'
@@ -61,7 +65,7 @@ export function listPrograms(settings: StartSettings, admin: Admin | undefined):
       },
     },
   ]
-  return programs.filter(({ name }) => existsSync(mainOf(name)))
+  return programs.filter(({ name }) => existsSync(sourceOf(name)))
 }
 
 const originsAt = (port: number) => `http://127.0.0.1:${port},http://localhost:${port}`

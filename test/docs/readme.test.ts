@@ -145,7 +145,7 @@ test('the documented variables suffice for a registrar of your own, in productio
     REGISTRAR_API_KEY: 'sandbox-key-for-development-only',
     REGISTRAR_CLIENT_IP: '127.0.0.1',
   }
-  const service = spawn(process.execPath, ['packages/domain-service/src/main.ts'], {
+  const service = spawn(process.execPath, ['packages/domain-service/dist/main.js'], {
     cwd: root,
     env: {
       PATH: process.env.PATH,

@@ -41,7 +41,7 @@ async function startOnFullOutput(name: string) {
   const dataDir = mkdtempSync(join(tmpdir(), `${name}-`))
   const port = await freePort()
   const output = openSync('/dev/full', 'w')
-  const main = join(import.meta.dirname, '../../packages', name, 'src/main.ts')
+  const main = join(import.meta.dirname, '../../packages', name, 'dist/main.js')
   const child = spawn(process.execPath, [main], {
     env: { PATH: process.env.PATH, PORT: String(port), DATA_DIR: dataDir, ...settings },
     stdio: ['ignore', output, 'inherit'],

@@ -21,7 +21,7 @@ interface Program {
 /** The service as a process of its own. */
 function run(env: Record<string, string>): Program {
   const dataDir = mkdtempSync(join(tmpdir(), 'domain-process-'))
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../src/main.ts')], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../dist/main.js')], {
     env: { PATH: process.env.PATH, DATA_DIR: dataDir, PORT: '0', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

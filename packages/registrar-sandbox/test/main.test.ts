@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { expect, test } from 'vitest'
 import { readConfig } from '../src/config.ts'
 
-const main = join(import.meta.dirname, '../src/main.ts')
+const main = join(import.meta.dirname, '../dist/main.js')
 
 function run(env: Record<string, string>) {
   return spawn(process.execPath, [main], { env: { PATH: process.env.PATH, ...env } })

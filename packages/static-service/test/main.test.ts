@@ -14,7 +14,7 @@ const makeFolder = () => {
 }
 
 const startOnly = (env: Record<string, string>) =>
-  spawnSync(process.execPath, [join(import.meta.dirname, '../src/main.ts')], {
+  spawnSync(process.execPath, [join(import.meta.dirname, '../dist/main.js')], {
     env: { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent', ...env },
     encoding: 'utf8',
   })

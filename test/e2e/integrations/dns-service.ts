@@ -47,7 +47,7 @@ export async function startDnsService(options: Options): Promise<DnsService> {
     REGISTRAR_CLIENT_IP: '127.0.0.1',
     REGISTRAR_RATE: rate ?? '100000/minute',
   }
-  const args = [join(root, 'packages/domain-service/src/main.ts')]
+  const args = [join(root, 'packages/domain-service/dist/main.js')]
   const service = await startProgram(
     { command: process.execPath, args, env },
     async () => (await fetch(`${url}/health`)).ok,

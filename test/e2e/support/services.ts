@@ -63,7 +63,7 @@ export async function startProgram(name: string, env: Record<string, string>): P
   const port = await freePort()
   const child: ChildProcess = spawn(
     process.execPath,
-    [join(root, 'packages', name, 'src/main.ts')],
+    [join(root, 'packages', name, 'dist/main.js')],
     {
       env: { PATH: process.env.PATH, PORT: String(port), ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -76,7 +76,7 @@ test('a folder belongs to one process', async () => {
 
   const { status, stderr } = spawnSync(
     process.execPath,
-    [join(import.meta.dirname, '../../src/main.ts')],
+    [join(import.meta.dirname, '../../dist/main.js')],
     {
       env: {
         PATH: process.env.PATH,

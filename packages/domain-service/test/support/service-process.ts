@@ -47,7 +47,7 @@ export class ServiceProcess {
 
   /** Starts the process; `killAt` names a point of a write and how often it is reached, as in `write:sent:3`. */
   async start(killAt = ''): Promise<void> {
-    const args = ['--import', join(packageDir, 'test/support/kill-at.ts'), 'src/main.ts']
+    const args = ['--import', join(packageDir, 'test/support/kill-at.ts'), 'dist/main.js']
     const child = spawn(process.execPath, args, {
       cwd: packageDir,
       env: { ...this.#env, KILL_AT: killAt },

@@ -15,7 +15,7 @@ const makeFolder = () => {
 }
 
 const startOnly = (dataDir: string) =>
-  spawnSync(process.execPath, [join(import.meta.dirname, '../../src/main.ts')], {
+  spawnSync(process.execPath, [join(import.meta.dirname, '../../dist/main.js')], {
     env: { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent', DATA_DIR: dataDir },
     encoding: 'utf8',
   })

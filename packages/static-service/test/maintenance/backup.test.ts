@@ -222,7 +222,7 @@ test('a restore overwrites no running service, and no service starts on half a r
 
   const over = await runCli(service.dataDir, 'restore', backup)
   const { status } = await service.call('GET', '/static/a')
-  const started = spawnSync(process.execPath, [join(import.meta.dirname, '../../src/main.ts')], {
+  const started = spawnSync(process.execPath, [join(import.meta.dirname, '../../dist/main.js')], {
     env: { ...env(half), PORT: '0', LOG_LEVEL: 'silent' },
     encoding: 'utf8',
   })

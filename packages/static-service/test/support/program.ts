@@ -21,7 +21,7 @@ export interface Program {
 
 /** The service as a process of its own, once it listens. */
 export async function run(dataDir: string, env: Record<string, string> = {}): Promise<Program> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, '../../src/main.ts')], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, '../../dist/main.js')], {
     env: {
       PATH: process.env.PATH,
       DATA_DIR: dataDir,

@@ -1,0 +1,41 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Plugin, rolldown } from 'rolldown'
+import { root } from './sources.ts'
+
+/**
+ * Bundles a program with its dependencies: a start reads a few files instead of hundreds, and in half the time. Not
+ * minified, so that stack traces in logs name functions.
+ */
+export async function bundle(name: string) {
+  const cwd = join(root, 'packages', name)
+  await rm(join(cwd, 'dist'), { recursive: true, force: true })
+  const build = await rolldown({
+    cwd,
+    input: 'src/main.ts',
+    platform: 'node',
+    external: leftOut,
+    plugins: [workerThreads],
+  })
+  await build.write({ dir: 'dist', format: 'esm', chunkFileNames: '[name].js' })
+}
+
+// Native, or large and rarely used. Node finds them from dist/, since the programs themselves depend on them.
+const leftOut = ['better-sqlite3', '@aws-sdk/client-s3']
+
+/** Bundles the script that a `new URL('./worker.ts', import.meta.url)` names, too. */
+const workerThreads: Plugin = {
+  name: 'worker-threads',
+  async transform(code, importer) {
+    let changed = code
+    for (const [expression, script = ''] of code.matchAll(scriptUrl)) {
+      const file = await this.resolve(script, importer)
+      if (!file) throw new Error(`${importer} names ${script}, which does not exist`)
+      const reference = this.emitFile({ type: 'chunk', id: file.id })
+      changed = changed.replace(expression, `new URL(import.meta.ROLLUP_FILE_URL_${reference})`)
+    }
+    return changed === code ? null : changed
+  },
+}
+
+const scriptUrl = /new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g
