@@ -1,26 +1,25 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
-import { root } from './sources.ts'
 
 /**
- * Bundles a program with its dependencies: a start reads a few files instead of hundreds, and in half the time. Not
- * minified, so that stack traces in logs name functions.
+ * Bundles `src/main.ts` of a package and its dependencies into `dist/`. The result is not minified: stack traces in logs
+ * name functions.
  */
-export async function bundle(name: string) {
-  const cwd = join(root, 'packages', name)
-  await rm(join(cwd, 'dist'), { recursive: true, force: true })
+export async function bundle(directory: string) {
+  await rm(join(directory, 'dist'), { recursive: true, force: true })
   const build = await rolldown({
-    cwd,
+    cwd: directory,
     input: 'src/main.ts',
     platform: 'node',
     external: leftOut,
     plugins: [workerThreads],
   })
   await build.write({ dir: 'dist', format: 'esm', chunkFileNames: '[name].js' })
+  await build.close()
 }
 
-// Native, or large and rarely used. Node finds them from dist/, since the programs themselves depend on them.
+// Native, or large and rarely used. Node finds them from dist/, since the bundled packages themselves depend on them.
 const leftOut = ['better-sqlite3', '@aws-sdk/client-s3']
 
 /** Bundles the script that a `new URL('./worker.ts', import.meta.url)` names, too. */

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { digestSources, isBuilt, recordBuild } from './sources.ts'
 
 // Bundles the programs, or those that the arguments name, into packages/<name>/dist, unless their sources are unchanged.
@@ -5,10 +6,12 @@ import { digestSources, isBuilt, recordBuild } from './sources.ts'
 const programs = ['registrar-sandbox', 'domain-service', 'static-service', 'console']
 const names = process.argv.slice(2)
 
-const digest = await digestSources()
+const root = join(import.meta.dirname, '../..')
+const digest = await digestSources(root)
 for (const name of names.length > 0 ? names : programs) {
-  if (await isBuilt(name, digest)) continue
+  const directory = join(root, 'packages', name)
+  if (await isBuilt(directory, digest)) continue
   const { bundle } = await import('./bundle.ts')
-  await bundle(name)
-  await recordBuild(name, digest)
+  await bundle(directory)
+  await recordBuild(directory, digest)
 }

@@ -2,9 +2,7 @@ import { createHash } from 'node:crypto'
 import { glob, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-export const root = join(import.meta.dirname, '../..')
-
-// Contents and not times: unpacking an archive may set times older than those of the last build.
+// Contents and not times: an unpacked archive may have times older than the last build.
 const inputs = [
   'packages/*/src/**/*.ts',
   'packages/*/package.json',
@@ -12,25 +10,26 @@ const inputs = [
   'pnpm-lock.yaml',
 ]
 
-/** A digest of everything that a bundle is made of. */
-export async function digestSources(): Promise<string> {
-  const hash = createHash('sha256')
+/** A digest of all that the bundles are made of. */
+export async function digestSources(root: string): Promise<string> {
   const files: string[] = []
   for await (const file of glob(inputs, { cwd: root })) files.push(file)
+  const hash = createHash('sha256')
   for (const file of files.sort()) {
     hash.update(`${file}\n`).update(await readFile(join(root, file)))
   }
   return hash.digest('hex')
 }
 
-const recordOf = (name: string) => join(root, 'packages', name, 'dist/sources.sha256')
-
-/** Whether the program was built from these sources. */
-export const isBuilt = (name: string, digest: string) =>
-  readFile(recordOf(name), 'utf8').then(
+/** Whether the package's bundle was made from the sources with this digest. */
+export const isBuilt = (directory: string, digest: string) =>
+  readFile(recordIn(directory), 'utf8').then(
     (recorded) => recorded === digest,
     () => false,
   )
 
-/** Called when the build is complete: an interrupted one is repeated. */
-export const recordBuild = (name: string, digest: string) => writeFile(recordOf(name), digest)
+/** Called when a bundle is complete, so that an interrupted build is repeated. */
+export const recordBuild = (directory: string, digest: string) =>
+  writeFile(recordIn(directory), digest)
+
+const recordIn = (directory: string) => join(directory, 'dist/sources.sha256')

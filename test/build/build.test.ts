@@ -1,0 +1,78 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { bundle } from '../../scripts/build/bundle.ts'
+import { digestSources, isBuilt, recordBuild } from '../../scripts/build/sources.ts'
+
+let root: string
+let program: string
+
+function write(file: string, text: string) {
+  mkdirSync(dirname(join(root, file)), { recursive: true })
+  writeFileSync(join(root, file), text)
+}
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'build-'))
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }))
+  program = join(root, 'packages/program')
+  write('pnpm-lock.yaml', 'lockfileVersion: 1')
+  write('packages/program/package.json', '{"type":"module"}')
+  write('packages/program/src/main.ts', "import { hear } from './threads/hear.ts'\nawait hear()")
+  write(
+    'packages/program/src/threads/hear.ts',
+    `import { Worker } from 'node:worker_threads'
+     export function hear(): Promise<void> {
+       const worker = new Worker(new URL('./speak.ts', import.meta.url))
+       return new Promise((done) => worker.on('message', (text: string) => { console.log(text); done() }))
+     }`,
+  )
+  write(
+    'packages/program/src/threads/speak.ts',
+    "import { parentPort } from 'node:worker_threads'\nparentPort?.postMessage('spoken by a thread')",
+  )
+})
+
+test('a bundle runs, with its worker threads, without the sources', async () => {
+  await bundle(program)
+  rmSync(join(program, 'src'), { recursive: true })
+
+  const { stdout } = await promisify(execFile)(process.execPath, [join(program, 'dist/main.js')])
+
+  expect(stdout).toBe('spoken by a thread\n')
+})
+
+test('a bundle that names a missing script is not built', async () => {
+  rmSync(join(program, 'src/threads/speak.ts'))
+
+  await expect(bundle(program)).rejects.toThrow('./speak.ts, which does not exist')
+})
+
+test('a program is built until its build is recorded, and its files may be older than that', async () => {
+  const digest = await digestSources(root)
+  await bundle(program)
+  expect(await isBuilt(program, digest)).toBe(false)
+
+  await recordBuild(program, digest)
+  utimesSync(join(program, 'src/main.ts'), 1, 1)
+
+  expect(await isBuilt(program, await digestSources(root))).toBe(true)
+})
+
+test.each([
+  'packages/program/src/main.ts',
+  'packages/program/src/new.ts',
+  'packages/program/package.json',
+  'scripts/build/bundle.ts',
+  'pnpm-lock.yaml',
+])('after a change of %s it is built again', async (file) => {
+  await bundle(program)
+  await recordBuild(program, await digestSources(root))
+
+  write(file, '{}')
+
+  expect(await isBuilt(program, await digestSources(root))).toBe(false)
+})
