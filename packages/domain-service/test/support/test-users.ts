@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { z } from 'zod'
 import { connect } from './databases.ts'
 
-// Passwords are hashed once per test file: hashing takes longer than the rest of a start.
+// Passwords are hashed once per worker: hashing takes longer than the rest of a start.
 let users: string | undefined
 
 const Users = z.object({ users: z.array(z.looseObject({ username: z.string() })) })
@@ -15,7 +16,9 @@ const others = [
 
 /** Writes the users of the tests, if their hashes are known already and the file does not exist. */
 export function prepareUsersFile(file: string) {
-  if (users !== undefined && !existsSync(file)) writeFileSync(file, users)
+  if (users === undefined || existsSync(file)) return
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, users)
 }
 
 /** Adds the users of the tests to a file that has only the admin, with the admin's own password. */

@@ -1,16 +1,13 @@
-import { afterAll, vi } from 'vitest'
+import { vi } from 'vitest'
 import { type Service, start } from './start.ts'
 
-// By settings.
+// By settings. They end with the worker.
 const idle = new Map<string, Service>()
-
-afterAll(async () => {
-  for (const service of idle.values()) await service[Symbol.asyncDispose]()
-})
+const maxIdle = 2
 
 /**
  * An empty service, for tests that need no fresh process: starting costs most of a short test, so an earlier test of the
- * file may have used it. `lines` begin with this test. Disposal deletes every file; a service that is not empty then is not
+ * worker may have used it. `lines` begin with this test. Disposal deletes every file; a service that is not empty then is not
  * used again.
  */
 export async function emptyService(env: Record<string, string> = {}): Promise<Service> {
@@ -22,10 +19,19 @@ export async function emptyService(env: Record<string, string> = {}): Promise<Se
     ...service,
     lines: () => service.lines().slice(length),
     [Symbol.asyncDispose]: async () => {
-      if (!idle.has(settings) && (await deleteAll(service))) idle.set(settings, service)
-      else await service[Symbol.asyncDispose]()
+      if (idle.has(settings) || !(await deleteAll(service))) return service[Symbol.asyncDispose]()
+      idle.set(settings, service)
+      await endOldest()
     },
   }
+}
+
+async function endOldest() {
+  const [oldest] = idle
+  if (oldest === undefined || idle.size <= maxIdle) return
+  const [settings, service] = oldest
+  idle.delete(settings)
+  await service[Symbol.asyncDispose]()
 }
 
 /** Whether nothing is left: contents are collected after the response. */

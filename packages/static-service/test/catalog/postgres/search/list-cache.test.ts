@@ -1,9 +1,7 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import type { Postgres } from '@domains-and-files/persistence'
+import { expect, test, vi } from 'vitest'
 import type { ListQuery } from '../../../../src/catalog/list-query.ts'
-import { findMatches } from '../../../../src/catalog/postgres/search/find-matches.ts'
 import { newDatabase, openReplica, putPaths, toFile } from '../../../support/catalogs.ts'
-
-vi.mock(import('../../../../src/catalog/postgres/search/find-matches.ts'), { spy: true })
 
 const list = (query: Partial<ListQuery>): ListQuery => ({
   sort: 'path',
@@ -12,19 +10,33 @@ const list = (query: Partial<ListQuery>): ListQuery => ({
   ...query,
 })
 
-/** Two replicas on one database with some files, and how often they have searched for files so far. */
+/** Two replicas on one database with some files, and how often the reader has searched for files so far. */
 async function startReplicas() {
   const { url } = await newDatabase()
   const [reader, writer] = [await openReplica(url), await openReplica(url)]
   await putPaths(writer.catalog, ['a/one.txt', 'a/two.txt', 'a/b/three.txt', 'c/Straße.txt'])
-  vi.mocked(findMatches).mockClear()
-  onTestFinished(() => void vi.mocked(findMatches).mockClear())
+  const searches = countSearches(reader.postgres)
   const read = async (query: Partial<ListQuery>) => {
     const { rows } = await reader.catalog.list(list(query))
     return rows.map(({ path }) => path)
   }
-  const searches = () => vi.mocked(findMatches).mock.calls.length
   return { reader, writer, read, searches }
+}
+
+/** The number of statements so far that collect all matching files. */
+function countSearches(postgres: Postgres): () => number {
+  let count = 0
+  const snapshot = postgres.snapshot.bind(postgres)
+  vi.spyOn(postgres, 'snapshot').mockImplementation((run) =>
+    snapshot((transaction) => {
+      const query: typeof transaction.query = (text, values) => {
+        if (text.startsWith('with hits as')) count += 1
+        return transaction.query(text, values)
+      }
+      return run({ ...transaction, query })
+    }),
+  )
+  return () => count
 }
 
 test.each<[Partial<ListQuery>, string, string]>([
