@@ -16,8 +16,8 @@ import { shedLoad } from './limits/load-shedding.ts'
 import {
   AccessLog,
   AccessLogController,
+  logAbandonedRequests,
   registerLogMetrics,
-  rememberClientAddresses,
 } from './logging/access-log.ts'
 import { LazyLogger } from './logging/lazy-logger.ts'
 import type { Logger } from './logging/logger.ts'
@@ -78,7 +78,7 @@ export async function createApp(
   const accessLog = new AccessLog(options.log)
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
   const app = createServer(options, { limits, accessLog })
-  rememberClientAddresses(app.server)
+  logAbandonedRequests(app, accessLog)
   addResponseHeaders(app)
   registerLogMetrics(metrics, options.log)
   const { trustProxy } = options

@@ -1,5 +1,9 @@
-import type { Server } from 'node:net'
-import { type FastifyReply, type FastifyRequest, LogController } from 'fastify'
+import {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import { type Metrics, registerCounter } from '../monitoring/metrics.ts'
 import { type Logger, timestamp } from './logger.ts'
 
@@ -50,8 +54,9 @@ export class AccessLog {
     )
   }
 
-  /** Logs a response that failed while it was sent. */
-  aborted({ requestId, method, url, status, client, principal }: AccessEntry, error: Error) {
+  /** Logs a response that failed while it was sent, or a request whose client left before its response. */
+  aborted(entry: Omit<AccessEntry, 'ms' | 'status'> & { status?: number }, error?: Error) {
+    const { requestId, method, url, status, client, principal } = entry
     const fields = { request_id: requestId, method, path: pathOf(url), status, client }
     const user = principal && { user: principal.user, token_name: principal.token }
     this.#log.warn({ ...fields, ...user, err: error }, 'request aborted')
@@ -67,9 +72,14 @@ export function registerLogMetrics(metrics: Metrics | undefined, { output }: Log
   )
 }
 
-/** Reads each client's address while it is connected: Node then has it until the log line is written. */
-export function rememberClientAddresses(server: Server) {
-  server.on('connection', ({ remoteAddress }) => remoteAddress)
+/** Logs requests whose clients do not wait for the response: the framework reports none of them as completed. */
+export function logAbandonedRequests(app: FastifyInstance, accessLog: AccessLog) {
+  // Node has the address of a closed connection if it was read before.
+  app.server.on('connection', ({ remoteAddress }) => remoteAddress)
+  app.addHook('onRequestAbort', (request, done) => {
+    accessLog.aborted(fieldsOf(request))
+    done()
+  })
 }
 
 /** Makes the framework log each request by the access log and nothing else. Health checks are not logged. */
@@ -101,13 +111,17 @@ export class AccessLogController extends LogController {
 }
 
 const entryOf = (request: FastifyRequest, reply: FastifyReply): AccessEntry => ({
-  requestId: request.id,
-  method: request.method,
-  url: request.url,
+  ...fieldsOf(request),
   status: reply.statusCode,
   ms: reply.elapsedTime,
-  client: request.ip,
-  principal: request.principal,
+})
+
+const fieldsOf = ({ id, method, url, ip, principal }: FastifyRequest) => ({
+  requestId: id,
+  method,
+  url,
+  client: ip,
+  principal,
 })
 
 function pathOf(url: string): string {
