@@ -19,6 +19,9 @@ if (!process.env.TEST_RUN_DIRECTORY) {
   execFileSync(process.execPath, [join(import.meta.dirname, 'scripts/build/main.ts')])
 }
 
+// `npm run test:storages`: the projects that repeat promises on PostgreSQL have the slow tests too.
+const isWhole = process.env.TEST_STORAGES === 'all'
+
 // Services start threads and processes: they share what was compiled before.
 process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cache/compiled')
 
@@ -45,25 +48,31 @@ export default defineConfig({
         test: {
           name: 'static-service-shared',
           root: 'packages/static-service',
-          include: ['test/routes/**/*.test.ts'],
+          include: isWhole
+            ? ['test/{routes,serving}/**/*.test.ts', 'test/service.test.ts']
+            : ['test/routes/**/*.test.ts'],
           // It has a test for each storage.
           exclude: ['**/large-files.test.ts'],
           env: { TEST_STORAGE: 'shared' },
         },
       },
-      // Writes, their history and their integrations on PostgreSQL, without the tests that move a clock.
+      // Writes, their history and their integrations on PostgreSQL.
       {
         extends: true,
         test: {
           name: 'domain-service-shared',
           root: 'packages/domain-service',
-          include: [
-            'test/routes/records/*.test.ts',
-            'test/routes/{history,changes,rrsets,record-limits,zone-file}.test.ts',
-            'test/zones/idempotent-writes.test.ts',
-            'test/zones/batch/{write-batch,verified-write}.test.ts',
-            'test/integrations/httpreq.test.ts',
-          ],
+          include: isWhole
+            ? ['test/{routes,integrations,zones}/**/*.test.ts', 'test/metrics.test.ts']
+            : [
+                'test/routes/records/*.test.ts',
+                'test/routes/{history,changes,rrsets,record-limits,zone-file}.test.ts',
+                'test/zones/idempotent-writes.test.ts',
+                'test/zones/batch/{write-batch,verified-write}.test.ts',
+                'test/integrations/httpreq.test.ts',
+              ],
+          // They start replicas on PostgreSQL in any case.
+          exclude: ['test/zones/shared-*.test.ts'],
           env: { TEST_STORAGE: 'postgres' },
           testTimeout: 120_000,
         },

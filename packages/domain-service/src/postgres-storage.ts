@@ -8,6 +8,7 @@ import {
   registerGauge,
 } from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
+import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import { PostgresListStore } from './domain-list/postgres-list-store.ts'
 import { CallBudget } from './ledger/postgres/budget/call-budget.ts'
@@ -38,10 +39,17 @@ export const openPostgres = (database: Database, log: Logger) =>
 const leaseMarginMs = 15_000
 const taskIntervalMs = 2_000
 
+interface Surroundings {
+  config: Config
+  log: Logger
+  clock: Clock
+  metrics: Metrics | undefined
+}
+
 /** PostgreSQL, shared by any number of replicas. */
 export async function openPostgresStorage(
   postgres: Postgres,
-  { config, log, metrics }: { config: Config; log: Logger; metrics: Metrics | undefined },
+  { config, log, clock, metrics }: Surroundings,
 ): Promise<Storage> {
   const { account, limits, timeout: timeoutMs } = config
   const accountName = `${account.url} ${account.userName}`
@@ -49,7 +57,7 @@ export async function openPostgresStorage(
   const heartbeat = await Heartbeat.start(postgres, replica)
   const budget = new CallBudget(postgres, { account: accountName, replica })
   const isAvailable = () => postgres.isAvailable
-  const quota = await SharedCallQuota.open({ limits, budget, isAvailable })
+  const quota = await SharedCallQuota.open({ limits, budget, isAvailable, clock })
   const onError = (error: unknown) => log.warn({ err: error }, 'lease not renewed or released')
   const ttlMs = timeoutMs + leaseMarginMs
   const leases = new Leases({ postgres, holder: replica, ttlMs, onError })

@@ -39,7 +39,7 @@ async function openStorage(
     return { postgres: undefined, storage: await openEmbeddedStorage(config, log, clock) }
   const { openPostgres, openPostgresStorage } = await import('./postgres-storage.ts')
   const postgres = await openPostgres(config.database, log)
-  return { postgres, storage: await openPostgresStorage(postgres, { config, log, metrics }) }
+  return { postgres, storage: await openPostgresStorage(postgres, { config, log, clock, metrics }) }
 }
 
 async function compose(config: Config, log: Logger, clock: Clock): Promise<App> {

@@ -50,7 +50,7 @@ export async function setReplicasTime(postgres: Postgres, offsetMs: number) {
 }
 
 /** Whether services store their state in PostgreSQL unless a test says otherwise. */
-const usesPostgres = process.env.TEST_STORAGE === 'postgres'
+export const usesPostgres = process.env.TEST_STORAGE === 'postgres'
 
 const byFolder = new Map<string, Promise<TestDatabase>>()
 

@@ -1,5 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { usesPostgres } from './databases.ts'
 import type { FakeClock } from './fake-clock.ts'
+
+// Longer than the service takes from one call to the next, or to an answer. Clients of several replicas are answered by
+// polling.
+const idleMs = usesPostgres ? 150 : 30
 
 /**
  * Awaits a result while a fake clock runs: a second of it whenever the service makes no call for a moment. For waits
@@ -21,7 +26,7 @@ export async function driveClock<Result>(
     const isBusy = sandbox.calls.some(({ outcome }) => outcome === 'under way')
     seen = sandbox.calls.length
     if (isIdle && !isBusy) await clock.advance(1_000)
-    await Promise.race([result.catch(() => undefined), sleep(30)])
+    await Promise.race([result.catch(() => undefined), sleep(idleMs)])
   }
   return result
 }

@@ -10,6 +10,7 @@ interface Pending {
 export class FakeClock implements Clock {
   #now: number
   #pending: Pending[] = []
+  readonly #followers = new Set<(now: number) => Promise<unknown>>()
 
   constructor(now = 1_800_000_000_000) {
     this.#now = now
@@ -31,19 +32,30 @@ export class FakeClock implements Clock {
   async advance(milliseconds: number) {
     const end = this.#now + milliseconds
     for (let next = this.#due(end); next; next = this.#due(end)) {
-      this.#now = Math.max(this.#now, next.at)
+      await this.#moveTo(Math.max(this.#now, next.at))
       this.#pending = this.#pending.filter((each) => each !== next)
       next.callback()
       await turn()
     }
-    this.#now = end
+    await this.#moveTo(end)
     await turn()
+  }
+
+  /** Calls back with each new time, before what is due then. Returns what ends it. */
+  follow(follower: (now: number) => Promise<unknown>) {
+    this.#followers.add(follower)
+    return () => this.#followers.delete(follower)
   }
 
   /** Advances to the next timer; does nothing if there is none. */
   async advanceToNext() {
     const next = this.#due(Number.POSITIVE_INFINITY)
     if (next) await this.advance(Math.max(0, next.at - this.#now))
+  }
+
+  async #moveTo(now: number) {
+    this.#now = now
+    for (const follower of this.#followers) await follower(now)
   }
 
   #due(end: number): Pending | undefined {

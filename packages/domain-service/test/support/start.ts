@@ -11,6 +11,7 @@ import { z } from 'zod'
 import { type Clock, systemClock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import { createService } from '../../src/service.ts'
+import { followClock } from './database-clock.ts'
 import { databaseOf, dropDatabaseOf } from './databases.ts'
 import { driveClock } from './drive-clock.ts'
 import { FakeClock } from './fake-clock.ts'
@@ -125,6 +126,10 @@ export async function start(options: Options = {}): Promise<Service> {
     ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
     ...options.env,
   })
+  const followed =
+    databaseUrl !== undefined && options.clock instanceof FakeClock
+      ? await followClock(databaseUrl, options.clock)
+      : undefined
   if (databaseUrl === undefined) prepareUsersFile(join(dataDir, 'users.json'))
   const app = await createService(
     config,
@@ -146,6 +151,7 @@ export async function start(options: Options = {}): Promise<Service> {
     // A batch under way may wait for time to pass.
     if (options.clock instanceof FakeClock) await driveClock(options.clock, { sandbox }, closing)
     await closing
+    await followed?.[Symbol.asyncDispose]()
   }
   return {
     url,

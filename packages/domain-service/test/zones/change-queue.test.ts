@@ -64,7 +64,7 @@ test('eight domains are changed in one go, at the registrar’s pace', async () 
     const { body } = await service.call('GET', '/api/changes?status=confirmed&page_size=100')
     return body.pagination
   }
-  const areDone = expect.poll(list, { timeout: 25_000 }).toMatchObject({ total_items: 8 })
+  const areDone = expect.poll(list, { timeout: 60_000 }).toMatchObject({ total_items: 8 })
   await driveClock(clock, service, areDone)
 
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]))
@@ -82,7 +82,7 @@ test('a queued change survives a restart', async () => {
 
   await using second = await start({ dataDir: first.dataDir, sandbox: first.sandbox, clock, env })
   const isDone = expect
-    .poll(() => statusOf(second, headers.get('location')), { timeout: 20_000 })
+    .poll(() => statusOf(second, headers.get('location')), { timeout: 60_000 })
     .toBe('confirmed')
   await driveClock(clock, second, isDone)
 
@@ -96,7 +96,7 @@ test('a failing registrar delays a queued change, and does not refuse it', async
 
   const { headers } = await addLater(service)
   const isDone = expect
-    .poll(() => statusOf(service, headers.get('location')), { timeout: 20_000 })
+    .poll(() => statusOf(service, headers.get('location')), { timeout: 60_000 })
     .toBe('confirmed')
   await driveClock(clock, service, isDone)
 

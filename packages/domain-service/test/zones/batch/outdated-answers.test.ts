@@ -51,9 +51,9 @@ test('an outdated answer, where a held-back write reads again, does not undo the
 test('an outdated answer after a write whose outcome was not recorded does not undo it', async () => {
   const clock = new FakeClock()
   await using service = await start({ clock })
-  const repair = failSends(service, 'update')
+  const repair = await failSends(service, 'update')
   const first = await add(service, 'first')
-  repair()
+  await repair()
   service.sandbox.fault({ kind: 'outdated', command: getHosts })
 
   const { status } = await driveClock(clock, service, add(service, 'second'))

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { databaseProblem } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
+import { type Clock, systemClock, type Timer } from '../../../clock.ts'
 import { registrarUnavailable } from '../../../errors.ts'
 import {
   type CallQuota,
@@ -18,6 +19,7 @@ interface QuotaOptions {
   limits: CallLimit[]
   budget: CallBudget
   isAvailable: () => boolean
+  clock?: Clock
   /** How long a call or a reservation waits for slots before 503 `registrar_busy`. */
   maxWaitMs?: number
 }
@@ -39,17 +41,18 @@ export class SharedCallQuota implements CallQuota {
   #windows: CallWindows
   /** The last call that `#windows` counts. */
   #lastId = 0
-  #clockOffset = Date.now() - performance.now()
+  /** The database's clock minus that of this process. */
+  #clockOffset = 0
   #blockedUntil = 0
   #released: string[] = []
   #pauseMs = 0
   #isPublished = false
   #running: Promise<void> | undefined
   #isDue = false
-  #retry: NodeJS.Timeout | undefined
+  #retry: Timer | undefined
 
   private constructor(options: QuotaOptions) {
-    this.#options = { maxWaitMs: 10_000, ...options }
+    this.#options = { maxWaitMs: 10_000, clock: systemClock, ...options }
     this.#windows = new CallWindows(options.limits)
     this.#timers = [
       setInterval(() => this.#serve(), refreshMs).unref(),
@@ -82,10 +85,11 @@ export class SharedCallQuota implements CallQuota {
     }: ReserveOptions = {},
   ): Promise<Reservation> {
     const slots = Math.min(calls, this.#windows.most(priority))
+    const { clock } = this.#options
     const id = randomUUID()
     let expiresAt = 0
     const renew = () => {
-      expiresAt = performance.now() + holdMs
+      expiresAt = clock.now() + holdMs
     }
     await this.#wait({ priority, calls: slots, maxWaitMs }, (changes) => {
       this.#windows.hold(priority, slots)
@@ -101,7 +105,7 @@ export class SharedCallQuota implements CallQuota {
         renew()
       })
     return new Reservation(slots, {
-      use: () => (performance.now() < expiresAt ? use() : this.take('follow-up')),
+      use: () => (clock.now() < expiresAt ? use() : this.take('follow-up')),
       followUp: () => this.take('follow-up'),
       release: () => {
         this.#released.push(id)
@@ -138,7 +142,7 @@ export class SharedCallQuota implements CallQuota {
 
   close() {
     for (const timer of this.#timers) clearInterval(timer)
-    clearTimeout(this.#retry)
+    this.#retry?.cancel()
     this.#waiting.clear(registrarUnavailable(5))
   }
 
@@ -176,7 +180,7 @@ export class SharedCallQuota implements CallQuota {
     await Promise.resolve() // Calls of one event-loop turn share a transaction.
     while (this.#isDue) {
       this.#isDue = false
-      clearTimeout(this.#retry)
+      this.#retry?.cancel()
       const hasWork = this.#waiting.size + this.#released.length + this.#pauseMs > 0
       if (hasWork || this.#isPublished) await this.#takeTurn()
       else await this.#refresh().catch(() => undefined) // The probe reports it.
@@ -208,7 +212,9 @@ export class SharedCallQuota implements CallQuota {
       for (const { reject } of turn.granted) reject(failure)
       this.#waiting.clear(failure instanceof Error ? failure : new Error(String(failure)))
     }
-    if (this.#waiting.size > 0) this.#retry = setTimeout(() => this.#serve(), retryMs).unref()
+    if (this.#waiting.size > 0) {
+      this.#retry = this.#options.clock.setTimer(() => this.#serve(), retryMs)
+    }
   }
 
   #decide(turn: Turn, state: BudgetState): BudgetChanges {
@@ -235,7 +241,7 @@ export class SharedCallQuota implements CallQuota {
   }
 
   #adopt({ now, blockedUntil, calls, holds }: BudgetState) {
-    this.#clockOffset = now - performance.now()
+    this.#clockOffset = now - this.#options.clock.now()
     this.#blockedUntil = blockedUntil
     for (const { priority, at } of calls) this.#windows.count(priority, at)
     this.#windows.replaceHolds(holds)
@@ -247,7 +253,7 @@ export class SharedCallQuota implements CallQuota {
 
   // The database's clock.
   #now(): number {
-    return Math.round(this.#clockOffset + performance.now())
+    return Math.round(this.#clockOffset + this.#options.clock.now())
   }
 }
 
