@@ -22,6 +22,7 @@ export {
   DatabaseFullError,
   DatabaseRefusedError,
   DatabaseUnavailableError,
+  explainDatabaseFailure,
   OutcomeUnknownError,
 } from './postgres/postgres-errors.ts'
 export { Probe } from './postgres/probe.ts'

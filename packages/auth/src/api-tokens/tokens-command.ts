@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { describeIssue } from '@domains-and-files/http'
+import { explainDatabaseFailure } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import type { Caller } from '../authorization.ts'
 import { openCommandDatabase, usesDatabase } from '../postgres/command-database.ts'
@@ -43,7 +44,8 @@ try {
   process.stdout.write(await runCommand())
 } catch (error) {
   const isUsageError = error instanceof UsageError
-  const message = error instanceof Error ? error.message : String(error)
+  const reason = explainDatabaseFailure(error)
+  const message = reason instanceof Error ? reason.message : String(reason)
   process.stderr.write(`${message}${isUsageError ? '. See tokens --help' : ''}\n`)
   process.exitCode = isUsageError ? 2 : 1
 }

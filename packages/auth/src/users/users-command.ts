@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { explainDatabaseFailure } from '@domains-and-files/persistence'
 import { Role } from '../authorization.ts'
 import { hashPassword, needsRehash } from '../login/password.ts'
 import { openCommandDatabase, usesDatabase } from '../postgres/command-database.ts'
@@ -56,7 +57,8 @@ try {
   process.stdout.write(await runCommand())
 } catch (error) {
   const isUsageError = error instanceof UsageError
-  const message = error instanceof Error ? error.message : String(error)
+  const reason = explainDatabaseFailure(error)
+  const message = reason instanceof Error ? reason.message : String(reason)
   process.stderr.write(`${message}${isUsageError ? '. See users --help' : ''}\n`)
   process.exitCode = isUsageError ? 2 : 1
 }

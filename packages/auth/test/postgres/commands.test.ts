@@ -11,10 +11,19 @@ import { makeDatabase } from '../support/database.ts'
 const shared = await makeDatabase()
 afterAll(() => shared[Symbol.asyncDispose]())
 
-async function run(command: 'users/users' | 'api-tokens/tokens', args: string[], stdin = '') {
+interface Call {
+  stdin?: string
+  env?: Record<string, string>
+}
+
+async function run(
+  command: 'users/users' | 'api-tokens/tokens',
+  args: string[],
+  { stdin = '', env = {} }: Call = {},
+) {
   const file = fileURLToPath(new URL(`../../src/${command}-command.ts`, import.meta.url))
   const child = spawn(process.execPath, [file, ...args], {
-    env: { ...process.env, DATABASE_URL: shared.url },
+    env: { ...process.env, DATABASE_URL: shared.url, ...env },
   })
   child.stdin.on('error', () => {}) // A command that reads no password may end before it gets one.
   child.stdin.end(stdin)
@@ -29,11 +38,9 @@ async function run(command: 'users/users' | 'api-tokens/tokens', args: string[],
 test('users and API tokens are managed in DATABASE_URL', async () => {
   const service = ['--service', 'domain']
 
-  const added = await run(
-    'users/users',
-    ['add', 'petra', '--role', 'editor', ...service],
-    'password-of-petra',
-  )
+  const added = await run('users/users', ['add', 'petra', '--role', 'editor', ...service], {
+    stdin: 'password-of-petra',
+  })
   const listed = await run('users/users', ['list', ...service])
   const token = await run('api-tokens/tokens', ['add', 'domain', 'ci', '--owner', 'petra'])
   const [stored] = await new PostgresTokens(shared.database, () => undefined).list('petra')
@@ -54,5 +61,18 @@ test('with DATABASE_URL the service must be named, since each has its own users'
   expect(refused).toMatchObject({
     status: 2,
     stderr: expect.stringContaining('--service domain or --service static'),
+  })
+})
+
+test.each([
+  ['users/users', ['list', '--service', 'domain']],
+  ['api-tokens/tokens', ['list', 'domain']],
+] as const)('%s says in one sentence why the database cannot be used', async (command, args) => {
+  const env = { DATABASE_URL: 'postgres://127.0.0.1:1/none', DATABASE_DIRECT_URL: shared.url }
+
+  expect(await run(command, [...args], { env })).toEqual({
+    status: 1,
+    stdout: '',
+    stderr: 'Cannot use the database in DATABASE_URL: connect ECONNREFUSED 127.0.0.1:1.\n',
   })
 })

@@ -1,6 +1,7 @@
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { DataDirError, explainFailure } from '../errors.ts'
+import { DataDirError } from '../errors.ts'
+import { explainFailure } from '../explain-failure.ts'
 import { backUp, checkAll, pathsIn } from './backup.ts'
 import type { BackupJob, BackupLayout, BackupResult } from './backup-job.ts'
 import { DamageList } from './damage.ts'

@@ -2,9 +2,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { clientConfig, connectionOf, limited } from './connections.ts'
 import { type Migrations, migratePostgres } from './migrate-postgres.ts'
 import {
-  DatabaseFullError,
-  DatabaseRefusedError,
   DatabaseUnavailableError,
+  explainDatabaseFailure,
   translateError,
 } from './postgres-errors.ts'
 import type { ProcessList } from './process-list.ts'
@@ -35,7 +34,12 @@ export async function openDatabase(options: DatabaseOptions): Promise<void> {
     } catch (error) {
       const failure = translateError(error)
       const isWorthRetrying = failure instanceof DatabaseUnavailableError && !isRefusal(error)
-      if (!isWorthRetrying || Date.now() > deadline) throw explain(failure)
+      if (!isWorthRetrying || Date.now() > deadline) {
+        throw explainDatabaseFailure(
+          failure,
+          options.directUrl ? 'DATABASE_DIRECT_URL' : 'DATABASE_URL',
+        )
+      }
       if (!isReported) options.onError(failure)
       isReported = true
     }
@@ -67,12 +71,3 @@ async function migrateOnce(options: DatabaseOptions) {
 // Wrong password, no such database: waiting does not help.
 const isRefusal = (error: unknown) =>
   error instanceof Error && 'code' in error && /^(?:28|3D)/.test(String(error.code))
-
-function explain(failure: unknown): unknown {
-  if (failure instanceof DatabaseUnavailableError || failure instanceof DatabaseFullError) {
-    const { cause } = failure
-    const reason = cause instanceof Error ? cause.message || String(cause) : String(cause)
-    return new DatabaseRefusedError(`Cannot use the database in DATABASE_URL: ${reason}.`)
-  }
-  return failure
-}

@@ -25,6 +25,17 @@ export class DatabaseFullError extends Error {
 export class DatabaseRefusedError extends DataDirError {}
 
 /**
+ * An error of the classes above as a sentence for the operator that says why; returns all others unchanged. `setting`
+ * names the URL that was used.
+ */
+export function explainDatabaseFailure(error: unknown, setting = 'DATABASE_URL'): unknown {
+  if (!(error instanceof Error && isTranslated(error))) return error
+  const { cause } = error
+  const reason = cause instanceof Error ? cause.message || String(cause) : String(cause)
+  return new DatabaseRefusedError(`Cannot use the database in ${setting}: ${reason}.`, { cause })
+}
+
+/**
  * The error of `pg` as one of the classes above. Errors of a statement itself, such as a unique violation, are returned
  * unchanged; they have a five-character SQLSTATE in `code`.
  */

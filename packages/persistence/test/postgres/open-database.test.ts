@@ -84,4 +84,11 @@ describe('the server', () => {
       'Cannot use the database in DATABASE_URL: database "missing" does not exist.',
     )
   })
+
+  it('that the direct URL does not lead to is refused by the name of that setting', async () => {
+    const urls = [server.urlOf('postgres'), { directUrl: server.urlOf('missing') }] as const
+    await expect(openPostgres(...urls)).rejects.toThrow(
+      'Cannot use the database in DATABASE_DIRECT_URL: database "missing" does not exist.',
+    )
+  })
 })

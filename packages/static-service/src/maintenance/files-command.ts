@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { DataDirError, Progress } from '@domains-and-files/persistence'
+import { DataDirError, explainDatabaseFailure, Progress } from '@domains-and-files/persistence'
 import { type CheckOptions, check, NoStore, type Report } from './check.ts'
 
 const usage = `Usage: npm run files -- check [--repair]
@@ -26,8 +26,9 @@ async function run(args: string[]): Promise<number> {
     return report.damages.length > 0 ? 1 : 0
   } catch (error) {
     progress.end()
-    if (!(error instanceof NoStore || error instanceof DataDirError)) throw error
-    process.stderr.write(`${error.message}\n`)
+    const reason = explainDatabaseFailure(error)
+    if (!(reason instanceof NoStore || reason instanceof DataDirError)) throw error
+    process.stderr.write(`${reason.message}\n`)
     return 1
   }
 }

@@ -74,12 +74,19 @@ export async function openSharedData(env: NodeJS.ProcessEnv): Promise<SharedData
 // A command may wait longer than a request.
 const statementMs = 60_000
 
-/** Says in a sentence that the object store fails: it is no bug of the command. */
+/** Says in a sentence why the object store fails: it is no bug of the command. */
 export async function explain(task: Promise<void>): Promise<void> {
   try {
     await task
   } catch (error) {
-    if (error instanceof HttpError) throw new DataDirError(`${error.message}.`, { cause: error })
-    throw error
+    if (!(error instanceof HttpError)) throw error
+    const { cause } = error
+    // The error of a HEAD request has no message: its response has no body.
+    const reason = cause instanceof Error ? `${cause.name}, ${cause.message}` : error.message
+    throw new DataDirError(`Cannot use the bucket in S3_BUCKET: ${withoutPeriod(reason)}.`, {
+      cause,
+    })
   }
 }
+
+const withoutPeriod = (sentence: string) => sentence.replace(/\.$/, '')

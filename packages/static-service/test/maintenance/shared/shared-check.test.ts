@@ -80,7 +80,7 @@ test('while S3 is away nothing is called damaged', async () => {
   await stores.s3.pause()
 
   await expect(checkShared(stores.env, { repair: true })).rejects.toThrow(
-    'The object storage does not answer',
+    'Cannot use the bucket in S3_BUCKET: Error, connect ECONNREFUSED',
   )
   expect(await stores.query('select from static_service.contents')).toHaveLength(6)
 })

@@ -184,8 +184,39 @@ test('while S3 is away a backup fails in one sentence and leaves nothing behind'
   const refused = await runCli(shared, 'backup', join(folder, 'refused'))
 
   expect(refused.status).toBe(1)
-  expect(refused.errors).toContain('The object storage does not answer')
+  expect(refused.errors).toContain(
+    'Cannot use the bucket in S3_BUCKET: Error, connect ECONNREFUSED',
+  )
   expect(refused.errors).not.toContain('    at ')
   expect(await readdir(folder)).toEqual([])
   expect(await stores.query('select * from static_service.backups')).toEqual([])
+}, 120_000)
+
+test('a restore that cannot use a store says why in one sentence, and is resumed with correct settings', async () => {
+  const folder = await makeFolder()
+  await using stores = await startSharedStores()
+  const shared = { ...stores.env, DATA_DIR: join(folder, 'temporary') }
+  const made = join(folder, 'backup')
+  {
+    await using service = await start({ dataDir: join(folder, 'data') })
+    await fill(service)
+  }
+  await runCli({ DATA_DIR: join(folder, 'data') }, 'backup', made)
+
+  const noBucket = await runCli({ ...shared, S3_BUCKET: 'missing' }, 'restore', made)
+  const noPooler = {
+    ...shared,
+    DATABASE_URL: 'postgres://127.0.0.1:1/x',
+    DATABASE_DIRECT_URL: stores.env.DATABASE_URL ?? '',
+  }
+  const noDatabase = await runCli(noPooler, 'restore', made)
+  const resumed = await runCli(shared, 'restore', made)
+
+  expect(noBucket.status).toBe(1)
+  expect(noBucket.errors).toMatch(/^Cannot use the bucket in S3_BUCKET: NoSuchBucket, .*\.$/m)
+  expect(noDatabase.status).toBe(1)
+  expect(noDatabase.errors).toBe(
+    'Cannot use the database in DATABASE_URL: connect ECONNREFUSED 127.0.0.1:1.\n',
+  )
+  expect(resumed.status).toBe(0)
 }, 120_000)
