@@ -61,7 +61,8 @@ async function uploadParts(
     const parts = await mapConcurrently(Math.ceil(size / partBytes), uploadPart, withBuffer)
     return await bucket.finishMultipart({ key, uploadId, size }, parts)
   } catch (error) {
-    await bucket.abortMultipart(key, uploadId).catch(() => undefined) // The sweep of garbage tries again.
+    // The client does not wait for it: the store may be silent. The sweep of garbage tries again.
+    bucket.abortMultipart(key, uploadId).catch(() => undefined)
     throw error
   }
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { openS3Contents } from '../../support/s3/s3-contents.ts'
-import { huge, large } from '../../support/s3/uploads.ts'
+import { huge, keep, large } from '../../support/s3/uploads.ts'
 
 test('a large content is sent in parts, and a failed one leaves none behind', async () => {
   await using contents = await openS3Contents()
@@ -15,6 +15,20 @@ test('a large content is sent in parts, and a failed one leaves none behind', as
     code: 'unavailable',
   })
 
-  expect(contents.s3.store.uploads.size).toBe(0)
+  await expect.poll(() => contents.s3.store.uploads.size).toBe(0)
   await expect.poll(() => contents.keysIn('garbage')).toHaveLength(1)
+})
+
+test('the client of a failed upload does not wait until its parts are discarded', async () => {
+  await using contents = await openS3Contents()
+  contents.s3.fault = ({ operation }) => {
+    if (operation === 'part') return { kind: 'status', status: 403 }
+    return operation === 'abort' ? { kind: 'silent' } : undefined
+  }
+  const replica = await contents.openReplica({ timeoutMs: 600_000 })
+
+  await expect(keep({ ...contents, store: replica }, huge)).rejects.toMatchObject({
+    status: 503,
+    code: 'unavailable',
+  })
 })
