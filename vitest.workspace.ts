@@ -1,14 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { stopSharedServer } from './test/support/postgres/test-server.ts'
+import { createRunDirectory } from './test/support/run-directory.ts'
 
 // Killed processes cannot remove their files: every temporary file of a run is below one directory. This file is evaluated
-// for each project, hence the variable; the name is short, because paths of sockets must be.
+// for each project, hence the variable.
 if (!process.env.TEST_RUN_DIRECTORY) {
-  const directory = mkdtempSync(join(tmpdir(), 'test-run-'))
+  const directory = createRunDirectory()
   process.env.TEST_RUN_DIRECTORY = directory
   process.env.TMPDIR = directory
   process.on('exit', () => {

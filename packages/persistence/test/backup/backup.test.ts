@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { PassThrough } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
+import { makeFarDirectory } from '../../../../test/support/far-directory.ts'
 import { backUp } from '../../src/backup/backup.ts'
 import type { BackupJob, BackupLayout } from '../../src/backup/backup-job.ts'
 import { Progress } from '../../src/backup/progress.ts'
@@ -92,8 +93,7 @@ test('what was backed up is restored elsewhere, private files private', async ()
 
 test('on one disk contents are linked, on another one copied', async () => {
   const { dataDir, backup } = makeStore()
-  const far = fs.mkdtempSync('/dev/shm/data-backup-')
-  onTestFinished(() => fs.rmSync(far, { recursive: true, force: true }))
+  const far = makeFarDirectory()
   expect(fs.statSync(far).dev).not.toBe(fs.statSync(dataDir).dev)
 
   await backUp(work(dataDir, backup))

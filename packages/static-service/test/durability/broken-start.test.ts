@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
+import { makeFarDirectory } from '../../../../test/support/far-directory.ts'
 import { databaseFile } from '../../src/catalog/sqlite/database.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
 import { start } from '../support/start.ts'
@@ -18,6 +19,7 @@ const startOnly = (dataDir: string) =>
   spawnSync(process.execPath, [join(import.meta.dirname, '../../dist/main.js')], {
     env: { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'silent', DATA_DIR: dataDir },
     encoding: 'utf8',
+    timeout: 20_000,
   })
 
 /** A database that another process holds. */
@@ -77,9 +79,7 @@ test.each([
 
 test('a start with blobs and tmp on different file systems is refused in one sentence', () => {
   const dataDir = makeFolder()
-  const far = mkdtempSync('/dev/shm/static-broken-')
-  onTestFinished(() => rmSync(far, { recursive: true, force: true }))
-  symlinkSync(far, join(dataDir, 'blobs'))
+  symlinkSync(makeFarDirectory(), join(dataDir, 'blobs'))
 
   const { status, stderr } = startOnly(dataDir)
 

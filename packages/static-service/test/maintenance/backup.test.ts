@@ -16,6 +16,7 @@ import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
+import { makeFarDirectory } from '../../../../test/support/far-directory.ts'
 import { blobPathOf } from '../../src/blobs/blob-path.ts'
 import { check } from '../../src/maintenance/check.ts'
 import { openReader } from '../../src/sqlite/connection.ts'
@@ -413,8 +414,7 @@ test('after a restore a proxy can read content files by their group, and the fir
   await using service = await start()
   await service.put('large', large)
   await service.put('small', 'small')
-  const far = mkdtempSync('/dev/shm/static-backup-') // Another disk, so that nothing is linked.
-  onTestFinished(() => rmSync(far, { recursive: true, force: true }))
+  const far = makeFarDirectory() // Another disk, so that nothing is linked.
   await runCli(service.dataDir, 'backup', join(far, 'monday'))
   const copy = join(makeFolder(), 'copy')
   await runCli(copy, 'restore', join(far, 'monday'))
