@@ -83,7 +83,9 @@ export async function acquire(
   limitMs: number,
 ): Promise<{ client: PoolClient; leftMs: number }> {
   const startedAt = performance.now()
-  const client = await pool.connect()
+  const client = await pool.connect().catch((error) => {
+    throw translateError(error)
+  })
   const leftMs = Math.max(1, Math.floor(limitMs - (performance.now() - startedAt)))
   return { client, leftMs }
 }

@@ -111,12 +111,13 @@ export class Postgres {
    * effect although `DatabaseUnavailableError` is thrown.
    */
   async query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
+    const { client, leftMs } = await acquire(this.#pool, this.#limitMs)
     try {
-      const { client, leftMs } = await acquire(this.#pool, this.#limitMs)
-      const result = client.query<Row>(limited(leftMs, text, values))
-      result.then(() => client.release(), client.release)
-      return (await result).rows
+      const { rows } = await client.query<Row>(limited(leftMs, text, values))
+      client.release()
+      return rows
     } catch (error) {
+      client.release(true)
       throw translateError(error)
     }
   }

@@ -64,7 +64,7 @@ export async function runTransaction<T>(
   settings: TransactionSettings,
   run: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
-  const { client, leftMs } = await acquire(pool, settings.limitMs).catch(throwTranslated)
+  const { client, leftMs } = await acquire(pool, settings.limitMs)
   const { begin, commit } = settings
   const outcome = await attempt(client, { begin: limited(leftMs, begin), commit }, run)
   client.release(!outcome.isClean)
@@ -117,10 +117,6 @@ async function withConnection<T>(pool: Pool, task: (connection: Connection) => P
   } finally {
     client.release(!isClean)
   }
-}
-
-const throwTranslated = (error: unknown) => {
-  throw translateError(error)
 }
 
 async function lookUp(isCommitted: () => Promise<boolean>, cause: unknown): Promise<boolean> {
