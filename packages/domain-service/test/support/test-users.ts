@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'
-import { connect } from './databases.ts'
+import { runOnServer } from '../../../../test/support/postgres/test-database.ts'
 
 // Passwords are hashed once per worker: hashing takes longer than the rest of a start.
 let users: string | undefined
@@ -31,13 +31,14 @@ export function addUsersToFile(file: string) {
 
 /** The same in a database. */
 export async function addUsersToDatabase(url: string) {
-  await using database = await connect(url)
-  const found = await database.query<{ definition: { username: string } }>(
+  const found = await runOnServer<{ definition: { username: string } }>(
+    url,
     'select definition from domain_service.users',
   )
   if (found.length > 1) return
   users ??= addOthers(found.map(({ definition }) => definition))
-  await database.query(
+  await runOnServer(
+    url,
     `insert into domain_service.users (username, definition)
      select value ->> 'username', value from jsonb_array_elements($1::jsonb -> 'users')
      on conflict (username) do update set definition = excluded.definition`,

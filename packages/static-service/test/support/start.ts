@@ -307,12 +307,11 @@ async function shareUsers(url: string) {
     "select definition from static_service.users where username = 'admin'",
   )
   users ??= addRoles(JSON.stringify({ users: found.map(({ definition }) => definition) }))
-  for (const user of Users.parse(JSON.parse(users)).users) {
-    await runOnServer(
-      url,
-      `insert into static_service.users (username, definition) values ($1, $2)
-       on conflict (username) do update set definition = excluded.definition`,
-      [user.username, JSON.stringify(user)],
-    )
-  }
+  await runOnServer(
+    url,
+    `insert into static_service.users (username, definition)
+     select value ->> 'username', value from jsonb_array_elements($1::jsonb -> 'users')
+     on conflict (username) do update set definition = excluded.definition`,
+    [users],
+  )
 }
