@@ -29,6 +29,7 @@ auth_type = any
 pool_mode = transaction
 max_client_conn = 1000
 default_pool_size = 10
+server_login_retry = 1
 server_idle_timeout = 5
 `,
   )
