@@ -150,7 +150,9 @@ test('changes that wait behind an outage fail with it, and later ones succeed', 
   const away = Promise.withResolvers<never>()
   const transaction = vi.spyOn(postgres, 'transaction').mockReturnValueOnce(away.promise)
   onTestFinished(() => transaction.mockRestore())
-  const changes = ['a', 'b', 'c'].map((path) => catalog.put([toFile(path)]))
+  const first = catalog.put([toFile('a')])
+  await expect.poll(() => transaction.mock.calls).toHaveLength(1)
+  const changes = [first, ...['b', 'c'].map((path) => catalog.put([toFile(path)]))]
 
   away.reject(new DatabaseUnavailableError(new Error('timeout')))
   const outcomes = await Promise.allSettled(changes)
