@@ -36,9 +36,9 @@ export default defineConfig({
     testTimeout: 30_000,
     // The first hook that needs PostgreSQL starts it.
     hookTimeout: 60_000,
-    // Tests mostly wait for disks and child processes: three files at a time keep two cores busy.
-    maxWorkers: 3,
-    // The files of a project share three processes: a new one for each file takes 0.4 s of a core to load its modules.
+    // Tests mostly wait for disks and child processes: four files at a time keep two cores busy.
+    maxWorkers: 4,
+    // The files of a project share four processes: a new one for each file takes 0.4 s of a core to load its modules.
     isolate: false,
     projects: [
       ...packages,

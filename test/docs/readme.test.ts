@@ -24,6 +24,7 @@ const testedBy: Record<string, string> = {
   'npm run test:install': 'by hand: needs a container engine and systemd',
   'npm run test:integrations': 'by hand: installs ACME and dynamic DNS clients',
   'npm run test:proxy': 'by hand: installs nginx and Caddy',
+  'npm run test:storages': 'by hand: takes six minutes',
   'npm run test:scale': 'by hand: installs nginx and PgBouncer',
   'npm run faults': 'by hand: npm test runs the short form',
   'npm run bench': 'by hand: takes an hour',
@@ -33,6 +34,10 @@ const testedBy: Record<string, string> = {
   'npx files sync ./docs docs/': 'test/e2e/commands.test.ts',
   'docker compose up --build': 'test/e2e/run-containers',
   'docker compose -f docker-compose.scale.yml up --build': 'by hand: downloads images',
+  'docker compose -f docker-compose.scale.yml up -d --build --no-deps domain-service-1':
+    'by hand: downloads images',
+  'docker compose -f docker-compose.scale.yml exec nginx nginx -s reload':
+    'by hand: downloads images',
 }
 
 // Commands on containers (test/e2e/run-containers) and permissions for proxies (test/e2e/run-proxies).
@@ -191,7 +196,10 @@ const inFolder = (commands: string, dataDir: string) =>
 
 const commandsOf = (text: string) =>
   blocksOf(text).flatMap((block) =>
-    block.split('\n').flatMap((line) => line.replace(/\s+# .*$/, '').trim() || []),
+    block
+      .replace(/\\\n\s*/g, '')
+      .split('\n')
+      .flatMap((line) => line.replace(/\s+# .*$/, '').trim() || []),
   )
 
 const blockWith = (start: string) => blocksOf(readme).find((block) => block.includes(start)) ?? ''

@@ -114,15 +114,18 @@ describe.each(settings)('generated requests to %s', (_title, { name, env, failin
     const requests = operations.map((operation) => requestTo(operation, document))
     let live = 'none-yet'
     const met = new Map<string, number>()
+    let faultsMet = 0
 
     await fc.assert(
       fc.asyncProperty(fc.oneof(...requests), async (made) => {
         const token = tokenFor(made)
         const path = made.target.replace(liveRecord, live)
         target.sandbox?.clearFaults()
-        if (Math.random() < failing)
-          target.sandbox?.fault({ ...pick(faults)(), times: pick([1, 2, 4]) })
+        const times = Math.random() < failing ? pick([1, 2, 4]) : 0
+        if (times > 0) target.sandbox?.fault({ ...pick(faults)(), times })
         const answer = await send(target, { ...made, target: path }, token)
+        if (target.sandbox?.faults.every((left) => left.times < times))
+          faultsMet += Number(times > 0)
         live = /"hosts":\[\{"id":"(\w+)"/.exec(answer.text)?.[1] ?? live
         const key = `${made.operation.operationId} ${answer.status}`
         met.set(key, (met.get(key) ?? 0) + 1)
@@ -139,7 +142,7 @@ describe.each(settings)('generated requests to %s', (_title, { name, env, failin
     )
     if (process.env.FUZZ_CASES) console.table(Object.fromEntries([...met].sort()))
     expect(done.length).toBeGreaterThan(operations.length * (failing > 0 ? 0.3 : 0.5))
-    if (failing > 0) expect([...met.keys()].join()).toMatch(/ 50[234]/)
+    if (failing > 0) expect(faultsMet).toBeGreaterThan(0)
     const errors = target.lines().filter(({ level }) => level === 'error' || level === 'fatal')
     expect(errors.filter(({ msg }) => failing === 0 || !doubts.test(String(msg)))).toEqual([])
     expect(target.lines().flatMap((line) => leaksIn(JSON.stringify(line)))).toEqual([])
