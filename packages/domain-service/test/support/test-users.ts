@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { z } from 'zod'
 import { runOnServer } from '../../../../test/support/postgres/test-database.ts'
+import { storeUsers } from '../../../../test/support/postgres/test-users.ts'
 
 // Passwords are hashed once per worker: hashing takes longer than the rest of a start.
 let users: string | undefined
@@ -37,13 +38,7 @@ export async function addUsersToDatabase(url: string) {
   )
   if (found.length > 1) return
   users ??= addOthers(found.map(({ definition }) => definition))
-  await runOnServer(
-    url,
-    `insert into domain_service.users (username, definition)
-     select value ->> 'username', value from jsonb_array_elements($1::jsonb -> 'users')
-     on conflict (username) do update set definition = excluded.definition`,
-    [users],
-  )
+  await storeUsers(url, 'domain_service', users)
 }
 
 function addOthers([admin]: { username: string }[]): string {

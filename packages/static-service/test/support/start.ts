@@ -8,6 +8,7 @@ import { buffer } from 'node:stream/consumers'
 import { createLogger } from '@domains-and-files/http'
 import { z } from 'zod'
 import { runOnServer } from '../../../../test/support/postgres/test-database.ts'
+import { storeUsers } from '../../../../test/support/postgres/test-users.ts'
 import { readConfig } from '../../src/config.ts'
 import { createService } from '../../src/service.ts'
 import { startSharedStores } from './shared-stores.ts'
@@ -307,11 +308,5 @@ async function shareUsers(url: string) {
     "select definition from static_service.users where username = 'admin'",
   )
   users ??= addRoles(JSON.stringify({ users: found.map(({ definition }) => definition) }))
-  await runOnServer(
-    url,
-    `insert into static_service.users (username, definition)
-     select value ->> 'username', value from jsonb_array_elements($1::jsonb -> 'users')
-     on conflict (username) do update set definition = excluded.definition`,
-    [users],
-  )
+  await storeUsers(url, 'static_service', users)
 }
