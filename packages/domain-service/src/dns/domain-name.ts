@@ -15,18 +15,18 @@ export interface Domain {
  * @returns the fault as a text where it is none.
  */
 export function readDomain(text: string): Domain | string {
-  const known = read.get(text)
+  const known = knownNames.get(text)
   if (known !== undefined) return known
   const domain = parseDomain(text)
   if (text.length > maxTextLength) return domain
-  if (read.size >= maxRead) read.clear()
-  read.set(text, domain)
+  if (knownNames.size >= maxKnown) knownNames.clear()
+  knownNames.set(text, domain)
   return domain
 }
 
 // The names of requests are mostly the same few; parsing one takes several microseconds.
-const read = new Map<string, Domain | string>()
-const maxRead = 1000
+const knownNames = new Map<string, Domain | string>()
+const maxKnown = 1000
 const maxTextLength = 255
 
 function parseDomain(text: string): Domain | string {

@@ -1,4 +1,4 @@
-import { DatabaseUnavailableError, DataDirError } from '@domains-and-files/persistence'
+import { DataDirError, explainDatabaseFailure } from '@domains-and-files/persistence'
 
 /** A service must not start until its configuration changes. The message is for the operator, in full sentences. */
 export class StartRefusedError extends Error {}
@@ -21,17 +21,14 @@ const exConfig = 78
 // systemd.exec(5): equal only in the process that systemd itself executed, not in its children.
 const isStartedBySystemd = () => process.env.SYSTEMD_EXEC_PID === String(process.pid)
 
-function explain(error: unknown): string | undefined {
+function explain(failure: unknown): string | undefined {
+  const error = explainDatabaseFailure(failure)
   if (!(error instanceof Error)) return undefined
   if (error instanceof StartRefusedError || error instanceof DataDirError) return error.message
-  if (error instanceof DatabaseUnavailableError) return explainUnavailable(error)
   return explainListen(error) ?? explainDatabase(error) ?? explainSystem(error)
 }
 
 type SystemError = Error & { code?: unknown; syscall?: unknown; address?: unknown; port?: unknown }
-
-const explainUnavailable = ({ cause }: DatabaseUnavailableError) =>
-  `Cannot use the database in DATABASE_URL: ${cause instanceof Error ? cause.message : cause}.`
 
 function explainListen({ code, syscall, address, port }: SystemError): string | undefined {
   if (syscall !== 'listen') return undefined
