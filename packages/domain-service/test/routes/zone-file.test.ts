@@ -104,9 +104,6 @@ test('a full zone of the longest texts is exported and imported', async () => {
   await using service = await start({ domains: [{ name: 'example.com', hosts }] })
 
   const got = await service.call('GET', zonefile)
-  // The sandbox has blocked the event loop, which is also the service's: until that is past it sheds load.
-  const read = async () => (await service.call('GET', '/api/domains')).status
-  await expect.poll(read, { timeout: 20_000 }).toBe(200)
   const put = await service.call('PUT', zonefile, { text: got.text, headers: dns })
 
   expect([put.status, put.body.changes]).toEqual([200, { added: [], removed: [], kept: 150 }])

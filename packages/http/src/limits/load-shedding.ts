@@ -50,10 +50,17 @@ export function shedLoad(
     ? (request, response) => early(request, response, framework)
     : framework
   new AdmissionQueue(server, limits, { serve, refuse, isExempt: (url) => exemptUrl.test(url) })
+  const sampleInterval = 2 * limits.maxLoopDelayMs
+  let measuredFrom = 0
+  server.once('listening', () => {
+    // The sample that is under way holds delays of the start, and is in use until the next one ends.
+    measuredFrom = performance.now() + 2 * sampleInterval
+  })
   app.register(underPressure, {
     maxEventLoopDelay: limits.maxLoopDelayMs,
-    sampleInterval: 2 * limits.maxLoopDelayMs,
+    sampleInterval,
     pressureHandler: (request, reply) => {
+      if (performance.now() < measuredFrom) return undefined
       if (exemptUrl.test(request.routeOptions.url ?? '')) return undefined
       reply.hijack()
       refuse(request.raw, reply.raw)

@@ -21,6 +21,21 @@ function overload() {
   }
 }
 
+test('a start that takes long does not make the first requests get 503', async () => {
+  const maxLoopDelayMs = 300
+  await using service = await start({ connections: { maxLoopDelayMs } }, (app) => {
+    app.addHook('onReady', async () => {
+      for (const end = performance.now() + 3 * maxLoopDelayMs; performance.now() < end; );
+    })
+  })
+
+  const statuses = await Promise.all(
+    Array.from({ length: 5 }, async () => (await fetch(`${service.url}/things`)).status),
+  )
+
+  expect(statuses).toEqual([200, 200, 200, 200, 200])
+})
+
 test('while the event loop lags requests get 503, except /health and /metrics', async () => {
   const metrics = await createMetrics('metrics-token-1234')
   await using service = await start({ connections: { maxLoopDelayMs: 20 }, metrics })

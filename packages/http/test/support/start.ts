@@ -85,8 +85,11 @@ export interface Started extends AsyncDisposable {
   raw: (bytes: string | Buffer, until?: string) => Promise<string>
 }
 
-/** The real app on a free port, with a few routes of a made-up service. */
-export async function start(options: Partial<AppOptions> = {}): Promise<Started> {
+/** The real app on a free port, with a few routes of a made-up service. `prepare` runs before it listens. */
+export async function start(
+  options: Partial<AppOptions> = {},
+  prepare?: (app: App) => void,
+): Promise<Started> {
   slow = gate()
   const written: string[] = []
   const sink = new Writable({
@@ -107,6 +110,7 @@ export async function start(options: Partial<AppOptions> = {}): Promise<Started>
     },
     sampleRoutes,
   )
+  prepare?.(app)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.
   return {

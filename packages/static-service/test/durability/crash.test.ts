@@ -19,12 +19,9 @@ test(`after each of ${rounds} kills nothing acknowledged is lost and nothing is 
   let acknowledged = 0
 
   for (let round = 0; round < rounds; round += 1) {
-    const killer = setTimeout(() => program.child.kill('SIGKILL'), 20 + Math.random() * 180)
-    const counts = await Promise.all(
-      everybody.map((writer) => writeUntilKilled(program, token, writer)),
-    )
-    clearTimeout(killer)
-    acknowledged += counts.reduce((total, count) => total + count, 0)
+    const kill = () => program.child.kill('SIGKILL')
+    const writing = { token, writers: everybody }
+    acknowledged += await writeUntilKilled(program, writing, { kill, withinMs: 150 })
     await program.kill()
 
     program = await run(dataDir)
@@ -38,5 +35,5 @@ test(`after each of ${rounds} kills nothing acknowledged is lost and nothing is 
     await expect.poll(report, { timeout: 10_000 }).toMatchObject({ damages: [], orphans: [] })
   }
 
-  expect(acknowledged).toBeGreaterThan(rounds)
+  expect(acknowledged).toBeGreaterThanOrEqual(rounds)
 }, 3_600_000)

@@ -88,23 +88,21 @@ async function writeUntilCut({ disk, dataDir, backup }: Cutting, writers: Writer
   const token = await program.logIn()
   for (const writer of writers) await settle(program, writer)
   const backingUp = runData('backup', backup, dataDir)
-  const cutter = setTimeout(
-    () => {
-      // Not an answer more: what a dead disk acknowledges is no promise.
-      program.child.kill('SIGSTOP')
-      disk.cutPower()
-      program.child.kill('SIGKILL')
-    },
-    500 + Math.random() * 2000,
+  const cut = () => {
+    // Not an answer more: what a dead disk acknowledges is no promise.
+    program.child.kill('SIGSTOP')
+    disk.cutPower()
+    program.child.kill('SIGKILL')
+  }
+  const acknowledged = await writeUntilKilled(
+    program,
+    { token, writers },
+    { kill: cut, withinMs: 2500 },
   )
-  const counts = await Promise.all(
-    writers.map((writer) => writeUntilKilled(program, token, writer)),
-  )
-  clearTimeout(cutter)
   await program.kill()
   await backingUp
   disk.remount()
-  return counts.reduce((sum, count) => sum + count, 0)
+  return acknowledged
 }
 
 async function findAllLosses(dataDir: string, writers: Writer[]): Promise<string[]> {

@@ -8,7 +8,7 @@ import { buffer } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Program, run } from '../support/program.ts'
 import { boundary, writeForm } from '../support/start.ts'
-import { findLosses, makeWriters, writeUntilKilled } from '../support/writers.ts'
+import { findLosses, makeWriters, writeUntilGone } from '../support/writers.ts'
 
 /** An upload of which half has been sent; `end` sends the rest and resolves with the status. */
 function beginUpload(program: Program, token: string, path: string) {
@@ -53,7 +53,7 @@ test('SIGTERM in the middle of everything answers what was accepted, keeps what 
   asked.end()
   const [download] = (await once(asked, 'response')) as [IncomingMessage] // As the event is documented.
   const everybody = makeWriters(4)
-  const writing = everybody.map((writer) => writeUntilKilled(program, token, writer))
+  const writing = everybody.map((writer) => writeUntilGone(program, token, writer))
 
   program.child.kill('SIGTERM')
   const ended = once(program.child, 'exit')

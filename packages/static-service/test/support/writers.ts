@@ -26,11 +26,33 @@ export const makeWriters = (count: number): Writer[] =>
     return { name: `writer-${at}`, known: new Map(), hoped: new Map(), versions: [] }
   })
 
-/** Makes one change after the other until the service is gone; returns how many were acknowledged. */
+/**
+ * All writers make one change after the other until the service is gone. `kill` runs once, up to `withinMs` after the first
+ * change is acknowledged: however slow the machine, there is something to lose.
+ * @returns how many changes were acknowledged.
+ */
 export async function writeUntilKilled(
+  program: Program,
+  { token, writers }: { token: string; writers: Writer[] },
+  { kill, withinMs }: { kill: () => void; withinMs: number },
+): Promise<number> {
+  let killer: NodeJS.Timeout | undefined
+  const onAcknowledged = () => {
+    killer ??= setTimeout(kill, Math.random() * withinMs)
+  }
+  const counts = await Promise.all(
+    writers.map((writer) => writeUntilGone(program, token, writer, onAcknowledged)),
+  )
+  clearTimeout(killer)
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+/** Makes one change after the other until the service is gone; returns how many were acknowledged. */
+export async function writeUntilGone(
   program: Program,
   token: string,
   writer: Writer,
+  onAcknowledged?: () => void,
 ): Promise<number> {
   for (let count = 0; ; count += 1) {
     try {
@@ -41,6 +63,7 @@ export async function writeUntilKilled(
     }
     for (const [path, state] of writer.hoped) writer.known.set(path, state)
     writer.hoped.clear()
+    onAcknowledged?.()
   }
 }
 
