@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { describeIssue } from '@domains-and-files/http'
-import { explainDatabaseFailure } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import type { Caller } from '../authorization.ts'
+import { type CommandLine, printResult, UsageError } from '../command-line.ts'
 import { openCommandDatabase, usesDatabase } from '../postgres/command-database.ts'
 import { PostgresTokens } from '../postgres/postgres-tokens.ts'
 import { PostgresUsers } from '../postgres/postgres-users.ts'
@@ -32,33 +32,25 @@ USERS_FILE (default: DATA_DIR/users.json, or data/users.json as with \`npm start
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-class UsageError extends Error {}
-
 const Request = z.object({
   name: TokenName,
   expires_in: z.number().int().min(0).optional(),
   ...tokenLimits,
 })
 
-try {
-  process.stdout.write(await runCommand())
-} catch (error) {
-  const isUsageError = error instanceof UsageError
-  const reason = explainDatabaseFailure(error)
-  const message = reason instanceof Error ? reason.message : String(reason)
-  process.stderr.write(`${message}${isUsageError ? '. See tokens --help' : ''}\n`)
-  process.exitCode = isUsageError ? 2 : 1
-}
+/** Runs the command with these arguments, and returns its exit status. */
+export const manageTokens = (args: string[], line: CommandLine) =>
+  printResult('tokens', line, runCommand(args, line.env))
 
-async function runCommand(): Promise<string> {
-  const { values, positionals } = readArguments()
+async function runCommand(args: string[], env: NodeJS.ProcessEnv): Promise<string> {
+  const { values, positionals } = readArguments(args)
   const [command, service = '', argument] = positionals
   if (values.help) return help
   if (service !== 'domain' && service !== 'static')
     throw new UsageError('Name the service: domain or static')
-  if (!usesDatabase(process.env))
-    return run(openFiles(`${service}-service`), command, argument, values)
-  await using database = await openCommandDatabase(`${service}-service`, process.env)
+  if (!usesDatabase(env))
+    return run(openFiles(`${service}-service`, env), command, argument, values)
+  await using database = await openCommandDatabase(`${service}-service`, env)
   const users = new PostgresUsers(database)
   const tokens = openTokens(users, new PostgresTokens(database, fail), `${service}-service`)
   return await run({ tokens, users }, command, argument, values)
@@ -84,12 +76,12 @@ async function run(
   throw new UsageError('Missing command: add, list or remove')
 }
 
-function openFiles(service: string): Opened {
-  const dataDir = process.env.DATA_DIR || join('data', service)
+function openFiles(service: string, env: NodeJS.ProcessEnv): Opened {
+  const dataDir = env.DATA_DIR || join('data', service)
   // `npm start` shares one users file between the services.
   const shared = join('data', 'users.json')
-  const isShared = !process.env.DATA_DIR && existsSync(shared)
-  const usersFile = process.env.USERS_FILE || (isShared ? shared : join(dataDir, 'users.json'))
+  const isShared = !env.DATA_DIR && existsSync(shared)
+  const usersFile = env.USERS_FILE || (isShared ? shared : join(dataDir, 'users.json'))
   const users = new FileUsers(usersFile, fail)
   return {
     tokens: openTokens(users, new TokenFile(join(dataDir, tokensFileName), fail), service),
@@ -112,9 +104,10 @@ function fail(error: unknown): never {
 
 type Options = ReturnType<typeof readArguments>['values']
 
-function readArguments() {
+function readArguments(args: string[]) {
   try {
     return parseArgs({
+      args,
       allowPositionals: true,
       options: {
         owner: { type: 'string' },
@@ -190,3 +183,5 @@ function describe(token: StoredToken): string[] {
     `last used ${last_used_at ?? 'never'}`,
   ]
 }
+
+if (import.meta.main) process.exitCode = await manageTokens(process.argv.slice(2), process)

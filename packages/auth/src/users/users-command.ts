@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { explainDatabaseFailure } from '@domains-and-files/persistence'
 import { Role } from '../authorization.ts'
+import { type CommandLine, printResult, UsageError } from '../command-line.ts'
 import { hashPassword, needsRehash } from '../login/password.ts'
 import { openCommandDatabase, usesDatabase } from '../postgres/command-database.ts'
 import { PostgresUsers } from '../postgres/postgres-users.ts'
@@ -28,12 +28,10 @@ each service apart: add --service domain or --service static.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-class UsageError extends Error {}
-
 interface Command {
   parameters: string[]
   options: string[]
-  run: (store: UserStore, words: string[], options: Options) => Promise<string>
+  run: (store: UserStore, words: string[], options: Options, line: CommandLine) => Promise<string>
 }
 
 const commands = new Map<string, Command>([
@@ -53,18 +51,12 @@ const commands = new Map<string, Command>([
 
 type Options = ReturnType<typeof readArguments>['values']
 
-try {
-  process.stdout.write(await runCommand())
-} catch (error) {
-  const isUsageError = error instanceof UsageError
-  const reason = explainDatabaseFailure(error)
-  const message = reason instanceof Error ? reason.message : String(reason)
-  process.stderr.write(`${message}${isUsageError ? '. See users --help' : ''}\n`)
-  process.exitCode = isUsageError ? 2 : 1
-}
+/** Runs the command with these arguments, and returns its exit status. */
+export const manageUsers = (args: string[], line: CommandLine) =>
+  printResult('users', line, runCommand(args, line))
 
-async function runCommand(): Promise<string> {
-  const { values, positionals } = readArguments()
+async function runCommand(args: string[], line: CommandLine): Promise<string> {
+  const { values, positionals } = readArguments(args)
   const [name = '', ...words] = positionals
   if (values.help) return help
   const command = commands.get(name)
@@ -78,14 +70,14 @@ async function runCommand(): Promise<string> {
       `Usage: users ${[name, ...command.parameters].join(' ')}; a password is never an argument`,
     )
   }
-  if (!usesDatabase(process.env)) return command.run(openFile(service), words, values)
-  await using database = await openCommandDatabase(readService(service), process.env)
-  return await command.run(new PostgresUsers(database), words, values)
+  if (!usesDatabase(line.env)) return command.run(openFile(service, line), words, values, line)
+  await using database = await openCommandDatabase(readService(service), line.env)
+  return await command.run(new PostgresUsers(database), words, values, line)
 }
 
-function openFile(service: string | undefined): UserStore {
+function openFile(service: string | undefined, { env }: CommandLine): UserStore {
   if (service !== undefined) throw new UsageError('--service is only for DATABASE_URL')
-  return new UserFile(process.env.USERS_FILE || join(process.env.DATA_DIR || 'data', 'users.json'))
+  return new UserFile(env.USERS_FILE || join(env.DATA_DIR || 'data', 'users.json'))
 }
 
 function readService(service: string | undefined): string {
@@ -93,9 +85,10 @@ function readService(service: string | undefined): string {
   throw new UsageError('With DATABASE_URL add --service domain or --service static')
 }
 
-function readArguments() {
+function readArguments(args: string[]) {
   try {
     return parseArgs({
+      args,
       allowPositionals: true,
       options: {
         role: { type: 'string' },
@@ -112,7 +105,12 @@ function readArguments() {
   }
 }
 
-async function addUser(store: UserStore, [name]: string[], options: Options): Promise<string> {
+async function addUser(
+  store: UserStore,
+  [name]: string[],
+  options: Options,
+  line: CommandLine,
+): Promise<string> {
   const username = readName(name)
   const role = readRole(options.role)
   const domains = readDomains(options.domains)
@@ -121,7 +119,7 @@ async function addUser(store: UserStore, [name]: string[], options: Options): Pr
       throw new Error(`The user ${username} exists already`)
   }
   refuseDuplicate(await store.list()) // Before the password prompt; the check under the lock decides.
-  const password = await hashNewPassword()
+  const password = await hashNewPassword(line)
   await store.update((users) => {
     refuseDuplicate(users)
     return [...users, { username, role, password, ...(domains && { domains }), id: randomUUID() }]
@@ -129,10 +127,15 @@ async function addUser(store: UserStore, [name]: string[], options: Options): Pr
   return `Added ${username} as ${role}\n`
 }
 
-async function changePassword(store: UserStore, [name]: string[]): Promise<string> {
+async function changePassword(
+  store: UserStore,
+  [name]: string[],
+  _options: Options,
+  line: CommandLine,
+): Promise<string> {
   const username = readName(name)
   expectUser(await store.list(), username, store)
-  const password = await hashNewPassword()
+  const password = await hashNewPassword(line)
   await store.update((users) =>
     replaceUser(users, { ...expectUser(users, username, store), password }),
   )
@@ -203,8 +206,8 @@ function expectUser(users: User[], username: string, store: UserStore): User {
   return user
 }
 
-async function hashNewPassword(): Promise<string> {
-  return hashPassword(await readNewPassword(process.stdin, process.stderr))
+async function hashNewPassword({ stdin, stderr }: CommandLine): Promise<string> {
+  return hashPassword(await readNewPassword(stdin, stderr))
 }
 
 function readName(text: string | undefined): string {
@@ -225,3 +228,5 @@ function readDomains(text: string | undefined): string[] | undefined {
   if (domains.success) return domains.data
   throw new UsageError('--domains must be a list such as example.com,*.co.uk')
 }
+
+if (import.meta.main) process.exitCode = await manageUsers(process.argv.slice(2), process)

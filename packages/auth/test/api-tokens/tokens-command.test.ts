@@ -1,12 +1,7 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { TokenFile } from '../../src/api-tokens/token-file.ts'
+import { runCommand, spawnCommand } from '../support/commands.ts'
 import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
-
-const command = fileURLToPath(new URL('../../src/api-tokens/tokens-command.ts', import.meta.url))
 
 async function begin() {
   const folder = await makeFolder()
@@ -14,31 +9,21 @@ async function begin() {
     await makeUser('adam', { role: 'admin' }),
     await makeUser('vera', { domains: ['example.com'] }),
   ])
-  const run = async (...args: string[]) => {
-    const child = spawn(process.execPath, [command, ...args], {
-      env: {
-        PATH: process.env.PATH,
-        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-        DATA_DIR: folder.path,
-      },
-    })
-    const [stdout, stderr, [status]] = await Promise.all([
-      text(child.stdout),
-      text(child.stderr),
-      once(child, 'exit'),
-    ])
-    return { status, stdout, stderr }
-  }
+  const env = { DATA_DIR: folder.path }
+  const run = (...args: string[]) => runCommand('tokens', args, { env })
+  /** In a process of its own. */
+  const spawn = (...args: string[]) => spawnCommand('tokens', args, { env })
   const list = () => new TokenFile(`${folder.path}/tokens.json`, () => undefined).list()
-  return { run, list, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
+  return { run, spawn, list, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
 }
 
 test('a token is added, listed and removed', async () => {
   await using place = await begin()
-  const { run, list } = place
+  const { run, spawn, list } = place
 
   const limits = ['--record', '_acme-challenge:TXT', '--record', 'home:A,AAAA', '--networks', '::1']
-  const added = await run('add', 'domain', 'ci', '--owner', 'adam', '--expires', 'never', ...limits)
+  const owner = ['--owner', 'adam']
+  const added = await spawn('add', 'domain', 'ci', ...owner, '--expires', 'never', ...limits)
   const [stored] = await list()
   const listed = await run('list', 'domain')
   const removed = await run('remove', 'domain', stored?.id ?? '')

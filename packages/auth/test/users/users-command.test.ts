@@ -1,37 +1,24 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { verifyPassword } from '../../src/login/password.ts'
 import { readNewPassword } from '../../src/users/terminal.ts'
 import { readUsers } from '../../src/users/users-file.ts'
+import { runCommand, spawnCommand } from '../support/commands.ts'
 import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
-
-const cli = fileURLToPath(new URL('../../src/users/users-command.ts', import.meta.url))
 
 async function begin(users?: unknown[]) {
   const folder = await makeFolder()
   const file = join(folder.path, 'users.json')
   if (users) await writeUsers(file, users)
-  const run = async (args: string[], stdin = '', env: object = { USERS_FILE: file }) => {
-    const child = spawn(process.execPath, [cli, ...args], {
-      cwd: folder.path,
-      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
-    })
-    child.stdin.on('error', () => {}) // A command that asks for nothing may end before it is told.
-    child.stdin.end(stdin)
-    const [stdout, stderr, [status]] = await Promise.all([
-      text(child.stdout),
-      text(child.stderr),
-      once(child, 'exit'),
-    ])
-    return { status, stdout, stderr }
-  }
+  const run = (args: string[], stdin = '') =>
+    runCommand('users', args, { stdin, env: { USERS_FILE: file } })
+  /** In a process of its own, in the folder. */
+  const spawn = (args: string[], stdin: string, env: Record<string, string>) =>
+    spawnCommand('users', args, { stdin, env, cwd: folder.path })
   const find = (username: string) => readUsers(file).find((user) => user.username === username)
-  return { folder, file, run, find, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
+  return { folder, file, run, spawn, find, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
 }
 
 const adam = await makeUser('adam', { role: 'admin' })
@@ -39,10 +26,10 @@ const vera = await makeUser('vera', { domains: ['example.com'] })
 
 test('a user is added, with the password from standard input', async () => {
   await using place = await begin()
-  const { run, find } = place
+  const { spawn, file, find } = place
 
   const args = ['add', 'vera', '--role', 'viewer', '--domains', 'Example.com, *.co.uk']
-  const answer = await run(args, 'long enough\r\nmore\n')
+  const answer = await spawn(args, 'long enough\r\nmore\n', { USERS_FILE: file })
 
   expect(answer).toEqual({ status: 0, stdout: 'Added vera as viewer\n', stderr: '' })
   expect(find('vera')).toMatchObject({ role: 'viewer', domains: ['example.com', '*.co.uk'] })
@@ -191,8 +178,9 @@ test('a broken users file is named and left as it is', async () => {
 
 test('the file is USERS_FILE, else in DATA_DIR, else in data', async () => {
   await using place = await begin()
-  const { run, folder } = place
-  const add = (env: object) => run(['add', 'adam', '--role', 'admin'], 'long enough', env)
+  const { spawn, folder } = place
+  const add = (env: Record<string, string>) =>
+    spawn(['add', 'adam', '--role', 'admin'], 'long enough', env)
 
   await add({ USERS_FILE: join(folder.path, 'a.json'), DATA_DIR: join(folder.path, 'b') })
   await add({ DATA_DIR: join(folder.path, 'b') })
@@ -204,11 +192,12 @@ test('the file is USERS_FILE, else in DATA_DIR, else in data', async () => {
 
 test('changes made at once are all kept', async () => {
   await using place = await begin([adam])
-  const { run, file } = place
+  const { spawn, file } = place
   const names = ['b', 'c', 'd', 'e', 'f', 'g']
+  const env = { USERS_FILE: file }
 
   const answers = await Promise.all(
-    names.map((name) => run(['add', name, '--role', 'viewer'], 'long enough')),
+    names.map((name) => spawn(['add', name, '--role', 'viewer'], 'long enough', env)),
   )
 
   expect(answers.map(({ status }) => status)).toEqual(names.map(() => 0))
