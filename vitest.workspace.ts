@@ -36,6 +36,8 @@ export default defineConfig({
     testTimeout: 30_000,
     // The first hook that needs PostgreSQL starts it.
     hookTimeout: 60_000,
+    // vitest's default of one second is too short on a busy machine.
+    expect: { poll: { timeout: 20_000 } },
     // Tests mostly wait for disks and child processes: four files at a time keep two cores busy.
     maxWorkers: 4,
     // The files of a project share four processes: a new one for each file takes 0.4 s of a core to load its modules.
