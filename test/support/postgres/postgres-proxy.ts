@@ -1,13 +1,15 @@
 import { once } from 'node:events'
 import net from 'node:net'
 
-/** What happens to a COMMIT: `lose` cuts the connection before it arrives, `hide` cuts it before its answer returns. */
-export type CommitFault = 'lose' | 'hide'
+/**
+ * What happens to a statement: `lose` cuts the connection before it arrives, `hide` cuts it before its answer returns.
+ */
+export type StatementFault = 'lose' | 'hide'
 
 interface Link {
   client: net.Socket
   server: net.Socket
-  /** The answer of a hidden COMMIT must not pass. */
+  /** The answer of a hidden statement must not pass. */
   isHidden: boolean
 }
 
@@ -18,8 +20,11 @@ export class PostgresProxy {
   readonly #links = new Set<Link>()
   #isSilent = false
   #ignoresQueries = false
+  #refuses = false
   /** Decides for each COMMIT. */
-  onCommit: (() => CommitFault | undefined) | undefined
+  onCommit: (() => StatementFault | undefined) | undefined
+  /** Decides for each statement, by its SQL. */
+  onStatement: ((sql: string) => StatementFault | undefined) | undefined
 
   private constructor(url: string) {
     this.#target = new URL(url)
@@ -48,6 +53,12 @@ export class PostgresProxy {
     for (const link of this.#links) this.#end(link)
   }
 
+  /** Ends all connections, and new ones at once, until `resume`. */
+  refuse(): void {
+    this.#refuses = true
+    this.cut()
+  }
+
   /** Passes nothing on any more, as when a machine has vanished; new connections are accepted, but not answered. */
   silence(): void {
     this.#isSilent = true
@@ -66,6 +77,7 @@ export class PostgresProxy {
   resume(): void {
     this.#isSilent = false
     this.#ignoresQueries = false
+    this.#refuses = false
     for (const { client, server } of this.#links) {
       client.resume()
       server.resume()
@@ -79,6 +91,7 @@ export class PostgresProxy {
   }
 
   #connect(client: net.Socket) {
+    if (this.#refuses) return client.destroy()
     const server = net.connect(Number(this.#target.port), this.#target.hostname)
     const link: Link = { client, server, isHidden: false }
     this.#links.add(link)
@@ -97,10 +110,16 @@ export class PostgresProxy {
 
   #forward(link: Link, chunk: Buffer) {
     if (this.#ignoresQueries && isQuery(chunk)) return
-    const fault = isCommit(chunk) ? this.onCommit?.() : undefined
+    const fault = this.#faultOf(chunk)
     if (fault === 'lose') return this.#end(link)
     link.isHidden ||= fault === 'hide'
     link.server.write(chunk)
+  }
+
+  #faultOf(chunk: Buffer): StatementFault | undefined {
+    if (!isQuery(chunk)) return undefined
+    const sql = sqlOf(chunk)
+    return (isCommit(sql) ? this.onCommit?.() : undefined) ?? this.onStatement?.(sql)
   }
 
   #end(link: Link) {
@@ -110,9 +129,13 @@ export class PostgresProxy {
   }
 }
 
-// A simple query, or the first message of one with parameters.
+// A simple query ('Q', a length, the SQL), or the first message of one with parameters ('P', a length, a name, the SQL).
 const isQuery = (chunk: Buffer) => chunk[0] === 0x51 || chunk[0] === 0x50
 
-// A query message ('Q', a length, the SQL); it fits into one chunk.
-const isCommit = (chunk: Buffer) =>
-  chunk[0] === 0x51 && /(?:^|; )commit\0/.test(chunk.toString('latin1', 5))
+// The SQL of ours fits into one chunk.
+function sqlOf(chunk: Buffer): string {
+  const [first = '', second = ''] = chunk.toString('latin1', 5).split('\0', 2)
+  return chunk[0] === 0x51 ? first : second
+}
+
+const isCommit = (sql: string) => /(?:^|; )commit$/.test(sql)
