@@ -26,6 +26,7 @@ await step('upgrade', async () => {
   machine.run(upgrade)
   await untilHealthy()
   logIn()
+  for (const name of Object.keys(ports)) assert.match(machine.run(`ls /var/cache/${name}`), /./)
 })
 await step('downgrade to the backup', async () => {
   machine.run(downgrade)

@@ -155,13 +155,15 @@ test('SIGTERM completes requests under way, then exits 0; the log is JSON withou
   })
   const program = run({ ...production, REGISTRAR_URL: sandbox.url })
   const { address, access_token } = await logIn(program)
-  sandbox.fault({ kind: 'slow', ms: 500, command: 'namecheap.domains.dns.getHosts' })
+  sandbox.fault({ kind: 'slow', ms: 60_000, command: 'namecheap.domains.dns.getHosts' })
   const running = fetch(`${address}/api/domains/example.com/dns/hosts`, {
     headers: { authorization: `Bearer ${access_token}` },
   })
   await expect.poll(() => sandbox.calls.length, { timeout: 10_000 }).toBe(1)
 
   program.child.kill('SIGTERM')
+  await program.saw('"msg":"stopping"')
+  sandbox.clearFaults()
   const answer = await running
   const [code] = await once(program.child, 'close')
 

@@ -70,6 +70,8 @@ export interface Service extends AsyncDisposable {
   commands: () => string[]
   /** What the registrar now holds, as texts to compare. */
   live: (domain?: string) => string[]
+  /** How many writes wait for a batch. */
+  countWaiting: () => Promise<number>
   close: () => Promise<void>
 }
 
@@ -191,6 +193,7 @@ export async function start(options: Options = {}): Promise<Service> {
         .hosts.map(
           (host) => `${host.name} ${host.type} ${host.address} ${host.ttl} ${host.mxPref}`,
         ),
+    countWaiting: () => readWaiting(url),
     close: closeApp,
     [Symbol.asyncDispose]: async () => {
       await closeApp()
@@ -200,6 +203,12 @@ export async function start(options: Options = {}): Promise<Service> {
       rmSync(dataDir, { recursive: true, force: true })
     },
   }
+}
+
+async function readWaiting(url: string): Promise<number> {
+  const headers = { authorization: 'Bearer metrics-token-of-tests' }
+  const text = await (await fetch(`${url}/metrics`, { headers })).text()
+  return Number(/^zone_writes_waiting (\d+)$/m.exec(text)?.[1])
 }
 
 const renameList = (body: { changes?: unknown }) =>

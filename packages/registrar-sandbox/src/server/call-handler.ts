@@ -42,6 +42,7 @@ export class CallHandler {
   readonly #parts: Dependencies
   readonly #execution: FaultyExecution
   readonly #closing = new AbortController()
+  #slowness = new AbortController()
 
   constructor(parts: Dependencies) {
     this.#parts = parts
@@ -51,6 +52,13 @@ export class CallHandler {
   /** Ends every wait; calls that were waiting are not executed any more. */
   stop(): void {
     this.#closing.abort()
+  }
+
+  /** Removes the faults that no call has met yet, and ends the waits of `slow` ones: those calls go on now. */
+  clearFaults(): void {
+    this.#parts.faults.clear()
+    this.#slowness.abort()
+    this.#slowness = new AbortController()
   }
 
   get isStopping(): boolean {
@@ -68,9 +76,10 @@ export class CallHandler {
     }
     const { slow, broken } = faults.take(call.command, call.domain)
     call.fault = broken?.kind
-    await this.#wait(delayMs + (slow?.when === 'before' ? slow.ms : 0))
+    await this.#wait(delayMs)
+    if (slow?.when === 'before') await this.#waitWhileSlow(slow.ms)
     const answer = await this.#execute(params, broken)
-    if (slow?.when === 'after') await this.#wait(slow.ms)
+    if (slow?.when === 'after') await this.#waitWhileSlow(slow.ms)
     call.outcome = answer.outcome
     if (broken) sendBroken(reply, broken, answer.body)
     else sendXml(reply, answer.body)
@@ -127,5 +136,14 @@ export class CallHandler {
 
   async #wait(ms: number): Promise<void> {
     if (ms > 0) await sleep(ms, undefined, { signal: this.#closing.signal })
+  }
+
+  async #waitWhileSlow(ms: number): Promise<void> {
+    const { signal } = this.#slowness
+    try {
+      await sleep(ms, undefined, { signal: AbortSignal.any([this.#closing.signal, signal]) })
+    } catch (error) {
+      if (!signal.aborted || this.isStopping) throw error
+    }
   }
 }

@@ -25,7 +25,7 @@ const ErrorNumber = z.coerce.string().regex(/^\d{1,9}$/)
 
 /** One way of failing; a comment before each kind says what it does. */
 export const Fault = z.discriminatedUnion('kind', [
-  // Waits before or after executing the command, then answers as usual.
+  // Waits before or after executing the command, at most until the faults are cleared, then answers as usual.
   z.strictObject({
     kind: z.literal('slow'),
     ...match,

@@ -37,7 +37,7 @@ export function buildServer({ handler, faults, log }: Dependencies): FastifyInst
 
   serveApi(app, handler)
   serveCalls(app, handler)
-  serveFaults(app, faults)
+  serveFaults(app, handler, faults)
   return app
 }
 
@@ -78,7 +78,7 @@ function serveCalls(app: FastifyInstance, handler: CallHandler): void {
   })
 }
 
-function serveFaults(app: FastifyInstance, faults: FaultQueue): void {
+function serveFaults(app: FastifyInstance, handler: CallHandler, faults: FaultQueue): void {
   app.get('/_faults', async () => ({ faults: faults.pending }))
   app.post('/_faults', async (request, reply) => {
     const list = FaultList.safeParse(request.body)
@@ -87,7 +87,7 @@ function serveFaults(app: FastifyInstance, faults: FaultQueue): void {
     return reply.code(201).send({ faults: faults.pending })
   })
   app.delete('/_faults', async (_request, reply) => {
-    faults.clear()
+    handler.clearFaults()
     return reply.code(204).send()
   })
 }

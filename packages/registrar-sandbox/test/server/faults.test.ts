@@ -78,6 +78,19 @@ test.each([
   },
 )
 
+test('a slow call goes on when the faults are cleared, and later ones are not delayed', async () => {
+  await using registrar = await start()
+  registrar.sandbox.fault({ kind: 'slow', ms: 600_000, times: 2 })
+  const outcome = registrar.send(sethosts)
+  await expect.poll(() => registrar.sandbox.calls[0]?.outcome).toBe('under way')
+
+  registrar.sandbox.clearFaults()
+  await outcome
+  await registrar.send(sethosts)
+
+  expect(registrar.sandbox.calls.map((call) => call.outcome)).toEqual(['ok', 'ok'])
+})
+
 test('slow answers as usual after its time, and combines with another fault', async () => {
   await using registrar = await start()
   registrar.sandbox.fault({ kind: 'slow', ms: 1 }, { kind: 'html' }, { kind: 'slow', ms: 1 })

@@ -97,10 +97,11 @@ test('a read-back that shows the zone of two writes ago is no outcome: the write
       hosts: [www, ...names.map((name) => ({ name, type: 'A', address: '192.0.2.9' }))],
     })
   await add(service, 'first')
-  service.sandbox.fault({ kind: 'slow', ms: 600, when: 'after', command: setHosts })
+  service.sandbox.fault({ kind: 'slow', ms: 10_000, when: 'after', command: setHosts })
   const answer = add(service, 'second')
   await expect.poll(() => namesOf(service), { timeout: 10_000 }).toContain('second')
   await show()
+  service.sandbox.clearFaults()
 
   const { body: problem } = await driveClock(clock, service, answer)
   await show('first', 'second')
