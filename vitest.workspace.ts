@@ -33,7 +33,8 @@ const packages = readdirSync(new URL('packages/', import.meta.url)).map((name) =
 
 export default defineConfig({
   test: {
-    testTimeout: 30_000,
+    // Long enough for a machine that is ten times as slow: only a test that hangs reaches it.
+    testTimeout: 120_000,
     // The first hook that needs PostgreSQL starts it.
     hookTimeout: 60_000,
     // vitest's default of one second is too short on a busy machine.
@@ -76,7 +77,6 @@ export default defineConfig({
           // They start replicas on PostgreSQL in any case.
           exclude: ['test/zones/shared-*.test.ts'],
           env: { TEST_STORAGE: 'postgres' },
-          testTimeout: 120_000,
         },
       },
       { extends: true, test: { name: 'repository', include: ['test/**/*.test.ts'] } },

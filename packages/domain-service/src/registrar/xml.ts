@@ -53,6 +53,7 @@ function rejectUnsafe(text: string) {
   // An unclosed comment or section extends to the end: otherwise every `<!--` would be searched again.
   const plain = text.replace(/<!--[\s\S]*?(?:-->|$)|<!\[CDATA\[[\s\S]*?(?:\]\]>|$)/g, '')
   if (!plain.endsWith('</ApiResponse>')) throw new SyntaxError('has an open comment or section')
+  if (hasLongRun(plain)) throw new SyntaxError('has a longer text than any answer')
   if (/&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)/.test(plain)) {
     throw new SyntaxError('has an entity that XML does not know')
   }
@@ -64,6 +65,20 @@ function rejectUnsafe(text: string) {
 // A zone of 150 records has some 2,000 tags and attributes; the limit only stops markup bombs.
 const maxMarkup = 200_000
 const maxDepth = 32
+// A row has at most 2,500 characters of address, each written in six. The parser appends a tag or text character by
+// character: 10 MiB of one take it 15 seconds and 300 MiB.
+const maxRun = 64 * 1024
+
+/** Whether a tag or a text is longer than any in an answer. */
+function hasLongRun(text: string): boolean {
+  for (let start = 0; start < text.length; ) {
+    const next = text.indexOf('<', start)
+    const end = next < 0 ? text.length : next
+    if (end - start > maxRun) return true
+    start = end + 1
+  }
+  return false
+}
 
 // Entities are decoded below in one pass: the parser's several passes decode `&#38;amp;` twice.
 const parser = new XMLParser({
