@@ -36,7 +36,7 @@ export default defineConfig({
     // Long enough for a machine that is ten times as slow: only a test that hangs reaches it.
     testTimeout: 120_000,
     // The first hook that needs PostgreSQL starts it.
-    hookTimeout: 60_000,
+    hookTimeout: 120_000,
     // vitest's default of one second is too short on a busy machine.
     expect: { poll: { timeout: 20_000 } },
     // Tests mostly wait for disks and child processes: four files at a time keep two cores busy.

@@ -12,7 +12,7 @@ type Name = (typeof services)[number]
 let everything: Everything
 beforeAll(async () => {
   everything = await startEverything()
-}, 60_000)
+})
 afterAll(async () => {
   await everything[Symbol.asyncDispose]()
 })

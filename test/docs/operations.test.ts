@@ -62,7 +62,7 @@ beforeAll(async () => {
     ...(await scrape('domain-service', replicated)),
     ...(await scrape('static-service', replicated)),
   ])
-}, 60_000)
+})
 
 test.each(rules.map((rule) => [rule.alert ?? rule.record ?? '', rule.expr]))(
   'the rule %s uses only existing metrics',

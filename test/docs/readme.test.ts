@@ -105,7 +105,7 @@ test('the commands of the README work as pasted', async () => {
   expect(managed[2]).toMatch(/alice +viewer/)
   expect(JSON.parse(readFileSync(users, 'utf8')).users).toHaveLength(2)
   expect(checked).toContain('1 files, 1 contents')
-}, 120_000)
+})
 
 test('after a wrong password the documented logins print the error', async () => {
   await using everything = await startEverything()
@@ -123,7 +123,7 @@ test('after a wrong password the documented logins print the error', async () =>
   expect(logins).toHaveLength(4)
   expect(output.match(/^\{.*"code":"invalid_credentials".*\}$/gm)).toHaveLength(4)
   expect(output.match(/^token: \.$/gm)).toHaveLength(3)
-}, 60_000)
+})
 
 test('the backup and restore commands of docs/operations.md work as pasted', async () => {
   await using everything = await startEverything()
@@ -137,7 +137,7 @@ test('the backup and restore commands of docs/operations.md work as pasted', asy
   expect(commands).toHaveLength(3)
   expect(output.match(/every byte compared/g)).toHaveLength(2)
   expect(globSync('restored/*', { cwd: dataDir })).toContain('restored/static-service.sqlite')
-}, 60_000)
+})
 
 test('the documented variables suffice for a registrar of your own, in production too', async () => {
   await using everything = await startEverything()
@@ -179,7 +179,7 @@ test('the documented variables suffice for a registrar of your own, in productio
   })
 
   expect(list.status).toBe(200)
-}, 60_000)
+})
 
 // Fenced `sh` blocks are commands for any machine; `bash` blocks need root and systemd.
 const blocksOf = (text: string) =>

@@ -11,10 +11,10 @@ import { type Everything, root, startEverything } from '../support/everything.ts
 let everything: Everything
 beforeAll(async () => {
   everything = await startEverything()
-}, 60_000)
+})
 afterAll(async () => {
   await everything[Symbol.asyncDispose]()
-}, 60_000)
+})
 
 const domain = 'alder-and-finch.com'
 
@@ -49,7 +49,7 @@ test('domains: a record is tried, added, seen, and its change reverted', async (
   expect(history.stdout).toMatch(/^\d+ +\S+ +admin +confirmed +\+cli A\n/)
   expect(reverted.stdout).toMatch(/^- +\S+ +cli +A/)
   expect(after.stdout).not.toContain('192.0.2.77')
-}, 60_000)
+})
 
 test('domains: an exported zone file can be imported unchanged', async () => {
   const folder = createFolder({})
@@ -61,7 +61,7 @@ test('domains: an exported zone file can be imported unchanged', async () => {
 
   expect(exported.stdout).toContain(`$ORIGIN ${domain}.`)
   expect(imported.stdout).toBe('No change.\n')
-}, 60_000)
+})
 
 test('files: a directory is synchronized, then only what changed', async () => {
   const folder = createFolder({ 'index.html': '<h1>Hi</h1>', 'css/a.css': 'a {}', 'b.txt': 'b' })
@@ -76,7 +76,7 @@ test('files: a directory is synchronized, then only what changed', async () => {
   expect(dry.stdout).toBe('upload site/b.txt\ndelete site/css/a.css\n')
   expect(second.stdout).toBe('1 uploaded, 1 deleted, 1 unchanged\n')
   expect(listed.stdout).toMatch(/^7 .*site\/b\.txt\n11 .*site\/index\.html\n$/)
-}, 60_000)
+})
 
 test('files: a file is stored under its own name, and removed', async () => {
   const folder = createFolder({ 'name with ünicode.txt': 'text' })
@@ -88,7 +88,7 @@ test('files: a file is stored under its own name, and removed', async () => {
   expect(put.stdout).toBe('/static/notes/name%20with%20%C3%BCnicode.txt\n')
   expect(removed.code).toBeUndefined()
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('(file_not_found)')])
-}, 60_000)
+})
 
 test.each([
   ['an unknown command', ['toast'], {}, 2, /^Unknown command: toast/],

@@ -16,11 +16,11 @@ beforeAll(async () => {
   clients = new GeneratedClients()
   await clients.generate('domain-service', everything.domains)
   await clients.generate('static-service', everything.files)
-}, 60_000)
+})
 afterAll(async () => {
   clients[Symbol.dispose]()
   await everything[Symbol.asyncDispose]()
-}, 60_000)
+})
 
 test('clients of three generators compile with strict options, and so do programs that use them', async () => {
   const config = {
@@ -43,7 +43,7 @@ test('clients of three generators compile with strict options, and so do program
   ]).catch((error) => error)
 
   expect(stdout).toBe('')
-}, 60_000)
+})
 
 test.each([
   ['openapi-typescript', ''],

@@ -38,7 +38,7 @@ test('npm start runs everything, and the commands that it prints work as pasted'
   child.kill('SIGTERM')
   const [code] = await once(child, 'exit')
   expect(code).toBe(0)
-}, 60_000)
+})
 
 test.each([
   ['npm start', []],
@@ -75,7 +75,7 @@ describe('a start that cannot succeed says so in one sentence, without the banne
     expect(second.stderr).toMatch(
       /^Cannot start: Port \d+ \([a-z-]+\) is in use: .* PORT_BASE=4001 npm start\.\n$/,
     )
-  }, 60_000)
+  })
 
   test.each<[string, Record<string, string>, RegExp]>([
     ['a port that is no number', { PORT_BASE: 'abc' }, /PORT_BASE=abc is not a port/],
@@ -130,7 +130,7 @@ test('a backup of everything is restored with users, secrets and the state of th
   ]) {
     expect(existsSync(join(restored, file)), file).toBe(true)
   }
-}, 60_000)
+})
 
 const run = (command: string, env: Record<string, string>, folder: string) =>
   spawnSync('scripts/with-node', ['scripts/backup.ts', command, 'all', folder], {

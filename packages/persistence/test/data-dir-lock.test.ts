@@ -29,7 +29,7 @@ test('one process at a time locks a directory, and its death releases the lock',
   other.kill('SIGKILL')
   await once(other, 'exit')
   lockDataDir(folder)()
-}, 20_000)
+})
 
 test('a released lock can be acquired again', () => {
   const folder = makeFolder()
@@ -73,7 +73,7 @@ test('a second backup of a directory at the same time is refused', () => {
   onTestFinished(conclude)
 
   expect(() => announceBackup(folder)).toThrow(/Another backup of .* is running/)
-}, 20_000)
+})
 
 test('a missing data directory is created and locked', async () => {
   const folder = join(makeFolder(), 'not', 'there', 'yet')

@@ -112,4 +112,4 @@ test('SIGTERM while the zone cannot be read back ends the service in time, and t
     await service.stop()
     rmSync(dataDir, { recursive: true, force: true })
   }
-}, 60_000)
+})

@@ -44,7 +44,7 @@ test('a backup of a running service brings back its history, its users and the c
   expect((await second.call('GET', history)).body.history).toEqual(before.body.history)
   const users = [service.dataDir, copy].map((folder) => readFileSync(join(folder, 'users.json')))
   expect(users[1]).toEqual(users[0])
-}, 60_000)
+})
 
 test('a backup of another service is refused', async () => {
   const outside = makeFolder()
@@ -69,7 +69,7 @@ test('a backup of another service is refused', async () => {
     1,
     'This is a backup of the domain-service, not of the static-service.\n',
   ])
-}, 60_000)
+})
 
 test('a folder belongs to one process', async () => {
   await using service = await start()
@@ -93,4 +93,4 @@ test('a folder belongs to one process', async () => {
     1,
     `Another process is using ${service.dataDir}: stop it first.\n`,
   ])
-}, 60_000)
+})

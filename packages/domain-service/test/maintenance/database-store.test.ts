@@ -76,4 +76,4 @@ test('history, users and counted calls move from a directory to PostgreSQL and b
   expect(refused).toMatchObject({ status: 1, stderr: expect.stringContaining('stop all replicas') })
   expect((await stateOf(copy)).history).toEqual((await stateOf(replica)).history)
   expect(readFileSync(join(outside, 'copy/users.json'), 'utf8')).toContain('"editor"')
-}, 120_000)
+})

@@ -29,4 +29,4 @@ test('a hundred adds of one domain at three replicas are all done, in at most ei
   expect(new Set(answers.map((answer) => answer?.status))).toEqual(new Set([201]))
   expect(first.live()).toHaveLength(101)
   expect(first.commands().length).toBeLessThanOrEqual(8)
-}, 120_000)
+})

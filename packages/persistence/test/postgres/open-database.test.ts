@@ -16,7 +16,7 @@ describe('the server', () => {
   beforeAll(async () => {
     server = await ServerProcess.create(join(directory, 'server'))
     postgres = await openPostgres(server.urlOf('postgres'))
-  }, 60_000)
+  })
   afterAll(async () => {
     await postgres.close()
     await server.stop()

@@ -28,7 +28,7 @@ test('what is deleted during a backup stays on the disk until that has ended', a
   expect((await service.call('GET', '/static/a')).status).toBe(404)
   lock.close()
   await expect.poll(() => service.storedContents(), { timeout: 10_000 }).toEqual([])
-}, 30_000)
+})
 
 test('a content that is stored again while its removal waits is kept', async () => {
   await using service = await start()
@@ -44,7 +44,7 @@ test('a content that is stored again while its removal waits is kept', async () 
     .poll(async () => (await service.storedContents()).length, { timeout: 10_000 })
     .toBe(1)
   expect((await service.call('GET', '/static/b')).bytes.toString()).toBe('the same')
-}, 30_000)
+})
 
 test('whether a backup is made is asked after whether anything refers to a content', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'static-store-'))

@@ -88,7 +88,7 @@ test('a start with blobs and tmp on different file systems is refused in one sen
     `Cannot start: blobs and tmp in ${dataDir} are on different file systems: put all of DATA_DIR on one.`,
   ])
   expect(stderr).not.toMatch(/^\s+at /m)
-}, 30_000)
+})
 
 test('a start on a disk that cannot be written is refused in one sentence', async () => {
   using disk = mountSmallDisk(24)
@@ -106,7 +106,7 @@ test('a start on a disk that cannot be written is refused in one sentence', asyn
     expect.stringMatching(/^Cannot start: .*/),
   ])
   expect(stderr).not.toMatch(/^\s+at /m)
-}, 30_000)
+})
 
 test('while another process has locked the database changes are refused with 503 and leave nothing, and files are served', async () => {
   await using service = await start()
@@ -121,4 +121,4 @@ test('while another process has locked the database changes are refused with 503
   await expect.poll(async () => (await service.storedContents()).length).toBe(1)
   other.exec('rollback')
   expect((await service.put('b.txt', 'stored')).status).toBe(201)
-}, 30_000)
+})

@@ -119,7 +119,7 @@ test('wherever the disk fails, a change is answered as it happened, and the serv
   expect(readdirSync(join(failing.dataDir, 'tmp'))).toEqual([])
   const report = await check(failing.dataDir)
   expect(report).toMatchObject({ files: 2, damages: [], orphans: [] })
-}, 60_000)
+})
 
 test('a read that the disk fails is a 500 that keeps no file open, and the next one is answered', async () => {
   const failing = await startFailing({ MEMORY_CACHE_BYTES: '1048576' })
@@ -145,7 +145,7 @@ test('a read that the disk fails is a 500 that keeps no file open, and the next 
 
   expect(failed).toEqual(['open 500', 'stat 500', 'read 500', 'read cut off'])
   await expect.poll(opened).toBeLessThanOrEqual(before)
-}, 30_000)
+})
 
 test('a compressed form that could not be written is made when the file is asked for again', async () => {
   const failing = await startFailing()
@@ -165,7 +165,7 @@ test('a compressed form that could not be written is made when the file is asked
   failing.heal()
 
   await expect.poll(coding, { timeout: 10_000 }).toBe('200 zstd')
-}, 30_000)
+})
 
 test('a start on a disk that fails at some call is refused in a sentence, or is a start', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'static-start-'))
@@ -191,4 +191,4 @@ test('a start on a disk that fails at some call is refused in a sentence, or is 
 
   for (const words of said) expect(words).toMatch(/^started$|^it ended:\nCannot start: EIO: .*\n$/)
   expect(said.filter((words) => words !== 'started').length).toBeGreaterThan(1)
-}, 30_000)
+})

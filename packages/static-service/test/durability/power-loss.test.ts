@@ -65,7 +65,7 @@ test('without one kind of flush a loss of power does take what was acknowledged'
   }
 
   for (const found of Object.values(losses)) expect(found).not.toEqual([])
-}, 60_000)
+})
 
 const refusals: [string, Record<string, string>, (path: string) => string, number][] = [
   ['412', { 'if-none-match': '*' }, (path) => path, 412],

@@ -74,4 +74,4 @@ test('SIGTERM in the middle of everything answers what was accepted, keeps what 
     const { status } = await again.ask({ method: 'HEAD', path: `/static/${path}`, headers: {} })
     expect(status).toBe(200)
   }
-}, 60_000)
+})

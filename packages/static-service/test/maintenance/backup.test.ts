@@ -193,7 +193,7 @@ test('a killed backup is not taken for a backup, and blocks no other', async () 
     /^Backed up into .*: static-service\.sqlite, users\.json, and 40 contents of \d+ bytes\.\n$/,
   )
   expect(next.status).toBe(0)
-}, 60_000)
+})
 
 test('a backup that is ended by a signal leaves nothing behind', async () => {
   await using service = await start()
@@ -211,7 +211,7 @@ test('a backup that is ended by a signal leaves nothing behind', async () => {
 
   expect([status, errors]).toEqual([1, 'Interrupted: nothing was left behind.\n'])
   expect(readdirSync(outside)).toEqual([])
-}, 60_000)
+})
 
 test('a restore overwrites no running service, and no service starts on half a restore', async () => {
   await using service = await start()
@@ -237,7 +237,7 @@ test('a restore overwrites no running service, and no service starts on half a r
     1,
     `A restore into ${half} was aborted: delete everything in it, and restore again.\n`,
   ])
-}, 60_000)
+})
 
 test('a backup on a full disk says so and leaves nothing behind', async () => {
   using disk = mountSmallDisk(4)
@@ -253,7 +253,7 @@ test('a backup on a full disk says so and leaves nothing behind', async () => {
     expect.stringMatching(/^The disk is full\. The partial copy was removed/),
   ])
   expect(readdirSync(disk.folder)).toEqual([])
-}, 60_000)
+})
 
 test('compressed forms are not backed up', async () => {
   await using service = await start()
@@ -268,7 +268,7 @@ test('compressed forms are not backed up', async () => {
 
   expect(filesBelow(join(outside, 'copy/blobs'))).toHaveLength(1)
   expect(rowsIn(join(outside, 'copy'))).toEqual([])
-}, 60_000)
+})
 
 test('a further backup shares what the one beside it has, and adds what it lacks', async () => {
   await using service = await start()
@@ -298,7 +298,7 @@ test('a further backup shares what the one beside it has, and adds what it lacks
     ['smaller', 'more'].map(digestOf).sort(),
   )
   expect(await check(join(outside, 'copy'))).toMatchObject({ files: 3, damages: [] })
-}, 60_000)
+})
 
 test('after eight further backups the next one copies all rows into one segment', async () => {
   await using service = await start()
@@ -312,7 +312,7 @@ test('after eight further backups the next one copies all rows into one segment'
   expect(segmentsIn(join(outside, '8'))).toHaveLength(8)
   expect(segmentsIn(join(outside, '9'))).toEqual(['contents-1.sqlite'])
   expect(digestsIn(join(outside, '9/contents-1.sqlite'))).toHaveLength(9)
-}, 120_000)
+})
 
 test('damaged contents fail a backup that names their files, unless they are skipped', async () => {
   await using service = await start()
@@ -345,7 +345,7 @@ test('damaged contents fail a backup that names their files, unless they are ski
   }
   const copy = await check(join(outside, 'copy'))
   expect(copy.damages.map(({ path }) => path).sort()).toEqual(['one', 'three', 'two'])
-}, 60_000)
+})
 
 test('a check and a restore name altered contents of the manifest without reading every byte', async () => {
   await using service = await start()
@@ -362,7 +362,7 @@ test('a check and a restore name altered contents of the manifest without readin
   for (const { status, out } of [checked, restored]) {
     expect([status, out.split('\n').includes(named)]).toEqual([0, true])
   }
-}, 60_000)
+})
 
 test('a backup that was damaged later is not restored', async () => {
   await using service = await start()
@@ -385,7 +385,7 @@ test('a backup that was damaged later is not restored', async () => {
     1,
     `${monday}/contents-1.sqlite has been altered.\n`,
   ])
-}, 60_000)
+})
 
 test('a backup of an earlier version, with small contents in files, is restored into rows', async () => {
   await using service = await start()
@@ -408,7 +408,7 @@ test('a backup of an earlier version, with small contents in files, is restored 
   expect([restored.status, segments.length, damaged]).toEqual([0, 1, []])
   expect(rowsIn(join(outside, 'copy'))).toHaveLength(1)
   expect(await check(join(outside, 'copy'))).toMatchObject({ files: 2, damages: [], orphans: [] })
-}, 60_000)
+})
 
 test('after a restore a proxy can read content files by their group, and the first start serves and stores', async () => {
   await using service = await start()
@@ -433,7 +433,7 @@ test('after a restore a proxy can read content files by their group, and the fir
   ])
   expect([found.get('small'), found.get('large'), stored.status]).toEqual(['small', large, 201])
   expect(program.output()).not.toMatch(/"level":"?(?:warn|error|40|50)/)
-}, 60_000)
+})
 
 test.each([
   [[]],
@@ -458,4 +458,4 @@ test('a folder without a store is reported', async () => {
   const { status, errors } = await runCli('/nowhere', 'backup', '/nowhere-else')
 
   expect([status, errors]).toEqual([1, 'There is nothing of the static-service in /nowhere.\n'])
-}, 20_000)
+})

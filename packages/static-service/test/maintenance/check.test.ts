@@ -200,7 +200,7 @@ test('a store that a service is using can be checked but not repaired', async ()
     1,
     `Another process is using ${service.dataDir}: stop it first.\n`,
   ])
-}, 20_000)
+})
 
 test.each([[[]], [['repair']], [['check', '--force']], [['check', 'more']]])(
   '%j is answered with how to use it',

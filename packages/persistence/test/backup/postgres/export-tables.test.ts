@@ -24,4 +24,4 @@ test('a backup goes from a directory into PostgreSQL, and from there into a dire
   )
   expect(added).toEqual([{ id: 1202, at: 7 }])
   expect(fs.readdirSync(join(outside, 'tmp'))).toEqual([])
-}, 60_000)
+})

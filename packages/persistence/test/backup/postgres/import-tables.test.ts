@@ -42,4 +42,4 @@ test('an interrupted restore keeps services from starting, and is resumed where 
   expect(await database.query('select count(*) from sample.items')).toEqual([{ count: 2200 }])
   const service = await reopen(url, false)
   expect(service.database.isAvailable).toBe(true)
-}, 60_000)
+})

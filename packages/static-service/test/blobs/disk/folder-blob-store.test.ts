@@ -247,7 +247,7 @@ test('however adding, dropping and reading overlap, exactly what is referred to 
     }),
     { numRuns: 15 },
   )
-}, 60_000)
+})
 
 test('of many contents to collect, 64 at a time are checked and removed', async () => {
   let running = 0

@@ -153,7 +153,7 @@ test('600 random changes have the same outcomes and leave the same answers as in
     'quota_exceeded',
     'version_exists',
   ])
-}, 120_000)
+})
 
 async function digestsIn(catalog: Catalog | undefined) {
   const files = await catalog?.list({ sort: 'path', page: 1, pageSize: 10_000 })

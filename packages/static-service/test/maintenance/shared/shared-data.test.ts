@@ -113,7 +113,7 @@ test('files move from a folder to PostgreSQL and S3 and back, and every answer s
   expect((await runCli(shared, 'backup', third)).status).toBe(0)
   expect(stores.s3.calls).toEqual([]) // Linked from the second.
   expect(await readdir(third)).toEqual(await readdir(second))
-}, 120_000)
+})
 
 test('an interrupted restore is resumed, and no service starts before it is complete', async () => {
   const folder = await makeFolder()
@@ -145,7 +145,7 @@ test('an interrupted restore is resumed, and no service starts before it is comp
   expect(sent).not.toContain('put')
   await using service = await start({ env: stores.env })
   expect(await answers(service)).toEqual(before)
-}, 120_000)
+})
 
 test('a backup names the objects that are missing or altered, and a restore overwrites nothing', async () => {
   const folder = await makeFolder()
@@ -169,7 +169,7 @@ test('a backup names the objects that are missing or altered, and a restore over
   expect(skipped.status).toBe(0)
   expect(occupied.status).toBe(1)
   expect(await readdir(folder)).toEqual(expect.not.arrayContaining(['refused', 'refused.partial']))
-}, 120_000)
+})
 
 test('while S3 is away a backup fails in one sentence and leaves nothing behind', async () => {
   const folder = await makeFolder()
@@ -190,7 +190,7 @@ test('while S3 is away a backup fails in one sentence and leaves nothing behind'
   expect(refused.errors).not.toContain('    at ')
   expect(await readdir(folder)).toEqual([])
   expect(await stores.query('select * from static_service.backups')).toEqual([])
-}, 120_000)
+})
 
 test('a restore that cannot use a store says why in one sentence, and is resumed with correct settings', async () => {
   const folder = await makeFolder()
@@ -219,4 +219,4 @@ test('a restore that cannot use a store says why in one sentence, and is resumed
     'Cannot use the database in DATABASE_URL: connect ECONNREFUSED 127.0.0.1:1.\n',
   )
   expect(resumed.status).toBe(0)
-}, 120_000)
+})
