@@ -173,7 +173,7 @@ export const ledgerUnavailable = (cause: unknown) =>
     },
   )
 
-/** The replica that accepted it was not heard of any more. */
+/** The replica that accepted it has not renewed it. */
 export const changeCancelled = (id: number) =>
   new HttpError(503, 'unavailable', `Change ${id} was cancelled before it was sent: try again`, {
     headers: { 'retry-after': '5' },

@@ -17,7 +17,7 @@ import { migrations, schema } from './ledger/postgres/migrations.ts'
 import { PendingChanges } from './ledger/postgres/pending-changes.ts'
 import { PostgresChallengeStore } from './ledger/postgres/postgres-challenge-store.ts'
 import { PostgresLedger } from './ledger/postgres/postgres-ledger.ts'
-import { Heartbeat } from './ledger/postgres/replicas/heartbeat.ts'
+import { AwaitedChanges } from './ledger/postgres/replicas/awaited-changes.ts'
 import { type Lease, Leases } from './ledger/postgres/replicas/leases.ts'
 import { changesChannel } from './ledger/postgres/replicas/notifications.ts'
 import { ZoneVersions } from './ledger/postgres/zone-versions.ts'
@@ -54,7 +54,6 @@ export async function openPostgresStorage(
   const { account, limits, timeout: timeoutMs } = config
   const accountName = `${account.url} ${account.userName}`
   const replica = randomUUID()
-  const heartbeat = await Heartbeat.start(postgres, replica)
   const budget = new CallBudget(postgres, { account: accountName, replica })
   const isAvailable = () => postgres.isAvailable
   const quota = await SharedCallQuota.open({ limits, budget, isAvailable, clock })
@@ -64,7 +63,8 @@ export async function openPostgresStorage(
   registerDatabaseMetrics(metrics, postgres)
   registerLeaseMetrics(metrics, leases)
   const versions = new ZoneVersions(postgres)
-  const pending = new PendingChanges(postgres, replica)
+  const pending = new PendingChanges(postgres)
+  const awaited = new AwaitedChanges(postgres)
   let queue: SharedWriteQueue | undefined
   const wake = (domain: string) => queue?.wake(domain || undefined)
   const isListening = await postgres.listen(changesChannel, wake)
@@ -79,7 +79,15 @@ export async function openPostgresStorage(
     },
     versions,
     openQueue: (options) => {
-      queue = new SharedWriteQueue({ ...options, leases, pending, timeoutMs, isListening, log })
+      queue = new SharedWriteQueue({
+        ...options,
+        leases,
+        pending,
+        awaited,
+        timeoutMs,
+        isListening,
+        log,
+      })
       return queue
     },
     isActive: () => tasks.isActive,
@@ -87,7 +95,7 @@ export async function openPostgresStorage(
     close: async () => {
       await tasks.close()
       await leases.close()
-      await heartbeat.stop()
+      await awaited.close()
       await postgres.close()
     },
   }

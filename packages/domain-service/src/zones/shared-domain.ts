@@ -3,7 +3,9 @@ import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
 import { changeCancelled, leaseLost, serviceStopping, writeNotConfirmed } from '../errors.ts'
 import type { PendingChange, PendingChanges } from '../ledger/postgres/pending-changes.ts'
+import type { AwaitedChanges } from '../ledger/postgres/replicas/awaited-changes.ts'
 import type { Lease, Leases } from '../ledger/postgres/replicas/leases.ts'
+import { isDatabaseAway } from './database-away.ts'
 import { DomainQueue } from './domain-queue.ts'
 import { fromStoredProblem } from './stored-problem.ts'
 import { readResult } from './stored-result.ts'
@@ -13,6 +15,7 @@ import type { WriteResult } from './zone-write.ts'
 export interface SharedQueueOptions extends WriteQueueOptions {
   leases: Leases
   pending: PendingChanges
+  awaited: AwaitedChanges
   /** Milliseconds after which a call to the registrar is given up. */
   timeoutMs: number
   /** Whether `wake` is called for what other replicas do. */
@@ -34,8 +37,8 @@ interface Waiter {
 /** How often the ledger is asked what other replicas have done. */
 const pollMs = 100
 const listeningPollMs = 1_000
-/** How long clients wait for a database that is away. */
-const maxOutageMs = 3_000
+/** How long a domain's failing queries are repeated. */
+const maxOutageMs = 10_000
 /** A change that failed here so often, and has not ended, is left to others. */
 const maxFailures = 3
 
@@ -84,6 +87,7 @@ export class SharedDomain {
   awaitEnd(id: number, { isAsync }: Pick<Waiter, 'isAsync'>): Promise<WriteResult> {
     const end = Promise.withResolvers<WriteResult>()
     this.#waiters.set(id, [...(this.#waiters.get(id) ?? []), { isAsync, end }])
+    if (!isAsync) this.#options.awaited.add(id, (cause) => this.#expire(id, cause))
     this.#start()
     return end.promise
   }
@@ -209,7 +213,8 @@ export class SharedDomain {
   #countFailure(id: number, error: unknown) {
     const failures = (this.#failures.get(id) ?? 0) + 1
     this.#failures.set(id, failures)
-    if (failures >= maxFailures) this.#reject(id, outcomeUnknown(error))
+    const isLate = isDatabaseAway(error) && this.#options.awaited.isExpired(id)
+    if (isLate || failures >= maxFailures) this.#reject(id, outcomeUnknown(error))
   }
 
   async #answerEnded() {
@@ -236,7 +241,12 @@ export class SharedDomain {
     throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
   }
 
-  // The changes are queued, and may be carried out by another replica.
+  // A batch of this process tells by itself what became of its changes.
+  #expire(id: number, cause: unknown) {
+    if (!this.#pulled.has(id)) this.#reject(id, outcomeUnknown(cause))
+  }
+
+  // Another replica may carry out the changes.
   #endOutage(error: unknown) {
     const problem = databaseProblem(error)
     if (problem && performance.now() - this.#answeredAt < maxOutageMs) return
@@ -249,6 +259,7 @@ export class SharedDomain {
   #take(id: number): Waiter[] {
     const waiters = this.#waiters.get(id) ?? []
     this.#waiters.delete(id)
+    this.#options.awaited.delete(id)
     return waiters
   }
 

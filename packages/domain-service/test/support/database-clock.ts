@@ -32,9 +32,16 @@ async function replaceClock(postgres: Postgres, now: number) {
   )
 }
 
-const renewed = ['replicas', 'leases', 'call_holds', 'call_waiters'].map(
-  (table) => `domain_service.${table}`,
-)
+const renewed = [
+  { table: 'domain_service.leases', column: 'until', where: 'true' },
+  { table: 'domain_service.call_holds', column: 'until', where: 'true' },
+  { table: 'domain_service.call_waiters', column: 'until', where: 'true' },
+  {
+    table: 'domain_service.changes',
+    column: 'awaited_until',
+    where: "status in ('queued', 'sending')",
+  },
+]
 
 const retryMs = 5
 
@@ -42,10 +49,12 @@ async function move(postgres: Postgres, now: number): Promise<void> {
   try {
     await postgres.transaction(async (transaction) => {
       // Waiting with some of the locks could deadlock with a service.
-      await transaction.query(`lock table ${renewed.join(', ')} in exclusive mode nowait`)
-      for (const table of renewed) {
+      const tables = renewed.map(({ table }) => table)
+      await transaction.query(`lock table ${tables.join(', ')} in exclusive mode nowait`)
+      for (const { table, column, where } of renewed) {
         await transaction.query(
-          `update ${table} set until = until + $1 - now from domain_service.fake_clock where now < $1`,
+          `update ${table} set ${column} = ${column} + $1 - now from domain_service.fake_clock
+             where now < $1 and ${where}`,
           [now],
         )
       }

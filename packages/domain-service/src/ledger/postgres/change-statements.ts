@@ -1,16 +1,21 @@
-const isAlive = `exists (select from domain_service.replicas
-  where replicas.id = changes.replica and until > domain_service.now_ms())`
+import { abandonedMs } from './replicas/awaited-changes.ts'
+
+/** Whether a batch may begin a change: it is asynchronous, or somebody waits for it. */
+export const isAwaited = '(is_async = 1 or awaited_until > domain_service.now_ms())'
+
+/** A replica that is late with its renewal still goes on. */
+const isAbandoned = `(is_async = 0 and awaited_until <= domain_service.now_ms() - ${abandonedMs})`
 
 export const claim = `update domain_service.changes set status = 'sending', claim_fence = $3
-  where id = any($1) and domain = $2 and status = 'queued' and (is_async = 1 or ${isAlive}) returning id`
+  where id = any($1) and domain = $2 and status = 'queued' and ${isAwaited} returning id`
 
 /** Changes that a batch has taken and not sent. */
 const isUnsent = `status = 'sending' and (send_id is null or exists
   (select from domain_service.sends where sends.id = send_id and state in ('refused', 'unsent')))`
 
-const putBack = `status = case when is_async = 1 or ${isAlive} then 'queued' else 'cancelled' end,
-  ended_at = case when is_async = 1 or ${isAlive} then null else domain_service.now_ms() end,
-  idempotency_key = case when is_async = 1 or ${isAlive} then idempotency_key end`
+const putBack = `status = case when ${isAbandoned} then 'cancelled' else 'queued' end,
+  ended_at = case when ${isAbandoned} then domain_service.now_ms() end,
+  idempotency_key = case when ${isAbandoned} then null else idempotency_key end`
 
 /** Puts back what earlier holders of a domain's lease took and did not send. The caller holds it. */
 export const recoverDomain = `update domain_service.changes set ${putBack}
@@ -26,7 +31,7 @@ export const recoverClaimed = `with free as (select name, fence from domain_serv
 
 export const cancelAbandoned = `update domain_service.changes
   set status = 'cancelled', ended_at = domain_service.now_ms(), idempotency_key = null
-  where status = 'queued' and is_async = 0 and not ${isAlive}`
+  where status = 'queued' and ${isAbandoned}`
 
 export const pruneSends = `delete from domain_service.sends
   where started_at < least($1, domain_service.now_ms() - $2) and state not in ('open', 'unknown', 'unverified')

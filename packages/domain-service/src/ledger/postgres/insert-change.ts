@@ -2,16 +2,11 @@ import type { Transaction } from '@domains-and-files/persistence'
 import { idempotencyKeyReused } from '../../errors.ts'
 import type { ChangeRequest } from '../ledger.ts'
 import { requestColumns } from '../stored-change.ts'
+import { awaitedMs } from './replicas/awaited-changes.ts'
 import { notify } from './replicas/notifications.ts'
 
 /** How long an idempotency key stands for one request. */
 const keyMs = 86_400_000
-
-interface Acceptance {
-  isAsync: boolean
-  /** The replica whose client waits for the change. */
-  replica?: string
-}
 
 /**
  * Queues a change, or finds the one that used the same idempotency key.
@@ -20,11 +15,11 @@ interface Acceptance {
 export async function insertChange(
   transaction: Transaction,
   request: ChangeRequest,
-  { isAsync, replica }: Acceptance,
+  { isAsync }: { isAsync: boolean },
 ): Promise<number> {
   const { by, idempotency } = request
   if (idempotency) await transaction.query(releaseOldKey, [by, idempotency.key, keyMs])
-  const columns = { ...requestColumns(request), is_async: isAsync ? 1 : 0, replica }
+  const columns = { ...requestColumns(request), is_async: isAsync ? 1 : 0 }
   const [inserted] = await transaction.query<{ id: number }>(insert, [JSON.stringify(columns)])
   if (inserted) {
     await transaction.query(`select ${notify(1)}`, [request.domain])
@@ -35,15 +30,15 @@ export async function insertChange(
     [by, idempotency?.key],
   )
   // Its key was released between the two statements.
-  if (!known) return insertChange(transaction, request, { isAsync, ...(replica && { replica }) })
+  if (!known) return insertChange(transaction, request, { isAsync })
   if (known.fingerprint !== idempotency?.fingerprint) throw idempotencyKeyReused()
   return known.id
 }
 
 const insert = `insert into domain_service.changes (domain, status, by, token, request_id, reason, is_async, verified,
-    created_at, idempotency_key, fingerprint, warnings, request, replica)
+    created_at, idempotency_key, fingerprint, warnings, request, awaited_until)
   select domain, 'queued', by, token, request_id, reason, is_async, 0, domain_service.now_ms(), idempotency_key,
-    fingerprint, '[]', request, replica
+    fingerprint, '[]', request, domain_service.now_ms() + ${awaitedMs}
   from json_populate_record(null::domain_service.changes, $1)
   on conflict (by, idempotency_key) where idempotency_key is not null do nothing returning id`
 

@@ -126,4 +126,8 @@ export const migrations = [
   `alter table domain_service.sends add column unanswered bigint not null default 0;
    update domain_service.sends set unanswered = 1 where given_up_at is not null and repaired_at is null;
    alter table domain_service.sends drop column repaired_at;`,
+
+  `alter table domain_service.changes add column awaited_until bigint not null default 0;
+   alter table domain_service.changes drop column replica;
+   drop table domain_service.replicas;`,
 ]

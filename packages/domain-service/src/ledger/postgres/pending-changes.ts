@@ -1,6 +1,6 @@
 import type { Postgres } from '@domains-and-files/persistence'
 import type { ChangeRequest, Snapshot } from '../ledger.ts'
-import { recoverDomain } from './change-statements.ts'
+import { isAwaited, recoverDomain } from './change-statements.ts'
 import { insertChange } from './insert-change.ts'
 import type { Lease } from './replicas/leases.ts'
 import { getZones } from './zone-snapshots.ts'
@@ -14,31 +14,26 @@ export interface PendingChange {
 /** The changes of all replicas that wait for a batch. */
 export class PendingChanges {
   readonly #postgres: Postgres
-  readonly #replica: string
 
-  /** `replica` is the id of this process. */
-  constructor(postgres: Postgres, replica: string) {
+  constructor(postgres: Postgres) {
     this.#postgres = postgres
-    this.#replica = replica
   }
 
   /**
-   * Queues a change whose client waits at this replica, or finds the one that used the same idempotency key.
+   * Queues a change whose client waits, or finds the one that used the same idempotency key.
    * @throws 422 `idempotency_key_reused` for another request under the same key.
    */
   accept(request: ChangeRequest): Promise<number> {
     return this.#postgres.transaction((transaction) =>
-      insertChange(transaction, request, { isAsync: false, replica: this.#replica }),
+      insertChange(transaction, request, { isAsync: false }),
     )
   }
 
-  /** What a batch of a domain can take now, oldest first: asynchronous changes, and those of living replicas. */
+  /** What a batch of a domain can take now, oldest first: asynchronous changes, and those that somebody waits for. */
   async ready(domain: string): Promise<PendingChange[]> {
     const rows = await this.#postgres.query<{ id: number; is_async: number; request: string }>(
       `select id, is_async, request from domain_service.changes
-       where status = 'queued' and domain = $1 and not_before <= domain_service.now_ms()
-         and (is_async = 1 or exists (select from domain_service.replicas
-           where replicas.id = changes.replica and until > domain_service.now_ms()))
+       where status = 'queued' and domain = $1 and not_before <= domain_service.now_ms() and ${isAwaited}
        order by id limit 1000`,
       [domain],
     )

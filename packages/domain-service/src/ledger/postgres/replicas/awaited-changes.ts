@@ -1,0 +1,81 @@
+import type { Postgres } from '@domains-and-files/persistence'
+
+/** How long a change may still be begun after the last renewal. Clients get their answers later than that. */
+export const awaitedMs = 4_000
+/** A change that cannot be begun for so long is cancelled: nobody waits for it any more. */
+export const abandonedMs = 26_000
+const renewMs = 1_000
+
+interface Wait {
+  /** The change cannot be begun after this time of the monotonic clock, unless it is renewed. */
+  expiresAt: number
+  onExpired: (cause: unknown) => void
+}
+
+/**
+ * The changes that clients of this process wait for. Their rows say until when a batch may begin them, by the database's
+ * clock, so that none is begun once its client was told that its outcome is unknown, or its replica has ended.
+ */
+export class AwaitedChanges {
+  readonly #postgres: Pick<Postgres, 'query'>
+  readonly #waits = new Map<number, Wait>()
+  readonly #timer: NodeJS.Timeout
+  #renewing: Promise<void> | undefined
+  /** The time of the database at the last renewal. */
+  #renewedAt = 0
+
+  constructor(postgres: Pick<Postgres, 'query'>) {
+    this.#postgres = postgres
+    this.#timer = setInterval(() => {
+      this.#renewing ??= this.#renew().finally(() => {
+        this.#renewing = undefined
+      })
+    }, renewMs).unref()
+  }
+
+  /**
+   * Renews a change that was accepted just now, until it is deleted. `onExpired` is called, if need be repeatedly, while
+   * the database is away and the change cannot be begun any more.
+   */
+  add(id: number, onExpired: (cause: unknown) => void) {
+    this.#waits.set(id, { expiresAt: performance.now() + awaitedMs, onExpired })
+  }
+
+  delete(id: number) {
+    this.#waits.delete(id)
+  }
+
+  /** Whether the change cannot be begun any more, unless it is renewed. */
+  isExpired(id: number): boolean {
+    return (this.#waits.get(id)?.expiresAt ?? 0) <= performance.now()
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#renewing
+  }
+
+  async #renew(): Promise<void> {
+    const waits = [...this.#waits]
+    if (waits.length === 0) return
+    try {
+      // Counted from the last renewal that is known: one whose response is lost makes nothing last longer.
+      const until = this.#renewedAt + awaitedMs
+      const ids = waits.map(([id]) => id)
+      const [row] = await this.#postgres.query<{ now: number }>(renew, [ids, until])
+      this.#renewedAt = row?.now ?? 0
+      const expiresAt = performance.now() + awaitedMs
+      for (const [, wait] of waits) wait.expiresAt = expiresAt
+    } catch (error) {
+      // The probe reports a database that is away.
+      for (const [id, wait] of waits)
+        if (this.#waits.get(id) === wait && this.isExpired(id)) wait.onExpired(error)
+    }
+  }
+}
+
+// A row that is locked is being begun.
+const renew = `with renewed as (update domain_service.changes set awaited_until = $2
+    where id in (select id from domain_service.changes where id = any($1) and status in ('queued', 'sending')
+      and awaited_until < $2 for update skip locked))
+  select domain_service.now_ms() as now`

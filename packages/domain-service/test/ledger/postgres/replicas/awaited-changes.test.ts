@@ -1,0 +1,96 @@
+import { DatabaseUnavailableError, type Postgres } from '@domains-and-files/persistence'
+import { expect, test } from 'vitest'
+import { PendingChanges } from '../../../../src/ledger/postgres/pending-changes.ts'
+import { PostgresLedger } from '../../../../src/ledger/postgres/postgres-ledger.ts'
+import { AwaitedChanges } from '../../../../src/ledger/postgres/replicas/awaited-changes.ts'
+import { Leases } from '../../../../src/ledger/postgres/replicas/leases.ts'
+import { ZoneVersions } from '../../../../src/ledger/postgres/zone-versions.ts'
+import { makeDatabase, setDatabaseTime } from '../../../support/databases.ts'
+import { domain, requestBy } from '../../../support/ledger.ts'
+
+const patient = { timeout: 60_000 }
+
+/** The ledger of a replica that holds the lease of the domain, and a change that it has accepted. */
+async function openReplica(request = requestBy('admin')) {
+  const stack = new AsyncDisposableStack()
+  const { postgres } = stack.use(await makeDatabase())
+  const onError = () => undefined
+  const leases = new Leases({ postgres, holder: 'this replica', ttlMs: 3_600_000, onError })
+  stack.defer(() => leases.close())
+  await leases.tryAcquire(domain)
+  const ledger = new PostgresLedger({ postgres, leases, versions: new ZoneVersions(postgres) })
+  const pending = new PendingChanges(postgres)
+  const id = await pending.accept(request)
+  const renew = (connection: Pick<Postgres, 'query'>, onExpired = () => {}) => {
+    const awaited = new AwaitedChanges(connection)
+    stack.defer(() => awaited.close())
+    awaited.add(id, onExpired)
+  }
+  const ready = async () => (await pending.ready(domain)).map((change) => change.id)
+  const status = async () => (await ledger.find(id))?.status
+  return {
+    ...{ postgres, ledger, pending, id, renew, ready, status },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  }
+}
+
+test('a change that somebody waits for can be begun however late', async () => {
+  await using replica = await openReplica()
+  const { id, ledger } = replica
+  await setDatabaseTime(replica.postgres, 5_000)
+  const late = await replica.ready()
+
+  replica.renew(replica.postgres)
+
+  expect(late).toEqual([])
+  await expect.poll(replica.ready, patient).toEqual([id])
+  expect(await ledger.claim([id])).toEqual([id])
+})
+
+test('a change that nobody waits for any more cannot be begun, and is cancelled', async () => {
+  await using replica = await openReplica(
+    requestBy('admin', { idempotency: { key: 'key', fingerprint: 'one' } }),
+  )
+  const { id, ledger } = replica
+  await setDatabaseTime(replica.postgres, 5_000)
+  await ledger.recover()
+  const late = [await replica.ready(), await ledger.claim([id]), await replica.status()]
+
+  await setDatabaseTime(replica.postgres, 31_000)
+  await ledger.recover()
+
+  expect(late).toEqual([[], [], 'queued'])
+  expect(await replica.status()).toBe('cancelled')
+  expect(await ledger.findByKey('admin', 'key')).toBeUndefined()
+})
+
+test('an asynchronous change waits however long', async () => {
+  await using replica = await openReplica()
+  const { ledger, postgres } = replica
+  const id = await ledger.enqueue(requestBy('admin'))
+
+  await setDatabaseTime(postgres, 3_600_000)
+  await ledger.recover()
+
+  expect(await replica.ready()).toEqual([id])
+})
+
+test('renewals whose responses are lost make no change last longer than its client waits', async () => {
+  await using replica = await openReplica()
+  const { postgres } = replica
+  const { promise: expired, resolve } = Promise.withResolvers<void>()
+  let answers = 1
+  // The first renewal tells the time of the database.
+  const query: Postgres['query'] = async (text, values) => {
+    const rows = await postgres.query<never>(text, values)
+    if (answers-- > 0) return rows
+    throw new DatabaseUnavailableError(undefined)
+  }
+
+  replica.renew({ query }, resolve)
+  const before = await replica.ready()
+  await expired
+
+  expect(before).toEqual([replica.id])
+  expect(await replica.ready()).toEqual([])
+})
