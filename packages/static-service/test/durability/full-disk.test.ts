@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import { check } from '../../src/maintenance/check.ts'
 import { mountSmallDisk, type SmallDisk } from '../support/small-disk.ts'
 import { filesBelow, type Service, start } from '../support/start.ts'
+import { storedIn } from '../support/stored-contents.ts'
 
 const megabyte = 1_048_576
 
@@ -90,6 +92,47 @@ onSmallDisk(
   },
 )
 
+onSmallDisk('small files that are deleted make room for others', async (service) => {
+  await fillWithSmallFiles(service)
+
+  await service.call('POST', '/api/files/delete', { json: { prefix: '0/' } })
+
+  await expect
+    .poll(async () => (await service.put('another', randomBytes(30_000))).status, patience)
+    .toBe(201)
+})
+
+test('a content is removed even where the disk has no byte left to record that', async () => {
+  using disk = mountSmallDisk(24)
+  expect(disk === undefined || disk.folder !== '').toBe(true)
+  if (!disk) return
+  const dataDir = join(disk.folder, 'data')
+  const referenced = new Set<string>()
+  const errors: unknown[] = []
+  const store = await FolderBlobStore.open(dataDir, {
+    isReferenced: async (digest) => referenced.has(digest),
+    onError: (error) => errors.push(error),
+  })
+  const draft = store.draft()
+  await draft.write(randomBytes(megabyte))
+  await draft.seal()
+  const { digest } = await draft.keep()
+  referenced.add(digest)
+  await draft[Symbol.asyncDispose]()
+  await store.putForm(digest, 'br', randomBytes(1000))
+  disk.fill()
+
+  referenced.delete(digest)
+  store.collect([digest])
+  await store.settle()
+
+  expect([storedIn(dataDir), errors]).toEqual([[], []])
+  await store.close()
+})
+
+// Removals are tried again every second.
+const patience = { timeout: 20_000 }
+
 async function fillWithFiles(service: Service): Promise<Map<string, Buffer>> {
   const stored = new Map<string, Buffer>()
   for (let at = 10; ; at += 1) {
@@ -97,6 +140,18 @@ async function fillWithFiles(service: Service): Promise<Map<string, Buffer>> {
     const { status } = await service.put(`file-${at}`, content)
     if (status !== 201) return stored
     stored.set(`file-${at}`, content)
+  }
+}
+
+async function fillWithSmallFiles(service: Service): Promise<void> {
+  const content = () => randomBytes(30_000)
+  for (let at = 0; ; at += 1) {
+    const names = Array.from({ length: 100 }, (_, n) => `${at}/${n}`)
+    const files = names.map((filename) => ({ name: 'files', content: content(), filename }))
+    if ((await service.send('upload/batch', files)).status !== 201) break
+  }
+  for (let at = 0; ; at += 1) {
+    if ((await service.put(`last/${at}`, content())).status !== 201) return
   }
 }
 

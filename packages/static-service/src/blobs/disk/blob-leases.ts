@@ -24,18 +24,18 @@ export class BlobLeases {
     }
   }
 
-  /** Runs `remove` if the digest is not leased; otherwise does nothing, and `onFree` is called later. */
-  async whileFree(digest: string, remove: () => Promise<void>): Promise<void> {
+  /** Runs `remove` if the digest is not leased; otherwise returns true, and `onFree` is called later. */
+  async whileFree(digest: string, remove: () => Promise<boolean>): Promise<boolean> {
     if (this.#leases.has(digest)) {
       this.#postponed.add(digest)
-      return
+      return true
     }
     const before = this.#removals.get(digest)
     const removal = (before ?? Promise.resolve()).then(remove)
     const ended = removal.catch(() => undefined)
     this.#removals.set(digest, ended)
     try {
-      await removal
+      return await removal
     } finally {
       if (this.#removals.get(digest) === ended) this.#removals.delete(digest)
     }

@@ -1,9 +1,8 @@
 import { hash, randomUUID } from 'node:crypto'
-import { accessSync, constants, statfsSync } from 'node:fs'
-import { readdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
+import { accessSync, constants } from 'node:fs'
+import { readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createDirectory, DataDirError } from '@domains-and-files/persistence'
-import { insufficientStorage } from '../../errors.ts'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import {
   type CompressedCoding,
@@ -16,7 +15,9 @@ import type { BlobStore } from '../blob-store.ts'
 import type { VerifiedContents } from '../integrity.ts'
 import { StagedBlob } from '../staged-blob.ts'
 import { BlobLeases } from './blob-leases.ts'
+import { DiskSpace } from './disk-space.ts'
 import { DurableDirectories } from './durable-directories.ts'
+import { Garbage } from './garbage.ts'
 import { LargeContents } from './large-contents.ts'
 import { SmallContents } from './small-contents.ts'
 
@@ -25,7 +26,7 @@ export interface FolderBlobStoreOptions {
   isReferenced: (digest: string) => Promise<boolean>
   /** Whether a backup is running: nothing is removed meanwhile. */
   isBackedUp?: () => boolean
-  /** Called when a content could not be removed; the next start finds it again. */
+  /** Called when contents could not be removed, which are tried again, at the latest by the next start. */
   onError: (error: unknown) => void
 }
 
@@ -38,13 +39,10 @@ export class FolderBlobStore implements BlobStore {
   readonly #dataDir: string
   readonly #large: LargeContents
   readonly #options: FolderBlobStoreOptions
-  readonly #reserve: number
-  readonly #garbage = new Set<string>()
-  readonly #removals = new Set<Promise<void>>()
-  readonly #postponed = new Set<string>()
+  readonly #space: DiskSpace
+  readonly #garbage: Garbage
   readonly #staged = new Set<string>()
   #mayHaveOldFiles = true
-  #timer: NodeJS.Timeout | undefined
   readonly #leases = new BlobLeases((digest) => this.collect([digest]))
 
   /** Creates what is missing and removes the staged contents of an earlier process. */
@@ -55,22 +53,22 @@ export class FolderBlobStore implements BlobStore {
     const tmp = await directories.ensure('tmp')
     for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true })
     await demandRename(dataDir)
-    const { blocks, bsize } = await statfs(dataDir)
-    return new FolderBlobStore(dataDir, directories, {
-      ...options,
-      reserve: Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 8)),
-    })
+    return new FolderBlobStore(dataDir, directories, options)
   }
 
   private constructor(
     dataDir: string,
     directories: DurableDirectories,
-    { reserve, ...options }: FolderBlobStoreOptions & { reserve: number },
+    options: FolderBlobStoreOptions,
   ) {
     this.#dataDir = dataDir
     this.#options = options
-    this.#reserve = reserve
     this.small = new SmallContents(dataDir)
+    this.#space = new DiskSpace(dataDir, () => this.small.reusableBytes)
+    this.#garbage = new Garbage({
+      remove: (digest) => this.#leases.whileFree(digest, () => this.#remove(digest)),
+      onError: options.onError,
+    })
     this.#large = new LargeContents(dataDir, directories, this.small)
   }
 
@@ -86,9 +84,15 @@ export class FolderBlobStore implements BlobStore {
       isFlushed: true,
       memoryBytes: Math.min(memoryBytes, maxSmallBytes),
       storeSmall: (digest, bytes) =>
-        this.#leaseStored(digest, () => this.small.store(digest, 'identity', bytes)),
+        this.#leaseStored(digest, () => {
+          this.#space.demandForRow()
+          return this.small.store(digest, 'identity', bytes)
+        }),
       storeFile: (file, blob) =>
-        this.#leaseStored(blob.digest, () => this.#large.publish(file, blob)),
+        this.#leaseStored(blob.digest, () => {
+          this.#space.demandForFile()
+          return this.#large.publish(file, blob)
+        }),
       onEnd: () => this.#staged.delete(file),
     })
   }
@@ -115,7 +119,7 @@ export class FolderBlobStore implements BlobStore {
     const release = await this.#leases.acquire(digest)
     try {
       if ((await this.formSize(digest, 'identity')) === undefined) return
-      this.#demandRoom()
+      this.#space.demandForFile()
       if (bytes.length <= maxSmallBytes) await this.small.store(digest, coding, bytes)
       else await this.#large.writeForm({ digest, coding, tmpFile: this.#newTmpFile() }, bytes)
     } catch (error) {
@@ -144,12 +148,7 @@ export class FolderBlobStore implements BlobStore {
 
   /** Removes in the background those of these contents that no file refers to, each once it is not leased. */
   collect(digests: string[]): void {
-    for (const digest of digests) this.#garbage.add(digest)
-    while (this.#garbage.size > 0 && this.#removals.size < maxRemovals) {
-      const removal = this.#removeGarbage()
-      this.#removals.add(removal)
-      void removal.finally(() => this.#removals.delete(removal))
-    }
+    this.#garbage.collect(digests)
   }
 
   /**
@@ -176,12 +175,11 @@ export class FolderBlobStore implements BlobStore {
 
   /** Resolves when no removal is running. */
   async settle(): Promise<void> {
-    while (this.#removals.size > 0) await Promise.all(this.#removals)
+    await this.#garbage.settle()
   }
 
   async close(): Promise<void> {
-    clearTimeout(this.#timer)
-    await this.settle()
+    await this.#garbage.close()
     await this.small.close()
   }
 
@@ -205,8 +203,7 @@ export class FolderBlobStore implements BlobStore {
     try {
       this.small.check()
       accessSync(join(this.#dataDir, 'tmp'), constants.W_OK)
-      const { bavail, bsize } = statfsSync(this.#dataDir)
-      return bavail * bsize < this.#reserve ? ('degraded' as const) : ('ok' as const)
+      return this.#space.isShort ? ('degraded' as const) : ('ok' as const)
     } catch {
       return 'unavailable' as const
     }
@@ -220,7 +217,6 @@ export class FolderBlobStore implements BlobStore {
       this.collect([digest])
     }
     try {
-      this.#demandRoom()
       await store()
       return end
     } catch (error) {
@@ -229,50 +225,29 @@ export class FolderBlobStore implements BlobStore {
     }
   }
 
-  // Synchronous: the kernel answers from memory, in less time than the thread pool takes to be woken.
-  #demandRoom() {
-    const { bavail, bsize } = statfsSync(this.#dataDir)
-    if (bavail * bsize < this.#reserve) throw insufficientStorage()
-  }
-
-  async #removeGarbage() {
-    for (const digest of this.#garbage) {
-      this.#garbage.delete(digest)
-      await this.#leases.whileFree(digest, () => this.#remove(digest)).catch(this.#options.onError)
-    }
-  }
-
-  async #remove(digest: string) {
-    if (await this.#options.isReferenced(digest)) return
+  // Whether it is done: false to be tried again.
+  async #remove(digest: string): Promise<boolean> {
+    if (await this.#options.isReferenced(digest)) return true
     // Checked after the references, never before: backUp() relies on this order.
-    if (this.#options.isBackedUp?.()) return this.#postpone(digest)
-    const wasSmall = await this.small.remove(digest)
-    if (!wasSmall || this.#mayHaveOldFiles) await this.#large.remove(digest)
+    if (this.#options.isBackedUp?.()) return false
+    if (!(await this.#removeRows(digest)) || this.#mayHaveOldFiles) await this.#large.remove(digest)
+    return true
   }
 
-  #postpone(digest: string) {
-    this.#postponed.add(digest)
-    // Digests that still wait when the process ends are collected by the next start.
-    this.#timer ??= setTimeout(() => {
-      const digests = [...this.#postponed]
-      this.#postponed.clear()
-      this.#timer = undefined
-      this.collect(digests)
-    }, postponeMs).unref()
+  async #removeRows(digest: string): Promise<boolean> {
+    try {
+      return await this.small.remove(digest)
+    } catch {
+      // On a full disk, a file that is unlinked makes the room that the database needs.
+      await this.#large.remove(digest)
+      return this.small.remove(digest)
+    }
   }
 
   #newTmpFile() {
     return join(this.#dataDir, 'tmp', randomUUID())
   }
 }
-
-// Kept free for the database: on a full disk it could not even record a deletion.
-const maxReserveBytes = 16_777_216
-
-const postponeMs = 1000
-
-// As many removals as one group commit takes.
-const maxRemovals = 64
 
 // Tried, not compared by device number: renames fail between two mounts of one device as well.
 async function demandRename(dataDir: string) {

@@ -71,6 +71,11 @@ export class SmallContents implements VerifiedContents {
     return this.#db.prepare('select 1 from contents limit 1 offset 1000').get() === undefined
   }
 
+  /** Bytes that rows to come can take without the database growing. */
+  get reusableBytes(): number {
+    return pragmaNumber(this.#db, 'freelist_count') * pragmaNumber(this.#db, 'page_size')
+  }
+
   /** Durable when it resolves. @throws a SQLite error, `SQLITE_FULL` among them. */
   async store(digest: string, coding: ContentCoding, bytes: Uint8Array): Promise<void> {
     await this.#submit({ kind: 'store', digest, coding, bytes })
@@ -116,5 +121,7 @@ export class SmallContents implements VerifiedContents {
     throw Object.assign(new Error(outcome.failed), { code: outcome.code })
   }
 }
+
+const pragmaNumber = (db: Database, name: string) => Number(db.pragma(name, { simple: true }))
 
 const keyOf = ({ digest, coding, stamp }: VerifiedContent) => `${digest}.${coding}.${stamp}`
