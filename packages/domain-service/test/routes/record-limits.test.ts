@@ -44,8 +44,16 @@ test('a token limited to records sets, reads and removes their RRsets', async ()
 test.each<[string, string, unknown?]>([
   ['PUT', '/rrsets/www/A', { values: ['192.0.2.6'] }],
   ['PUT', '/rrsets/home/TXT', { values: ['x'] }],
+  ['PUT', '/rrsets/www/A', { values: ['192.0.2.1'] }],
+  ['PUT', '/rrsets/WWW/CNAME', { values: ['example.net'] }],
   ['DELETE', '/rrsets/www/A'],
+  ['DELETE', '/rrsets/www/TXT'],
   ['GET', '/rrsets/www/A'],
+  ['POST', '/hosts/A', { name: 'www', address: '192.0.2.1' }],
+  ['POST', '/hosts/CNAME', { name: 'www', address: 'example.net' }],
+  ['POST', '/hosts/A?dry_run=true', { name: 'www', address: '192.0.2.1' }],
+  ['PATCH', '/hosts', { add: [home, { name: 'www', type: 'CNAME', address: 'example.net' }] }],
+  ['PATCH', '/hosts', { add: [{ name: 'home', type: 'AAAA', address: '::1' }], email_type: 'OX' }],
   ['PATCH', '/hosts', { add: [{ name: 'www', type: 'TXT', address: 'x' }] }],
   ['GET', '/zonefile'],
 ])('%s %s outside of its records is forbidden', async (...request) => {
@@ -55,6 +63,29 @@ test.each<[string, string, unknown?]>([
 
   expect([status, body.code]).toEqual([403, 'forbidden'])
   expect(service.live()).toHaveLength(2)
+})
+
+test('a request outside of its records is forbidden before its If-Match is compared', async () => {
+  await using service = await start({ domains })
+  const token = await createToken(service, { records })
+
+  const { status } = await send(service, 'DELETE', `${dns}/rrsets/www/A`, {
+    headers: { authorization: `Bearer ${token}`, 'if-match': '"outdated"' },
+  })
+
+  expect(status).toBe(403)
+})
+
+test('a token limited to records is told what is wrong with a name', async () => {
+  await using service = await start({ domains })
+
+  const { status, body } = await call(service, { records }, [
+    'PUT',
+    '/rrsets/home.example.com/A',
+    { values: ['192.0.2.6'] },
+  ])
+
+  expect([status, body.detail]).toEqual([400, '/path/name: must not end in the domain: write home'])
 })
 
 test('a token limited to records patches these, and does not move them elsewhere', async () => {

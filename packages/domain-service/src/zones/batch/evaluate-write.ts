@@ -1,6 +1,8 @@
 import { type RecordLimit, requireWithinRecords } from '@domains-and-files/auth'
 import { includesTag, readIfMatch } from '@domains-and-files/http'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
+import { namedRrsets } from '../../dns/edits/named-rrsets.ts'
+import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { etagOf, isWritable, subtract, toRecord, type Zone } from '../../dns/record.ts'
 import { findRrset } from '../../dns/rrset.ts'
 import {
@@ -42,6 +44,7 @@ export function evaluateWrites(writes: QueuedWrite[], zone: Zone) {
 function evaluateWrite(write: QueuedWrite, before: Zone): EvaluatedWrite {
   const { request } = write
   try {
+    if (request.recordLimits) demandNamedWithinLimits(request.recordLimits, before, request.edit)
     demandPreconditions(request, before)
     if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
     const wanted = applyEdit(before, request.edit)
@@ -64,6 +67,13 @@ function demandPreconditions(
   if (isStale) throw preconditionFailed(etag)
   const isNew = edit.kind === 'setRrset' && !findRrset(zone, edit.name, edit.type)
   if (ifNoneMatch?.trim() === '*' && !isNew) throw alreadyExists(etag)
+}
+
+// Before anything else: what else is wrong with such a request would show records that the token may not read.
+function demandNamedWithinLimits(limits: RecordLimit[], zone: Zone, edit: ZoneEdit) {
+  requireWithinRecords(limits, namedRrsets(zone, edit))
+  const emailType = 'emailType' in edit ? edit.emailType : undefined
+  if (emailType !== undefined && emailType !== zone.emailType) throw emailTypeForbidden()
 }
 
 // Compares the zones rather than the edit: every kind of edit is limited alike.
