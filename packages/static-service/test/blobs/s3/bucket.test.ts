@@ -40,10 +40,14 @@ test.each(['put', 'create', 'part', 'complete'] as const)(
   async (operation) => {
     await using contents = await openS3Contents()
     const replica = await contents.openReplica({ timeoutMs: 1000 })
-    contents.s3.fault = (call) => (call.operation === operation ? { kind: 'silent' } : undefined)
     const { promise: isLate, resolve } = Promise.withResolvers<string>()
+    let timer: NodeJS.Timeout | undefined
+    contents.s3.fault = (call) => {
+      if (call.operation !== operation) return undefined
+      timer ??= setTimeout(resolve, 3500, 'late')
+      return { kind: 'silent' }
+    }
     const upload = keep({ ...contents, store: replica }, operation === 'put' ? large : huge)
-    const timer = setTimeout(resolve, 3500, 'late')
 
     await expect(Promise.race([upload, isLate])).rejects.toMatchObject({
       status: 503,
