@@ -12,9 +12,16 @@ export async function connect(url: string): Promise<Postgres & AsyncDisposable> 
   return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })
 }
 
+/** A new database with the tables of the service; without a connection. */
+export const serviceDatabase = (): Promise<TestDatabase> =>
+  testDatabase({
+    name: 'domain_service_template',
+    prepare: async (url) => (await connect(url)).close(),
+  })
+
 /** A new database with the tables of the service, dropped at disposal. */
 export async function makeDatabase() {
-  const { url, [Symbol.asyncDispose]: drop } = await testDatabase()
+  const { url, [Symbol.asyncDispose]: drop } = await serviceDatabase()
   const postgres = await connect(url)
   const dispose = async () => {
     await postgres.close()
@@ -53,7 +60,7 @@ const byFolder = new Map<string, Promise<TestDatabase>>()
  */
 export async function databaseOf(dataDir: string): Promise<string | undefined> {
   if (!usesPostgres) return undefined
-  const database = byFolder.get(dataDir) ?? testDatabase()
+  const database = byFolder.get(dataDir) ?? serviceDatabase()
   byFolder.set(dataDir, database)
   return (await database).url
 }

@@ -1,11 +1,10 @@
 import type { Postgres } from '@domains-and-files/persistence'
 import { onTestFinished } from 'vitest'
-import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { PostgresLedger } from '../../src/ledger/postgres/postgres-ledger.ts'
 import { Leases } from '../../src/ledger/postgres/replicas/leases.ts'
 import { ZoneVersions } from '../../src/ledger/postgres/zone-versions.ts'
-import { connect, setDatabaseTime } from './databases.ts'
+import { connect, serviceDatabase, setDatabaseTime } from './databases.ts'
 import { openLedger } from './ledger.ts'
 
 /** A ledger of one implementation, with a process that writes the domains of the tests. */
@@ -40,7 +39,7 @@ async function openSqlite(): Promise<TestLedger> {
 }
 
 async function openPostgres(): Promise<TestLedger> {
-  const { url, [Symbol.asyncDispose]: drop } = await testDatabase()
+  const { url, [Symbol.asyncDispose]: drop } = await serviceDatabase()
   const postgres = await connect(url)
   const options = { postgres, ttlMs: 60_000, onError: () => undefined }
   const leases = new Leases({ ...options, holder: 'this replica' })

@@ -1,5 +1,5 @@
 import type { DomainSketch, Sandbox } from '@domains-and-files/registrar-sandbox'
-import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import { serviceDatabase } from './databases.ts'
 import { type Service, start } from './start.ts'
 
 interface Options {
@@ -14,7 +14,7 @@ interface Options {
 /** So many replicas on one database, before one registrar; all have a session of the admin. */
 export async function startReplicas(count: number, options: Options = {}) {
   const stack = new AsyncDisposableStack()
-  const database = stack.use(await testDatabase())
+  const database = stack.use(await serviceDatabase())
   const env = {
     ...(options.isListening ? { DATABASE_DIRECT_URL: database.url } : {}),
     ...options.env,

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Postgres } from '@domains-and-files/persistence'
 import { onTestFinished } from 'vitest'
-import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import type { ContentTransaction } from '../../src/blobs/content-transaction.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
 import { catalogMigrations, schemaName } from '../../src/catalog/postgres/migrations.ts'
 import { PostgresCatalog } from '../../src/catalog/postgres/postgres-catalog.ts'
 import { SqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
 import type { NewFile } from '../../src/files/file-record.ts'
+import { serviceDatabase } from './service-database.ts'
 
 /** The implementations of `Catalog`, by the name of their database. */
 export const databases = ['SQLite', 'PostgreSQL'] as const
@@ -59,9 +59,9 @@ async function openPostgres(options: Options) {
   return (await openReplica(url, options)).catalog
 }
 
-/** A new, empty database, which is removed with the test. */
+/** A new database with the tables of the service, which is removed with the test. */
 export async function newDatabase() {
-  const database = await testDatabase()
+  const database = await serviceDatabase()
   onTestFinished(() => database[Symbol.asyncDispose]())
   return database
 }

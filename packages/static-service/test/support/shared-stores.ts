@@ -1,5 +1,6 @@
-import { runOnServer, testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import { runOnServer } from '../../../../test/support/postgres/test-database.ts'
 import { type S3Server, startS3 } from './s3/s3-server.ts'
+import { serviceDatabase } from './service-database.ts'
 import { filesBelow } from './stored-contents.ts'
 
 export interface SharedStores extends AsyncDisposable {
@@ -15,7 +16,7 @@ export interface SharedStores extends AsyncDisposable {
 /** A PostgreSQL database and an S3 store of their own, for any number of services. */
 export async function startSharedStores(): Promise<SharedStores> {
   await using opened = new AsyncDisposableStack()
-  const { url } = opened.use(await testDatabase())
+  const { url } = opened.use(await serviceDatabase())
   const s3 = opened.use(await startS3())
   const owned = opened.move()
   return {

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { readEnv } from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import { testDatabase } from '../../../../../test/support/postgres/test-database.ts'
 import { Bucket } from '../../../src/blobs/s3/bucket.ts'
 import { contentMigrations } from '../../../src/blobs/s3/migrations.ts'
 import { S3BlobStore } from '../../../src/blobs/s3/s3-blob-store.ts'
 import { s3Config, s3Settings } from '../../../src/s3-settings.ts'
+import { serviceDatabase } from '../service-database.ts'
 import { type S3Server, startS3 } from './s3-server.ts'
 
 interface Options {
@@ -40,7 +40,7 @@ export interface S3Contents extends AsyncDisposable {
 /** Contents on an S3 server for tests and on a PostgreSQL database of their own. */
 export async function openS3Contents(): Promise<S3Contents> {
   await using stack = new AsyncDisposableStack()
-  const database = stack.use(await testDatabase())
+  const database = stack.use(await serviceDatabase())
   const s3 = stack.use(await startS3())
   const folder = await mkdtemp(join(tmpdir(), 's3-contents-'))
   stack.defer(() => rm(folder, { recursive: true }))

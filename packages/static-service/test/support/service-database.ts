@@ -1,0 +1,25 @@
+import { authMigrations } from '@domains-and-files/auth'
+import { Postgres } from '@domains-and-files/persistence'
+import { type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import { contentMigrations } from '../../src/blobs/s3/migrations.ts'
+import { catalogMigrations, schemaName } from '../../src/catalog/postgres/migrations.ts'
+
+/** A new database with the tables of the service, dropped at disposal. */
+export const serviceDatabase = (): Promise<TestDatabase> =>
+  testDatabase({ name: 'static_service_template', prepare: migrate })
+
+async function migrate(url: string) {
+  const postgres = await Postgres.open({
+    url,
+    maxConnections: 1,
+    timeoutMs: 30_000,
+    schema: schemaName,
+    migrations: {
+      auth: authMigrations(schemaName),
+      catalog: catalogMigrations,
+      contents: contentMigrations,
+    },
+    onError: () => undefined,
+  })
+  await postgres.close()
+}
