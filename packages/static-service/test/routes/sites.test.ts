@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Service, start } from '../support/start.ts'
 
 const files = {
@@ -17,6 +17,13 @@ async function startSite(env: Record<string, string> = {}): Promise<Service> {
   return service
 }
 
+// Most tests only read.
+let site: Service
+beforeAll(async () => {
+  site = await startSite()
+})
+afterAll(() => site[Symbol.asyncDispose]())
+
 const get = (service: Service, path: string, method = 'GET') =>
   service.call(method, `/static/${path}`, { user: 'nobody' })
 
@@ -30,11 +37,9 @@ test.each([
   ['docs/missing/', 404, files['docs/404.html']],
   ['docs/a/b/c.html', 404, files['docs/404.html']],
 ])('GET of %s in a site is %i', async (path, status, content) => {
-  await using service = await startSite()
-
-  const got = await get(service, path)
-  const again = await get(service, path)
-  const head = await get(service, path, 'HEAD')
+  const got = await get(site, path)
+  const again = await get(site, path)
+  const head = await get(site, path, 'HEAD')
 
   expect([got.status, got.bytes.toString()]).toEqual([status, content])
   expect(again.bytes).toEqual(got.bytes)
@@ -48,19 +53,15 @@ test.each([
   ['docs', './docs/'],
   ['docs/api?x=1', './api/?x=1'],
 ])('GET of the directory %s in a site is redirected to %s', async (path, location) => {
-  await using service = await startSite()
-
-  const got = await get(service, path)
+  const got = await get(site, path)
 
   expect([got.status, got.headers.location]).toEqual([302, location])
 })
 
 test('a page for missing paths is never cached, and is not the answer to an invalid path', async () => {
-  await using service = await startSite()
-
-  const missing = await get(service, 'docs/missing')
-  const invalid = await get(service, 'docs/../x')
-  const encoded = await get(service, 'docs%2Fguide')
+  const missing = await get(site, 'docs/missing')
+  const invalid = await get(site, 'docs/../x')
+  const encoded = await get(site, 'docs%2Fguide')
 
   expect(missing.headers['cache-control']).toBe('no-store')
   expect([invalid.status, invalid.body.code]).toEqual([400, 'invalid_path'])
@@ -68,10 +69,9 @@ test('a page for missing paths is never cached, and is not the answer to an inva
 })
 
 test('a clean URL has the conditions and ranges of its file', async () => {
-  await using service = await startSite()
-  const { headers } = await get(service, 'docs/guide')
+  const { headers } = await get(site, 'docs/guide')
   const ask = (more: Record<string, string>) =>
-    service.call('GET', '/static/docs/guide', { user: 'nobody', headers: more })
+    site.call('GET', '/static/docs/guide', { user: 'nobody', headers: more })
 
   const unchanged = await ask({ 'if-none-match': String(headers.etag) })
   const part = await ask({ range: 'bytes=0-3' })
@@ -80,11 +80,9 @@ test('a clean URL has the conditions and ranges of its file', async () => {
 })
 
 test('outside of sites nothing has an index, and pages are sandboxed', async () => {
-  await using service = await startSite()
-
-  const directory = await get(service, 'other/')
-  const page = await get(service, 'other/index.html')
-  const missing = await get(service, 'missing')
+  const directory = await get(site, 'other/')
+  const page = await get(site, 'other/index.html')
+  const missing = await get(site, 'missing')
 
   expect([directory.status, directory.body.code]).toEqual([404, 'file_not_found'])
   expect(page.headers['content-security-policy']).toMatch(/^sandbox/)

@@ -210,7 +210,7 @@ describe.each(
   const paths = (await readCollection(name)).flatMap(aim)
 
   test(`finds nothing by any of its ${paths.length} paths in any encoding`, async () => {
-    const targets = paths.flatMap(targetsOf)
+    const targets = [...new Set(paths.flatMap(targetsOf))]
 
     const answers = await askAll(targets)
 

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import type { Agent } from 'node:http'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { ask, boundary, filesBelow, writeForm } from './start.ts'
@@ -12,6 +13,7 @@ export interface Target {
   outside: string
   data: string
   token: string
+  agent: Agent
 }
 
 /** Files beside and above the store that no request may read, change or add to. */
@@ -39,11 +41,13 @@ export function readTable(name: string): string[] {
 
 /** Uses one name wherever a caller can put one, and says what it should not have been able to do. */
 export async function probe(target: Target, name: string): Promise<string[]> {
+  const { agent } = target
   const headers = { authorization: `Bearer ${target.token}` }
   const once = encodeURIComponent(name.toWellFormed())
   const slashed = once.replaceAll('%2F', '/')
   const raw = [...Buffer.from(name.toWellFormed())].map(keepIfSendable).join('')
-  const urls = [once, slashed, raw].flatMap((path) => [
+  const paths = [...new Set([once, slashed, raw])]
+  const urls = paths.flatMap((path) => [
     `/static/${path}`,
     `/api/files/${path}`,
     `/api/files/tree?prefix=${path}`,
@@ -54,13 +58,17 @@ export async function probe(target: Target, name: string): Promise<string[]> {
       path: `/api/files/${to}`,
       headers: { ...headers, 'content-type': `multipart/form-data; boundary=${boundary}` },
       body: writeForm(fields),
+      agent,
     })
   const content = 'planted by a probe'
   const asked = [
-    ...urls.map(async (path) => [path, await ask(target.port, { method: 'GET', path, headers })]),
-    ...[once, slashed, raw].map(async (path) => [
+    ...urls.map(async (path) => [
+      path,
+      await ask(target.port, { method: 'GET', path, headers, agent }),
+    ]),
+    ...paths.map(async (path) => [
       `DELETE ${path}`,
-      await ask(target.port, { method: 'DELETE', path: `/api/files/${path}`, headers }),
+      await ask(target.port, { method: 'DELETE', path: `/api/files/${path}`, headers, agent }),
     ]),
     (async () => ['file name', await upload([{ name: 'file', content, filename: name }])])(),
     (async () => [

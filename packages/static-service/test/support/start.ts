@@ -1,5 +1,5 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { request } from 'node:http'
+import { type Agent, request } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -240,14 +240,22 @@ export interface Asked {
   path: string
   headers: Record<string, string>
   body?: Buffer | string | undefined
+  /** Of connections for several requests; by default each has its own. */
+  agent?: Agent
 }
 
 /** One request, its path sent exactly as given. */
-export function ask(port: number, { method, path, headers, body }: Asked): Promise<Answer> {
+export function ask(port: number, { agent, ...asked }: Asked): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-  const asked = request({ port, host: '127.0.0.1', method, path, headers, agent: false })
-  asked.on('error', reject)
-  asked.on('response', (response) => {
+  const { method, path, headers } = asked
+  const to = { port, host: '127.0.0.1' }
+  const sent = request({ ...to, method, path, headers, agent: agent ?? false })
+  sent.on('error', (error) => {
+    // A server may close an idle connection at any time (RFC 9112, 9.5).
+    if (sent.reusedSocket) resolve(ask(port, asked))
+    else reject(error)
+  })
+  sent.on('response', (response) => {
     const answer = async () => {
       const bytes = await buffer(response)
       const isJson = /json/.test(response.headers['content-type'] ?? '') && bytes.length > 0
@@ -260,7 +268,7 @@ export function ask(port: number, { method, path, headers, body }: Asked): Promi
     }
     answer().then(resolve, reject)
   })
-  asked.end(body)
+  sent.end(asked.body)
   return promise
 }
 
