@@ -30,6 +30,7 @@ import { answerError, type HttpError } from './problem-details.ts'
 import { maxParamLength, noSuchRoute, trackMethods } from './requests/allowed-methods.ts'
 import { answerEarly, type EarlyResponder } from './requests/early-responses.ts'
 import { parseJsonBodies } from './requests/json-body.ts'
+import { answerPublicPreflights } from './requests/public-preflights.ts'
 import { parserOptions, rejectAmbiguousFraming } from './requests/request-framing.ts'
 import { readRequestId } from './requests/request-id.ts'
 import { validateRequests, zodCompilers } from './requests/validation.ts'
@@ -48,6 +49,8 @@ export interface AppOptions {
   log: Logger
   trustProxy: TrustProxy
   corsOrigins: string[]
+  /** The beginning of paths that pages of any origin may read. Default: none. */
+  publicPrefix?: string
   /** Undefined: nothing is measured, and there is no GET /metrics. */
   metrics: Metrics | undefined
   /** Problem codes that are exported from the start, so that an alert sees their first increase. */
@@ -93,6 +96,7 @@ export async function createApp(
   parseJsonBodies(app)
   validateRequests(app)
   const refuseOtherMethods = trackMethods(app)
+  if (options.publicPrefix) answerPublicPreflights(app, options.publicPrefix)
   if (options.corsOrigins.length > 0) await app.register(cors, corsOptions(options.corsOrigins))
   serveOpenapi(app, options.about)
   if (options.servesRoot ?? true) serveRoot(app, options.about)

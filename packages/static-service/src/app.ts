@@ -61,6 +61,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       log: parts.log,
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
+      publicPrefix: '/static/',
       connections: config.connections,
       metrics: parts.metrics,
       alarmingCodes: ['insufficient_storage'],

@@ -2,8 +2,17 @@ import { HttpError } from '@domains-and-files/http'
 
 // Every error response of this service. The code is the contract; the detail may be reworded.
 
-export const invalidPath = (reason: string) =>
-  new HttpError(400, 'invalid_path', `Invalid path: ${reason}`)
+export const invalidPath = (reason: string, path = '') =>
+  new HttpError(400, 'invalid_path', `Invalid path${path && ` ${quotePath(path)}`}: ${reason}`)
+
+// Among a thousand paths of a request it says which one. What a display would obey is escaped.
+const quotePath = (path: string) =>
+  JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path).replace(
+    unprintable,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+
+const unprintable = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu
 
 export const reservedPath = (segment: string) =>
   new HttpError(400, 'reserved_path', `A path cannot begin with ${segment}: reserved for the API`)

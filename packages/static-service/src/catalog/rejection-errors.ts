@@ -42,5 +42,5 @@ function invalidTarget(path: string): Error {
   const fault = findPathFault(path)
   return fault?.code === 'reserved_path'
     ? reservedPath(fault.segment)
-    : invalidPath(fault?.reason ?? 'it cannot be stored')
+    : invalidPath(fault?.reason ?? 'it cannot be stored', path)
 }

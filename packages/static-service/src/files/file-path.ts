@@ -9,7 +9,9 @@ export function readPath(text: string): string {
   const path = text.normalize('NFC')
   const fault = findPathFault(path)
   if (!fault) return path
-  throw fault.code === 'invalid_path' ? invalidPath(fault.reason) : reservedPath(fault.segment)
+  throw fault.code === 'invalid_path'
+    ? invalidPath(fault.reason, path)
+    : reservedPath(fault.segment)
 }
 
 /**

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import type { ContentCoding } from '../blobs/blob-path.ts'
 import type { Config } from '../config.ts'
-import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
+import { encodedSlash, fileNotFound, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
 import { hasEncodedSlash, join, readPath } from '../files/file-path.ts'
 import { frame, type Slice } from '../rfc9110/byte-ranges.ts'
 import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
@@ -100,12 +100,13 @@ async function findFile(
 // An invalid path is refused; a valid one that cannot be stored is simply absent.
 function readTarget({ params: { '*': text }, url }: Request, rules: StaticPolicies): Target {
   // One file has one URL: an encoded slash is no separator.
-  if (text.startsWith('/') || hasEncodedSlash(url)) throw fileNotFound(text)
+  if (hasEncodedSlash(url)) throw encodedSlash(text)
+  if (text.startsWith('/')) throw fileNotFound(text)
   const isDirectory = text === '' || text.endsWith('/')
   if (!isDirectory) return { path: readStoredPath(text), isDirectory }
   const directory = text && readStoredPath(text.slice(0, -1))
   const index = indexOf(directory, rules)
-  if (!index) throw fileNotFound(text)
+  if (!index) throw fileNotFound(text || '/')
   return { path: join(directory, index), isDirectory }
 }
 

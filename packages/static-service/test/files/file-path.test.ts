@@ -44,8 +44,12 @@ test.each([
 })
 
 test.each([
-  ['a/', 'Invalid path: it ends with a slash'],
-  ['a//b', 'Invalid path: a segment is empty'],
+  ['', 'Invalid path: it is empty'],
+  ['a/', 'Invalid path "a/": it ends with a slash'],
+  ['a//b', 'Invalid path "a//b": a segment is empty'],
+  ['"/..', String.raw`Invalid path "\"/..": a segment is . or ..`],
+  ['a\u202e\u0085\ud800', String.raw`Invalid path "a\u202e\u0085\ud800": it is not valid Unicode`],
+  [`${'x'.repeat(300)}`, `Invalid path "${'x'.repeat(200)}…": a segment has more than 255 bytes`],
 ])('the refusal of the path %j says: %s', (text, detail) => {
   expect(() => readPath(text)).toThrow(detail)
 })
