@@ -135,7 +135,15 @@ function answerText(error: FastifyError | HttpError, request: FastifyRequest, re
   const text = failure.status === 401 ? 'badauth' : failure.status === 403 ? '!yours' : '911'
   return reply
     .code(failure.status === 401 ? 401 : 200)
-    .headers(failure.headers)
+    .headers({ ...failure.headers, ...basicChallenge(failure) })
     .type('text/plain')
     .send(Buffer.from(text))
+}
+
+// Routers and wget send their password only when asked for it. One header for each challenge: some clients read only
+// the first of a header.
+function basicChallenge({ status, headers }: HttpError) {
+  const bearer = headers['www-authenticate']
+  if (status !== 401 || bearer === undefined) return {}
+  return { 'www-authenticate': ['Basic realm="domain-service", charset="UTF-8"', bearer] }
 }

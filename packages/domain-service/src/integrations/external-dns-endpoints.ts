@@ -6,9 +6,9 @@ import type { Rrset } from '../dns/rrset.ts'
 export type Endpoint = z.infer<typeof Endpoint>
 
 const Endpoint = z.looseObject({
-  dnsName: z.string('must be a text'),
-  targets: z.array(z.string(), 'must be a list of texts').nullish(),
-  recordType: z.string('must be a text'),
+  dnsName: z.string('must be a string'),
+  targets: z.array(z.string(), 'must be a list of strings').nullish(),
+  recordType: z.string('must be a string'),
   recordTTL: z.number().nullish(),
 })
 

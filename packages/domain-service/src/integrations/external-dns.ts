@@ -1,5 +1,11 @@
 import { allowsDomain, type Caller, callerOf, requireRrsetWrites } from '@domains-and-files/auth'
-import { type App, HttpError, toFaults, validationFailed } from '@domains-and-files/http'
+import {
+  type App,
+  describeIssue,
+  HttpError,
+  toFaults,
+  validationFailed,
+} from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import type { Domain } from '../dns/domain-name.ts'
@@ -22,7 +28,7 @@ import {
 import { locateHostName } from './host-name.ts'
 import { parseJson, takeAnyJson } from './lenient-body.ts'
 import type { PatientWriter } from './patient-writer.ts'
-import { answerJsonError } from './protocol-errors.ts'
+import { moveFaults } from './protocol-errors.ts'
 import { contextOf, type WriteContext, writeOf } from './write-context.ts'
 
 interface Dependencies {
@@ -38,7 +44,7 @@ export async function registerExternalDnsRoutes(app: App, dependencies: Dependen
   const webhook = new ExternalDnsWebhook(dependencies)
   const base = '/integrations/external-dns'
   const options = (access: 'viewer' | 'editor') =>
-    ({ config: { access }, schema: { hide: true }, errorHandler: answerJsonError() }) as const
+    ({ config: { access }, schema: { hide: true } }) as const
 
   await app.register(async (scope: App) => {
     takeAnyJson(scope)
@@ -71,7 +77,7 @@ const send = (reply: FastifyReply, body: unknown) =>
     .send(Buffer.from(JSON.stringify(body)))
 
 function parse<Schema extends z.ZodType>(schema: Schema, body: unknown): z.infer<Schema> {
-  const parsed = schema.safeParse(parseJson(body))
+  const parsed = schema.safeParse(parseJson(body), { error: describeIssue, reportInput: true })
   if (parsed.success) return parsed.data
   throw validationFailed(toFaults(parsed.error))
 }
@@ -111,8 +117,10 @@ class ExternalDnsWebhook {
   async apply(changes: Changes, context: WriteContext) {
     const edits = await this.#editsOf(changes, context.caller)
     const ends = await Promise.allSettled(
-      [...edits.values()].map(({ domain, edit }) =>
-        this.#write(domain, { edit, write: writeOf(context, edit) }),
+      [...edits.values()].map(({ domain, edit, pointers }) =>
+        this.#write(domain, { edit, write: writeOf(context, edit) }).catch(
+          moveFaults((index, field) => pointers[index]?.(field)),
+        ),
       ),
     )
     const errors = ends.flatMap((end) =>
@@ -139,27 +147,34 @@ class ExternalDnsWebhook {
   }
 
   async #editsOf(changes: Changes, caller: Caller) {
-    const edits = new Map<string, { domain: Domain; edit: EnsureEdit }>()
-    const collect = async (endpoints: Endpoint[], list: 'present' | 'absent') => {
-      for (const endpoint of endpoints) {
-        const { domain, name } = await this.#locate(endpoint, caller)
-        const known = edits.get(domain.name)
-        const edit: EnsureEdit = known?.edit ?? { kind: 'ensure', present: [], absent: [] }
-        edit[list].push(...toRecords(endpoint, name))
-        edits.set(domain.name, { domain, edit })
+    const edits = new Map<string, DomainEdit>()
+    const collect = async (key: keyof Changes, list: 'present' | 'absent') => {
+      for (const [at, endpoint] of changes[key].entries()) {
+        const pointer = `/${key}/${at}`
+        const { domain, name } = await this.#locate(endpoint, { caller, pointer })
+        const known = edits.get(domain.name) ?? newEdit(domain)
+        const records = toRecords(endpoint, name)
+        known.edit[list].push(...records)
+        if (list === 'present') known.pointers.push(...records.map(pointerTo(pointer)))
+        edits.set(domain.name, known)
       }
     }
-    await collect([...changes.delete, ...changes.updateOld], 'absent')
-    await collect([...changes.create, ...changes.updateNew], 'present')
+    await collect('delete', 'absent')
+    await collect('updateOld', 'absent')
+    await collect('create', 'present')
+    await collect('updateNew', 'present')
     return edits
   }
 
-  async #locate(endpoint: Endpoint, caller: Caller) {
+  async #locate(endpoint: Endpoint, { caller, pointer }: { caller: Caller; pointer: string }) {
     const { domains, only } = this.#dependencies
     const host = await locateHostName(endpoint.dnsName, { domains, caller })
     if (!host || (only && !only.includes(host.domain.name))) {
       throw validationFailed([
-        { path: '/dnsName', message: `${endpoint.dnsName} is in none of the domains to manage` },
+        {
+          path: `${pointer}/dnsName`,
+          message: `${endpoint.dnsName} is in none of the domains to manage`,
+        },
       ])
     }
     requireRrsetWrites(caller, [{ name: host.name, type: endpoint.recordType }])
@@ -185,6 +200,25 @@ class ExternalDnsWebhook {
   #ageOf({ name }: Domain): number {
     return this.#readAt.get(name) ?? 0
   }
+}
+
+interface DomainEdit {
+  domain: Domain
+  edit: EnsureEdit
+  /** Of each record in `present`: where the request has its fields. */
+  pointers: ((field: string) => string)[]
+}
+
+const newEdit = (domain: Domain): DomainEdit => ({
+  domain,
+  edit: { kind: 'ensure', present: [], absent: [] },
+  pointers: [],
+})
+
+// The records of an endpoint are its targets, in their order.
+const pointerTo = (endpoint: string) => (_record: unknown, index: number) => (field: string) => {
+  const known: Record<string, string> = { name: 'dnsName', type: 'recordType', ttl: 'recordTTL' }
+  return `${endpoint}/${known[field] ?? `targets/${index}`}`
 }
 
 const maxDomains = 10_000

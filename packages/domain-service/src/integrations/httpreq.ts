@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AcmeChallenges } from './acme-challenges.ts'
 import { type DomainFinder, type HostName, locateHostName } from './host-name.ts'
 import { type LenientBody, readLenientBody, takeAnyJson, textAt } from './lenient-body.ts'
-import { answerJsonError } from './protocol-errors.ts'
+import { answerJsonError, moveFaults } from './protocol-errors.ts'
 import { contextOf } from './write-context.ts'
 
 interface Dependencies {
@@ -23,7 +23,9 @@ export async function registerHttpreqRoutes(app: App, { challenges, domains }: D
       const body = readLenientBody(request.body)
       const { fqdn, value } = readChallenge(body)
       const host = await locateChallenge(fqdn, request)
-      await challenges[action](host, value, contextOf(request))
+      await challenges[action](host, value, contextOf(request)).catch(
+        moveFaults((_index, field) => (field === 'name' ? '/fqdn' : '/value')),
+      )
       return reply.type('application/json').send(JSON.stringify(echo(body, { fqdn, value })))
     }
 

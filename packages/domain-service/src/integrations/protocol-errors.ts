@@ -1,4 +1,4 @@
-import { HttpError, problemOf } from '@domains-and-files/http'
+import { databaseProblem, HttpError, problemOf, validationFailed } from '@domains-and-files/http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 
 /**
@@ -19,17 +19,35 @@ export const answerJsonError =
 
 /** What a client may know of an error; bugs are logged. */
 export function toHttpError(error: FastifyError | HttpError, request: FastifyRequest): HttpError {
-  if (error instanceof HttpError) {
-    if (error.status >= 500)
-      request.log.warn(
-        { code: error.code, detail: error.message, cause: error.cause },
-        'request refused',
-      )
-    return error
-  }
+  if (error instanceof HttpError) return logged(error, request)
+  const problem = databaseProblem(error)
+  if (problem) return logged(problem, request)
   const { statusCode = 500 } = error
   if (statusCode < 500)
     return new HttpError(statusCode, 'malformed_body', 'The request is not valid')
   request.log.error({ err: error }, 'request failed')
   return new HttpError(500, 'internal_error', 'Something went wrong on our side')
 }
+
+function logged(error: HttpError, { log }: FastifyRequest): HttpError {
+  const { status, code, message: detail, cause } = error
+  if (status >= 500) log.warn({ code, detail, cause }, 'request refused')
+  return error
+}
+
+/**
+ * For `catch`: throws the error, its pointers to records of an `ensure` edit replaced by pointers into the request, which
+ * has another form.
+ */
+export const moveFaults =
+  (pointerOf: (index: number, field: string) => string | undefined) =>
+  (error: unknown): never => {
+    if (!(error instanceof HttpError && error.code === 'validation_failed')) throw error
+    throw validationFailed(
+      (error.errors ?? []).map((fault) => {
+        const [, index, field = ''] = /^\/present\/(\d+)\/(\w+)$/.exec(fault.path) ?? []
+        const path = index === undefined ? undefined : pointerOf(Number(index), field)
+        return { ...fault, path: path ?? fault.path }
+      }),
+    )
+  }

@@ -112,6 +112,7 @@ test.each([[{}], [basic('wrong')], [basic('ds_wrong')]])(
     const answer = await send(service, 'GET', '/nic/update?hostname=home.example.com', { headers })
 
     expect([answer.status, answer.type, answer.text]).toEqual([401, 'text/plain', 'badauth'])
+    expect(answer.headers.get('www-authenticate')).toMatch(/^Basic realm=.*, Bearer realm=/)
   },
 )
 

@@ -177,7 +177,31 @@ test.each([
   const answer = await call(service, 'POST', '/records', { body: { create: [create] } })
 
   expect(answer.status).toBe(status)
-  expect(JSON.parse(answer.text)).toHaveProperty('error')
+  expect(answer.type).toBe('application/problem+json')
+})
+
+test('a refused plan names its faults where they are in the request', async () => {
+  await using service = await start({ domains })
+  const good = endpoint('x.example.com', 'A', ['192.0.2.1'])
+
+  const elsewhere = await call(service, 'POST', '/records', {
+    body: { delete: [good], updateNew: [good, endpoint('x.example.org', 'A', ['192.0.2.1'])] },
+  })
+  const invalid = await call(service, 'POST', '/records', {
+    body: {
+      create: [good, endpoint('-y.example.com', 'A', ['192.0.2.1', 'bad'])],
+      updateNew: [endpoint('z.example.com', 'SRV', ['1 2 3 a.example.org'])],
+    },
+  })
+  const shapeless = await call(service, 'POST', '/records', { body: [] })
+
+  const pathsOf = ({ text }: { text: string }) =>
+    JSON.parse(text).errors.map(({ path }: { path: string }) => path)
+  expect(pathsOf(elsewhere)).toEqual(['/updateNew/1/dnsName'])
+  expect(new Set(pathsOf(invalid))).toEqual(
+    new Set(['/create/1/dnsName', '/create/1/targets/1', '/updateNew/0/recordType']),
+  )
+  expect(JSON.parse(shapeless.text).detail).toBe('The body: must be an object')
 })
 
 test('a registrar that fails is 5xx, while other domains are done', async () => {

@@ -145,6 +145,19 @@ test.each([
   expect(service.live()).toEqual([www1])
 })
 
+test.each([
+  [{ fqdn, value: 'v'.repeat(2501) }, ['/value']],
+  [{ fqdn: `${'l'.repeat(61)}.${fqdn}`, value: 'v' }, ['/fqdn']],
+])('a fault is named where it is in the request: %#', async (body, paths) => {
+  await using service = await start()
+  const token = await createToken(service, { records: [{ name: '*', types: ['TXT'] }] })
+
+  const { status, text } = await post(service, present, body, token)
+
+  const { errors } = JSON.parse(text) as { errors?: { path: string }[] } // As its status says.
+  expect([status, errors?.map(({ path }) => path)]).toEqual([400, paths])
+})
+
 test('a name that is no challenge is accepted from a token whose records name it', async () => {
   await using service = await start()
   const token = await createToken(service, { records: [{ name: 'delegated', types: ['TXT'] }] })

@@ -14,9 +14,9 @@ export const describeIssue: z.core.$ZodErrorMap = (issue) => {
     case 'too_small':
       return issue.origin === 'string' && issue.minimum === 1
         ? 'must not be empty'
-        : `must ${verbs[issue.origin] ?? 'be'} at least ${issue.minimum}${units[issue.origin] ?? ''}`
+        : `must ${verbs[issue.origin] ?? 'be'} at least ${count(issue.minimum, issue.origin)}`
     case 'too_big':
-      return `must ${verbs[issue.origin] ?? 'be'} at most ${issue.maximum}${units[issue.origin] ?? ''}`
+      return `must ${verbs[issue.origin] ?? 'be'} at most ${count(issue.maximum, issue.origin)}`
     case 'not_multiple_of':
       return `must be a multiple of ${issue.divisor}`
     case 'invalid_format':
@@ -50,7 +50,13 @@ const types: Record<string, string> = {
 
 const verbs: Record<string, string> = { string: 'have', array: 'have', set: 'have' }
 
-const units: Record<string, string> = { string: ' characters', array: ' items', set: ' items' }
+const units: Record<string, string> = { string: 'character', array: 'item', set: 'item' }
+
+// "1 item", "2 items", and of a number just the number.
+function count(limit: number | bigint, origin: string) {
+  const unit = units[origin]
+  return unit ? `${limit} ${unit}${Number(limit) === 1 ? '' : 's'}` : `${limit}`
+}
 
 const formats: Record<string, string> = {
   url: 'must be a URL',

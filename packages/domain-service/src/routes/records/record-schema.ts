@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { emailTypes } from '../../dns/email-type.ts'
 
 // Names, addresses and bounds are validated against the live zone: what is already there unchanged is never refused.
-export const text = z.string('must be a text')
+export const text = z.string('must be a string')
 const integer = z.int('must be a whole number')
 
 export const EmailType = z
