@@ -2,7 +2,7 @@ import type { Access, HttpError } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { ApiTokens } from './api-tokens/api-tokens.ts'
 import { outsideRecords } from './api-tokens/permissions.ts'
-import { prefixOf } from './api-tokens/token-format.ts'
+import { looksLikeApiToken, prefixOf } from './api-tokens/token-format.ts'
 import { type Caller, isAccess, isRoleEnough } from './authorization.ts'
 import { rememberCaller } from './caller.ts'
 import { readCredential } from './credentials.ts'
@@ -42,10 +42,12 @@ export function enforceAccess(app: FastifyInstance, dependencies: AccessDependen
   })
 
   function admit(request: FastifyRequest, { token, caller, needed }: Admission) {
-    if (caller === 'expired') throw errors.tokenExpired()
+    const isApiToken = looksLikeApiToken(token)
+    if (caller === 'expired') throw isApiToken ? errors.apiTokenExpired() : errors.tokenExpired()
     if (caller === 'invalid') {
       const other = otherServiceOf(token, audience)
-      throw other ? errors.tokenOfOtherService(other) : errors.tokenInvalid()
+      if (other) throw errors.tokenOfOtherService(other)
+      throw isApiToken ? errors.apiTokenInvalid() : errors.tokenInvalid()
     }
     if (!isRoleEnough(caller.role, needed)) throw errors.forbidden(needed)
     refuseRecordLimited(request, caller)
@@ -61,11 +63,11 @@ interface Admission {
   needed: Exclude<Access, 'public'>
 }
 
-function refuseRecordLimited({ routeOptions, method }: FastifyRequest, caller: Caller) {
+function refuseRecordLimited({ routeOptions, method, url }: FastifyRequest, caller: Caller) {
   const { token } = caller
   if (!token?.records || routeOptions.config.enforcesRecordLimits) return
   if (token.readsAll && (method === 'GET' || method === 'HEAD')) return
-  throw outsideRecords(caller, `${method} ${routeOptions.url}`)
+  throw outsideRecords(caller, `${method} ${url.replace(/\?.*/s, '')}`)
 }
 
 function requireAccess({ method, url, config }: RouteOptions) {

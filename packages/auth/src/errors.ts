@@ -9,6 +9,11 @@ export function createAuthErrors(realm: string) {
     new HttpError(status, code, detail, { headers: challenge(realm, reason) })
   const invalid = (detail: string, description: string) =>
     refuse(401, 'unauthorized', detail, { error: 'invalid_token', description })
+  const expired = (detail: string) =>
+    refuse(401, 'token_expired', detail, {
+      error: 'invalid_token',
+      description: 'The token has expired',
+    })
 
   return {
     tokenMissing: () =>
@@ -20,13 +25,15 @@ export function createAuthErrors(realm: string) {
       }),
     tokenInvalid: () =>
       invalid('The token is not valid here: log in again', 'The token is not valid here'),
+    apiTokenInvalid: () =>
+      invalid(
+        'The API token is not valid here: check that it is complete, or create another',
+        'The token is not valid here',
+      ),
     tokenOfOtherService: (service: string) =>
       invalid(`This token is for the ${service}: log in here`, `The token is for the ${service}`),
-    tokenExpired: () =>
-      refuse(401, 'token_expired', 'The token has expired: log in again', {
-        error: 'invalid_token',
-        description: 'The token has expired',
-      }),
+    tokenExpired: () => expired('The token has expired: log in again'),
+    apiTokenExpired: () => expired('The API token has expired: create another'),
     credentialsInvalid: () =>
       refuse(401, 'invalid_credentials', 'The username or the password is wrong'),
     forbidden: (needed: Role) => insufficient(`This needs the role ${needed}`),

@@ -12,6 +12,9 @@ export function createToken(prefix: string): string {
   return `${prefix}${random}${checksumOf(prefix + random)}`
 }
 
+/** Whether a text is meant to be an API token, right or not. */
+export const looksLikeApiToken = (text: string) => /^[ds]s_/.test(text)
+
 /** The prefix of a text in token format with a right checksum; otherwise undefined. */
 export function prefixOf(text: string): string | undefined {
   if (!pattern.test(text)) return undefined

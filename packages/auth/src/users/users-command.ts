@@ -20,8 +20,8 @@ const help = `Manages the users: who may log in, and with which rights.
   users remove <name> [--force]
 
 The password is read from the terminal, or from the first line of standard input. It is never an argument,
-which other programs could see. It has at least 8 characters. A new password or a removal ends the tokens
-of that user at once. The last admin is kept, unless --force is given.
+which other programs could see. It has at least 8 characters. A new password ends the logins of that user
+at once, but not the API tokens; a removal ends both. The last admin is kept, unless --force is given.
 
 The file is USERS_FILE, else DATA_DIR/users.json, else data/users.json. With DATABASE_URL the users are there, for
 each service apart: add --service domain or --service static.
@@ -139,7 +139,7 @@ async function changePassword(
   await store.update((users) =>
     replaceUser(users, { ...expectUser(users, username, store), password }),
   )
-  return `Changed the password of ${username}; their tokens are revoked\n`
+  return `Changed the password of ${username}; they are logged out everywhere, their API tokens stay valid\n`
 }
 
 async function changeRole(
