@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, onTestFinished, test } from 'vitest'
-import { root, startEverything } from '../support/everything.ts'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { type Everything, root, startEverything } from '../support/everything.ts'
 
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 const readme = read('README.md')
@@ -47,6 +47,12 @@ const runByScripts = [
   /^(?:cd|mkdir|chgrp|find) /,
 ]
 
+let everything: Everything
+beforeAll(async () => {
+  everything = await startEverything()
+}, 60_000)
+afterAll(() => everything[Symbol.asyncDispose]())
+
 test('every documented command is run by a test', () => {
   const runHere = [
     /^(?:curl|API=|FILES=|TOKEN=|export REGISTRAR_)/,
@@ -73,7 +79,6 @@ test('every npm script that the documents name exists', () => {
 })
 
 test('the commands of the README work as pasted', async () => {
-  await using everything = await startEverything()
   const users = join(everything.dataDir, 'users.json')
   const tries = blocksOf(readme).filter((block) => /^(?:API|FILES)=/.test(block))
   const place = (block: string) =>
@@ -108,7 +113,6 @@ test('the commands of the README work as pasted', async () => {
 })
 
 test('after a wrong password the documented logins print the error', async () => {
-  await using everything = await startEverything()
   const files = ['README.md', 'scripts/start/examples/{domain,static}-service.sh']
   const logins = globSync(files, { cwd: root })
     .flatMap((file) => read(file).match(/^(?:API|FILES)=.*\nTOKEN=.*PASSWORD.*$/gm) ?? [])
@@ -126,7 +130,6 @@ test('after a wrong password the documented logins print the error', async () =>
 })
 
 test('the backup and restore commands of docs/operations.md work as pasted', async () => {
-  await using everything = await startEverything()
   const { dataDir } = everything
   const commands = commandsOf(read('docs/operations.md'))
     .filter((command) => /npm run (?:backup|restore)/.test(command))
@@ -140,7 +143,6 @@ test('the backup and restore commands of docs/operations.md work as pasted', asy
 })
 
 test('the documented variables suffice for a registrar of your own, in production too', async () => {
-  await using everything = await startEverything()
   const names = [...blockWith('REGISTRAR_URL').matchAll(/export ([A-Z_]+)=/g)].map(
     (match) => match[1],
   )

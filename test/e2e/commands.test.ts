@@ -23,6 +23,7 @@ function run(command: 'domains' | 'files', args: string[], env: NodeJS.ProcessEn
   const running = promisify(execFile)(join(root, 'node_modules/.bin', command), args, {
     env: {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       [`${prefix}_URL`]: command === 'domains' ? everything.domains : everything.files,
       [`${prefix}_USERNAME`]: 'admin',
       [`${prefix}_PASSWORD`]: everything.password,

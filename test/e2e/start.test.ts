@@ -4,8 +4,15 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { root, startEverything } from '../support/everything.ts'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { type Everything, root, startEverything } from '../support/everything.ts'
+
+// For tests that leave it as it is.
+let shared: Everything
+beforeAll(async () => {
+  shared = await startEverything()
+}, 60_000)
+afterAll(() => shared[Symbol.asyncDispose]())
 
 test('npm start runs everything, and the commands that it prints work as pasted', async () => {
   // At the rates that a newcomer meets.
@@ -65,10 +72,9 @@ test.each([
 
 describe('a start that cannot succeed says so in one sentence, without the banner', () => {
   test('a second start names the port and how to choose another', async () => {
-    await using everything = await startEverything()
-    const port = new URL(everything.domains).port
+    const port = new URL(shared.domains).port
 
-    const second = start({ DATA_DIR: everything.dataDir, PORT_BASE: port })
+    const second = start({ DATA_DIR: shared.dataDir, PORT_BASE: port })
 
     expect(second.status).toBe(1)
     expect(second.stdout).toBe('')
@@ -110,8 +116,7 @@ const start = (env: Record<string, string>) =>
   })
 
 test('a backup of everything is restored with users, secrets and the state of the sandbox', async () => {
-  await using everything = await startEverything()
-  const { dataDir } = everything
+  const { dataDir } = shared
   const backup = join(dataDir, 'backup')
   const restored = join(dataDir, 'restored')
 

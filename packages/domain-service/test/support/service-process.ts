@@ -29,6 +29,7 @@ export class ServiceProcess {
     this.#url = `http://127.0.0.1:${port}`
     this.#env = {
       PATH: process.env.PATH ?? '',
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
       PORT: String(port),
       LOG_LEVEL: 'error',
       JWT_SECRET: 'a secret of these tests that is long enough',
