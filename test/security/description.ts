@@ -56,10 +56,12 @@ export async function readDescription(port: number) {
     Object.entries(methods).map(([method, operation]) => ({ ...operation, path, method })),
   )
 
+  // By schema: hundreds of responses have the same one, and compiling takes longer than a request.
   const validators = new Map<string, ValidateFunction>()
-  const validatorAt = (place: string) => {
-    const known = validators.get(place) ?? ajv.compile({ $ref: place })
-    validators.set(place, known)
+  const validatorAt = (place: string, schema: Schema) => {
+    const key = JSON.stringify(schema)
+    const known = validators.get(key) ?? ajv.compile({ $ref: place })
+    validators.set(key, known)
     return known
   }
 
@@ -73,11 +75,13 @@ export async function readDescription(port: number) {
     }
     if (!declared.content) return answer.text === '' ? [] : ['a body is not declared']
     const [type = ''] = String(answer.headers['content-type']).split(';')
-    const name = [type, '*/*'].find((each) => declared.content?.[each])
-    if (!name) return [`the content type ${type} is not declared`]
+    const { content } = declared
+    const name = [type, '*/*'].find((each) => content[each])
+    const schema = name && content[name]?.schema
+    if (!schema) return [`the content type ${type} is not declared`]
     if (!type.endsWith('json') || name === '*/*') return []
     const place = ['paths', path, method, 'responses', key, 'content', name, 'schema']
-    const isValid = validatorAt(`openapi#/${place.map(escapeName).join('/')}`)
+    const isValid = validatorAt(`openapi#/${place.map(escapeName).join('/')}`, schema)
     return isValid(JSON.parse(answer.text)) ? [] : [ajv.errorsText(isValid.errors)]
   }
   return { operations, validate, document }
