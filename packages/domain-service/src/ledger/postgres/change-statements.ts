@@ -29,6 +29,16 @@ export const recoverClaimed = `with free as (select name, fence from domain_serv
   update domain_service.changes set ${putBack} from free
   where domain = free.name and coalesce(claim_fence, 0) <= free.fence and ${isUnsent}`
 
+/** A restored backup has no leases. */
+export const recoverRestored = `update domain_service.changes set ${putBack}
+  where claim_fence is null and ${isUnsent}
+    and not exists (select from domain_service.leases where name = changes.domain)`
+
+/** What is being sent may have happened. */
+export const requeue = `update domain_service.changes set status = 'queued', ended_at = null, sent_at = null,
+    problem = null, not_before = domain_service.now_ms() + $2
+  where id = $1 and (status in ('queued', 'unconfirmed') or ${isUnsent})`
+
 export const cancelAbandoned = `update domain_service.changes
   set status = 'cancelled', ended_at = domain_service.now_ms(), idempotency_key = null
   where status = 'queued' and ${isAbandoned}`

@@ -97,17 +97,13 @@ export class PostgresLedger implements Ledger {
     })
   }
 
-  /** Does nothing where another replica carries out the writes of the domain. */
+  /** Does nothing where another replica carries out the writes of the domain, or this one is sending the change. */
   async requeue(id: number): Promise<void> {
     await this.#postgres.transaction(async (transaction) => {
       const domain = await domainOf(transaction, 'changes', id)
       if (!this.#leases.current(domain)) return
       await this.#leases.lock(transaction, domain)
-      await transaction.query(
-        `update domain_service.changes set status = 'queued', ended_at = null, sent_at = null, problem = null,
-           not_before = domain_service.now_ms() + $2 where id = $1 and status <> 'cancelled'`,
-        [id, pauseMs],
-      )
+      await transaction.query(sql.requeue, [id, pauseMs])
     })
   }
 
@@ -159,6 +155,7 @@ export class PostgresLedger implements Ledger {
   async recover(): Promise<void> {
     await this.#postgres.transaction(async (transaction) => {
       await transaction.query(sql.recoverClaimed)
+      await transaction.query(sql.recoverRestored)
       await transaction.query(sql.cancelAbandoned)
     })
   }

@@ -61,6 +61,38 @@ test('one idempotency key is one change, also for requests at the same time', as
   })
 })
 
+test('a change that is being sent is not put back into the queue', async () => {
+  await using set = await openReplicas()
+  const { ledger } = set.first
+  const request = requestBy('admin')
+  const id = await ledger.enqueue(request)
+  await ledger.claim([id])
+  const intent = { id, request, before: send.base, after: send.zone, warnings: [] }
+  const started = await ledger.startSend({ ...send, intents: [intent] })
+
+  await ledger.requeue(id)
+  const during = await ledger.find(id)
+  await ledger.endSend(started.id, { state: 'unsent', unanswered: 0, changes: [] })
+  await ledger.requeue(id)
+
+  expect([during?.status, (await ledger.find(id))?.status]).toEqual(['sending', 'queued'])
+})
+
+test('what a restored backup was about to send is queued again, or cancelled if a client waited', async () => {
+  await using set = await openReplicas()
+  const { ledger } = set.second
+  const restored = requestBy('admin', { domain: 'restored.com' })
+  const ids = [await ledger.enqueue(restored), await ledger.enqueue(restored)]
+  await set.postgres.query(
+    `update domain_service.changes set status = 'sending', is_async = 2 - id, awaited_until = 0`,
+  )
+
+  await ledger.recover()
+
+  const statuses = await Promise.all(ids.map(async (id) => (await ledger.find(id))?.status))
+  expect(statuses).toEqual(['queued', 'cancelled'])
+})
+
 test('a send outdates what other replicas have cached, and not what its own replica has put since', async () => {
   await using set = await openReplicas()
   const { first, second } = set
