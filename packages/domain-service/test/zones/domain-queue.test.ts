@@ -2,6 +2,7 @@ import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { describe, expect, test } from 'vitest'
 import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { joinWrites } from '../support/join-writes.ts'
 import { type Answer, apiKey, realRate, type Service, start, www } from '../support/start.ts'
 
 // At the registrar's real rate, on a clock that stands still: no window ever has more calls than its limit.
@@ -92,28 +93,24 @@ describe('a hundred joined adds of which the registrar refuses one, at the real 
       rate: realRate,
       now: clock.now,
       domains: [{ name: 'example.com', hosts: [www] }],
-      delayMs: 20,
     })
     await using service = await start({
       sandbox,
-      env: { ...env, REGISTRAR_TIMEOUT_MS: '15000' },
+      env: { ...env, REGISTRAR_TIMEOUT_MS: '60000' },
       clock,
     })
-    await service.call('GET', '/health')
-    sandbox.fault({
+    const refusal = {
       kind: 'refused_row',
       named,
       address: '192.0.2.66',
       command: 'namecheap.domains.dns.setHosts',
       times: 0,
-    })
+    } as const
 
-    const answers = await Promise.all(
-      Array.from({ length: 100 }, (_, n) =>
-        service.call('POST', `${pathOf('example.com')}/hosts/A`, {
-          body: { name: `h${n}`, address: n === bad ? '192.0.2.66' : '192.0.2.9' },
-        }),
-      ),
+    const answers = await joinWrites({ services: [service], count: 100, faults: [refusal] }, (n) =>
+      service.call('POST', `${pathOf('example.com')}/hosts/A`, {
+        body: { name: `h${n}`, address: n === bad ? '192.0.2.66' : '192.0.2.9' },
+      }),
     )
 
     const failed = answers.flatMap(({ status, body }, at) =>

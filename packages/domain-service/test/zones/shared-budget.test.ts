@@ -1,12 +1,13 @@
 import { type Sandbox, startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test, vi } from 'vitest'
 import { connect, setReplicasTime } from '../support/databases.ts'
+import { joinWrites } from '../support/join-writes.ts'
 import { startReplicas } from '../support/replicas.ts'
 import { apiKey, realRate, type Service, www } from '../support/start.ts'
 
 // Replicas of one account at the registrar's real rate, which the sandbox enforces.
 const names = Array.from({ length: 24 }, (_, n) => `d${n}.com`)
-const env = { REGISTRAR_RATE: realRate, REGISTRAR_TIMEOUT_MS: '15000' }
+const env = { REGISTRAR_RATE: realRate, REGISTRAR_TIMEOUT_MS: '60000' }
 
 // Each test starts two services.
 vi.setConfig({ testTimeout: 120_000 })
@@ -43,19 +44,18 @@ async function startPair() {
 
 test('a hundred adds at two replicas, of which the registrar refuses one, are 99 × 201 and 1 × 422', async () => {
   await using pair = await startPair()
-  const { sandbox } = pair
-  sandbox.fault({
+  const { first, second, sandbox } = pair
+  const refusal = {
     kind: 'refused_row',
     address: '192.0.2.66',
     command: 'namecheap.domains.dns.setHosts',
     times: 0,
-  })
+  } as const
 
-  const answers = await Promise.all(
-    Array.from({ length: 100 }, (_, n) => {
-      const replica = n % 2 === 0 ? pair.first : pair.second
-      return add(replica, 'd0.com', `h${n}`, n === 57 ? '192.0.2.66' : '192.0.2.9')
-    }),
+  const answers = await joinWrites(
+    { services: [first, second], count: 100, faults: [refusal] },
+    (n) =>
+      add(n % 2 === 0 ? first : second, 'd0.com', `h${n}`, n === 57 ? '192.0.2.66' : '192.0.2.9'),
   )
 
   const failed = answers.flatMap(({ status, body }, at) =>

@@ -1,21 +1,15 @@
 import { expect, test } from 'vitest'
+import { joinWrites } from '../../support/join-writes.ts'
 import { start, www } from '../../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 
 test('a hundred adds at once to one domain all succeed, lose nothing and cost at most eight calls', async () => {
   await using service = await start({ env: { REGISTRAR_TIMEOUT_MS: '60000' } })
-  service.sandbox.fault({ kind: 'slow', ms: 60_000, command: 'namecheap.domains.dns.getHosts' })
 
-  const add = (name: string) =>
-    service.call('POST', `${hosts}/A`, { body: { name, address: '192.0.2.9' } })
-  const first = add('first')
-  await expect.poll(service.commands).toEqual(['dns.gethosts'])
-  const others = Array.from({ length: 99 }, (_, n) => add(`h${n}`))
-  // The registrar answers the first when all the others are there, however slow the machine.
-  await expect.poll(service.countWaiting).toBeGreaterThanOrEqual(99)
-  service.sandbox.clearFaults()
-  const answers = await Promise.all([first, ...others])
+  const answers = await joinWrites({ services: [service], count: 100 }, (n) =>
+    service.call('POST', `${hosts}/A`, { body: { name: `h${n}`, address: '192.0.2.9' } }),
+  )
 
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201))
   expect(service.live()).toHaveLength(101)
@@ -123,31 +117,4 @@ test('an accepted write completes although its client disconnects and the servic
   expect((await answer).status).toBe(201)
   await closed
   expect(service.live()).toContain('a A 192.0.2.2 1800 10')
-})
-
-test('beyond 1,000 queued writes of one domain further ones get 503 at once', async () => {
-  await using service = await start({ env: { REGISTRAR_TIMEOUT_MS: '60000' } })
-  await service.call('GET', '/health')
-  service.sandbox.fault({ kind: 'slow', ms: 60_000, command: 'namecheap.domains.dns.getHosts' })
-  let answered = 0
-
-  const answers = await Promise.all(
-    Array.from({ length: 1_010 }, async () => {
-      const answer = await service.call('DELETE', `${hosts}/000000000000`)
-      answered += 1
-      // None is answered before the registrar but those that do not fit into the queue.
-      if (answered === 10) service.sandbox.clearFaults()
-      return answer
-    }),
-  )
-
-  const refused = answers.filter(({ headers }) => headers.get('retry-after') === '10')
-  expect(refused).toHaveLength(10)
-  expect(new Set(refused.map(({ status, body }) => `${status} ${body.code}`))).toEqual(
-    new Set(['503 unavailable']),
-  )
-  const others = answers.filter((answer) => !refused.includes(answer))
-  expect(new Set(others.map(({ status, body }) => `${status} ${body.code}`))).toEqual(
-    new Set(['404 record_not_found']),
-  )
 })

@@ -1,0 +1,32 @@
+import type { FaultInput } from '@domains-and-files/registrar-sandbox'
+import { expect } from 'vitest'
+import type { Service } from './start.ts'
+
+interface Options {
+  /** The service, or the replicas, where the writes arrive. */
+  services: readonly [Service, ...Service[]]
+  count: number
+  /** Faults that the batch meets. */
+  faults?: FaultInput[]
+}
+
+/**
+ * Sends writes of one domain at once. The registrar answers the first read when all of them wait, so that they are one
+ * batch however slow the machine. Needs a `REGISTRAR_TIMEOUT_MS` that is longer than that.
+ */
+export async function joinWrites<Result>(
+  { services, count, faults = [] }: Options,
+  write: (n: number) => Promise<Result>,
+): Promise<Result[]> {
+  const [{ sandbox }] = services
+  sandbox.fault({ kind: 'slow', ms: 600_000, command: 'namecheap.domains.dns.getHosts' })
+  const answers = Promise.all(Array.from({ length: count }, (_, n) => write(n)))
+  const countWaiting = async () => {
+    const counts = await Promise.all(services.map((service) => service.countWaiting()))
+    return counts.reduce((sum, waiting) => sum + waiting, 0)
+  }
+  await expect.poll(countWaiting).toBe(count)
+  sandbox.clearFaults()
+  sandbox.fault(...faults)
+  return answers
+}
