@@ -1,10 +1,11 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { startSharedStores } from '../../packages/static-service/test/support/shared-stores.ts'
 import { type Everything, root, startEverything } from '../support/everything.ts'
 
 // For tests that leave it as it is.
@@ -136,6 +137,23 @@ test('a backup of everything is restored with users, secrets and the state of th
     expect(existsSync(join(restored, file)), file).toBe(true)
   }
 })
+
+test('a backup of everything in PostgreSQL has the users from there, and no local users file', async () => {
+  await using stores = await startSharedStores()
+  const dataDir = mkdtempSync(join(tmpdir(), 'backup-all-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  writeFileSync(join(dataDir, 'users.json'), '{"users":[]}')
+  writeFileSync(join(dataDir, 'registrar.json'), '{}')
+  const backup = join(dataDir, 'backup')
+
+  const made = run('backup', { ...stores.env, DATA_DIR: dataDir }, backup)
+
+  expect(made.status, made.stderr).toBe(0)
+  expect(readdirSync(backup).sort()).toEqual(['domain', 'registrar.json', 'static'])
+  for (const service of ['domain', 'static']) {
+    expect(existsSync(join(backup, service, 'users.json')), service).toBe(true)
+  }
+}, 60_000)
 
 const run = (command: string, env: Record<string, string>, folder: string) =>
   spawnSync('scripts/with-node', ['scripts/backup.ts', command, 'all', folder], {
