@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { unreadable } from '@domains-and-files/persistence'
+import type { Statement } from 'better-sqlite3'
 import {
   blobPathOf,
   type CompressedCoding,
@@ -21,6 +22,7 @@ export type Fault = string | undefined
 export class ContentCheck implements Disposable {
   readonly #dataDir: string
   readonly #db: Database | undefined
+  #read: Statement<[Buffer, number], Buffer> | undefined
 
   /** A folder of an earlier version has no content database yet. */
   constructor(dataDir: string) {
@@ -83,12 +85,13 @@ export class ContentCheck implements Disposable {
   }
 
   #row(digest: string, coding: ContentCoding): Buffer | undefined {
-    return this.#db
+    // Here, where a damaged database is reported.
+    this.#read ??= this.#db
       ?.prepare<[Buffer, number], Buffer>(
         'select bytes from contents where digest = ? and coding = ?',
       )
       .pluck()
-      .get(Buffer.from(digest, 'hex'), contentCodings.indexOf(coding))
+    return this.#read?.get(Buffer.from(digest, 'hex'), contentCodings.indexOf(coding))
   }
 
   #fileOf(digest: string, coding: ContentCoding = 'identity') {
