@@ -1,7 +1,8 @@
 import type { Fault } from '@domains-and-files/http'
 import { z } from 'zod'
 import { readDomain } from '../../dns/domain-name.ts'
-import type { Pointer } from '../../dns/edits/candidate.ts'
+import type { Candidate, Pointer } from '../../dns/edits/candidate.ts'
+import { findConflicts } from '../../dns/edits/record-conflicts.ts'
 import { toRow } from '../../dns/record-validation.ts'
 
 // The faults of requests that may not have passed their schemas: values of another JSON type are left to those.
@@ -25,10 +26,14 @@ export const listedRecordFaults =
   ({ params, body }: Unvalidated): Fault[] => {
     const { domain, faults } = readPath(params)
     const records = BodyList.parse(BodyObject.parse(body)[list])
+    const pointerTo = (index: number) => (field: string) => `/${list}/${index}/${field}`
     const ofRecords = records.flatMap((record, index) =>
-      recordFaults(BodyObject.parse(record), domain, (field) => `/${list}/${index}/${field}`),
+      recordFaults(BodyObject.parse(record), domain, pointerTo(index)),
     )
-    return [...faults, ...ofRecords]
+    const candidates = records.flatMap((record, index) =>
+      toCandidates(BodyObject.parse(record), domain, pointerTo(index)),
+    )
+    return [...faults, ...ofRecords, ...findConflicts(candidates, domain).faults]
   }
 
 /** The faults of a request to set an RRset, in its path, its TTL and its values; those of MX are left out. */
@@ -66,4 +71,15 @@ function recordFaults(record: Record<string, unknown>, domain: string, pointer: 
   return faults.flatMap(([field, message]) =>
     given[field] === undefined ? [] : { path: pointer(field), message },
   )
+}
+
+// None of a record that is incomplete.
+function toCandidates(
+  record: Record<string, unknown>,
+  domain: string,
+  pointer: Pointer,
+): Candidate[] {
+  const { name, type, address } = Fields.parse(record)
+  if (name === undefined || type === undefined || address === undefined) return []
+  return [{ row: toRow({ name, type, address }, domain).row, isNew: true, pointer, faults: [] }]
 }

@@ -160,6 +160,27 @@ test('faults that the schema finds come with those of the other fields', async (
   expect(service.commands()).toEqual([])
 })
 
+test('faults that the schema finds come with those between records', async () => {
+  await using service = await start()
+  const alias = { name: 'a', type: 'CNAME', address: 'example.net' }
+  const address = { name: 'A', type: 'a', address: '192.0.2.1' }
+
+  const { status, body } = await service.call('PUT', hosts, {
+    body: { hosts: [alias, address, www, { ...www, ttl: '60' }, { name: 'a' }] },
+  })
+
+  expect(status).toBe(400)
+  expect(body.errors?.map(({ path }) => path).sort()).toEqual([
+    '/hosts/0/name',
+    '/hosts/1/name',
+    '/hosts/2/name',
+    '/hosts/3/name',
+    '/hosts/3/ttl',
+    '/hosts/4/address',
+    '/hosts/4/type',
+  ])
+})
+
 test.each(['FWD', 'NONE'] as const)(
   'a first MX beside "email_type": "%s", said back as it was read, is refused before it is lost',
   async (emailType) => {
