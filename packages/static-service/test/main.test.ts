@@ -38,6 +38,19 @@ test.each([['SIGTERM'], ['SIGINT']] as const)(
   },
 )
 
+test.each(['/api/files/?prefix=%ff', '/api/files/?search=%ff', '/api/files/tree?prefix=%ff'])(
+  'the bundled program refuses %s, as the sources do',
+  async (path) => {
+    const program = await run(makeFolder())
+    onTestFinished(() => program.kill())
+    const headers = { authorization: `Bearer ${await program.logIn()}` }
+
+    const { status, body } = await program.ask({ method: 'GET', path, headers })
+
+    expect([status, body.code]).toEqual([400, 'invalid_path'])
+  },
+)
+
 test('a folder belongs to one process', async () => {
   const dataDir = makeFolder()
   const first = await run(dataDir)

@@ -49,10 +49,15 @@ export function hasEncodedSlash(url: string): boolean {
  * @throws {HttpError} `invalid_path`.
  */
 export function checkEncoding(url: string): void {
+  if (!isDecodable(url)) throw invalidPath('it is not valid percent-encoded UTF-8')
+}
+
+function isDecodable(url: string): boolean {
   try {
-    decodeURIComponent(url)
+    // Compared, since the bundler removes a call of this function whose value is not used, and what it throws with it.
+    return decodeURIComponent(url) !== ''
   } catch {
-    throw invalidPath('it is not valid percent-encoded UTF-8')
+    return false
   }
 }
 
