@@ -25,15 +25,19 @@ export async function testDatabase(template?: DatabaseTemplate): Promise<TestDat
   const name = `test_${randomBytes(6).toString('hex')}`
   if (template) await prepareOnce(template, urlOf)
   const original = template ? ` template ${template.name}` : ''
-  await runOnServer(urlOf('postgres'), `create database ${name}${original} strategy file_copy`)
+  server ??= keepConnection(urlOf('postgres'))
+  await server.query(`create database ${name}${original} strategy file_copy`)
   return {
     url: urlOf(name, process.env.TEST_DATABASE_POOLER),
     directUrl: urlOf(name),
     [Symbol.asyncDispose]: async () => {
-      await runOnServer(urlOf('postgres'), `drop database ${name} with (force)`)
+      await server?.query(`drop database ${name} with (force)`)
     },
   }
 }
+
+// The connection of this process.
+let server: pg.Pool | undefined
 
 const prepared = new Map<string, Promise<void>>()
 
@@ -66,6 +70,13 @@ async function prepareTemplate(
   } finally {
     await client.end()
   }
+}
+
+/** One connection for many statements, which does not keep the process alive. */
+export function keepConnection(url: string): pg.Pool {
+  const pool = new pg.Pool({ connectionString: url, max: 1, allowExitOnIdle: true })
+  pool.on('error', () => undefined) // The next statement opens another one.
+  return pool
 }
 
 /** Runs one statement on a connection of its own. */

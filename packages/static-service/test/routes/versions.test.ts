@@ -1,5 +1,13 @@
-import { expect, test } from 'vitest'
-import { start } from '../support/start.ts'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Service, start } from '../support/start.ts'
+
+// For tests that change nothing.
+let shared: Service
+beforeAll(async () => {
+  shared = await start()
+  await shared.call('POST', '/api/versions', { json: { version: '1.0', changelog: '' } })
+})
+afterAll(() => shared[Symbol.asyncDispose]())
 
 test('versions are recorded, listed newest first, and the newest is public', async () => {
   await using service = await start()
@@ -70,10 +78,7 @@ test.each([
   ['GET', 'a%2Fb', 404, 'version_not_found'],
   ['POST', '1.0', 405, 'method_not_allowed'],
 ])('%s of version %s is refused with %i', async (method, version, status, code) => {
-  await using service = await start()
-  await service.call('POST', '/api/versions', { json: { version: '1.0', changelog: '' } })
-
-  const answer = await service.call(method, `/api/versions/${version}`)
+  const answer = await shared.call(method, `/api/versions/${version}`)
 
   expect([answer.status, answer.body.code]).toEqual([status, code])
 })
@@ -127,9 +132,7 @@ test.each([
   ['an unknown field', { version: '1', changelog: '', date: 'today' }, ['/date']],
   ['several faults', { version: '', change: '' }, ['/version', '/changelog', '/change']],
 ])('a version with %s is refused', async (_what, json, paths) => {
-  await using service = await start()
-
-  const { status, body } = await service.call('POST', '/api/versions', { json })
+  const { status, body } = await shared.call('POST', '/api/versions', { json })
 
   expect([status, body.code]).toEqual([400, 'validation_failed'])
   expect(body.errors?.map(({ path }) => path)).toEqual(paths)
@@ -157,13 +160,12 @@ test('the statistics count files, their bytes, and each content once', async () 
 })
 
 test('who may only look cannot record, and only the newest version is public', async () => {
-  await using service = await start()
   const json = { version: '1', changelog: '' }
 
-  const viewer = await service.call('POST', '/api/versions', { json, user: 'viewer' })
-  const list = await service.call('GET', '/api/versions', { user: 'nobody' })
-  const stats = await service.call('GET', '/api/versions/stats', { user: 'nobody' })
-  const one = await service.call('GET', '/api/versions/1', { user: 'nobody' })
+  const viewer = await shared.call('POST', '/api/versions', { json, user: 'viewer' })
+  const list = await shared.call('GET', '/api/versions', { user: 'nobody' })
+  const stats = await shared.call('GET', '/api/versions/stats', { user: 'nobody' })
+  const one = await shared.call('GET', '/api/versions/1', { user: 'nobody' })
 
   expect([viewer.status, list.status, stats.status, one.status]).toEqual([403, 401, 401, 401])
 })
@@ -187,9 +189,7 @@ test('the figures of the store can be read with the metrics token', async () => 
 })
 
 test('the description of the API names every route, and each of our operations once', async () => {
-  await using service = await start()
-
-  const { body } = await service.call('GET', '/openapi.json')
+  const { body } = await shared.call('GET', '/openapi.json')
 
   expect(Object.keys(Object(body.paths)).sort()).toEqual([
     '/',

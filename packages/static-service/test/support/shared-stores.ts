@@ -1,4 +1,4 @@
-import { runOnServer } from '../../../../test/support/postgres/test-database.ts'
+import { keepConnection, runOnServer } from '../../../../test/support/postgres/test-database.ts'
 import { type S3Server, startS3 } from './s3/s3-server.ts'
 import { serviceDatabase } from './service-database.ts'
 import { filesBelow } from './stored-contents.ts'
@@ -17,14 +17,15 @@ export interface SharedStores extends AsyncDisposable {
 export async function startSharedStores(): Promise<SharedStores> {
   await using opened = new AsyncDisposableStack()
   const { url } = opened.use(await serviceDatabase())
+  const connection = keepConnection(url)
+  opened.defer(() => connection.end())
   const s3 = opened.use(await startS3())
   const owned = opened.move()
   return {
     env: { DATABASE_URL: url, ...s3.env },
     s3,
     storedContents: async (dataDir) => {
-      const rows = await runOnServer<{ content: string }>(
-        url,
+      const { rows } = await connection.query<{ content: string }>(
         "select digest || ' ' || coding content from static_service.contents order by 1",
       )
       return [...filesBelow(`${dataDir}/tmp`), ...rows.map(({ content }) => content)]
