@@ -1,11 +1,14 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { DataDirError, explainDatabaseFailure, Progress } from '@domains-and-files/persistence'
+import { databaseFile } from '../catalog/sqlite/database.ts'
 import { type CheckOptions, check, NoStore, type Report } from './check.ts'
 
 const usage = `Usage: npm run files -- check [--repair]
 
-Compares every stored content of DATA_DIR (default: data/static-service), or of DATABASE_URL and S3_BUCKET, with its
-digest, goes on past what cannot be read, and names each damaged file with the reason. Exit status 1 if there are any.
+Compares every stored content of DATA_DIR (default: data/static-service; the one of npm start will do, too), or of
+DATABASE_URL and S3_BUCKET, with its digest, goes on past what cannot be read, and names each damaged file with the reason. Exit status 1 if there are any.
 --repair removes what no file refers to; a service that uses DATA_DIR must be stopped.
 `
 
@@ -17,7 +20,7 @@ async function run(args: string[]): Promise<number> {
     process.stderr.write(usage)
     return 2
   }
-  const dataDir = process.env.DATA_DIR || 'data/static-service'
+  const dataDir = findStore(process.env.DATA_DIR || 'data/static-service')
   const progress = new Progress(process.stderr)
   try {
     const report = await checkStore(dataDir, { ...options, progress })
@@ -31,6 +34,12 @@ async function run(args: string[]): Promise<number> {
     process.stderr.write(`${reason.message}\n`)
     return 1
   }
+}
+
+// `npm start` gives each service a folder in its DATA_DIR.
+function findStore(dataDir: string): string {
+  const nested = join(dataDir, 'static-service')
+  return !existsSync(databaseFile(dataDir)) && existsSync(databaseFile(nested)) ? nested : dataDir
 }
 
 async function checkStore(dataDir: string, options: CheckOptions): Promise<Report> {

@@ -4,6 +4,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  renameSync,
   rmSync,
   truncateSync,
   writeFileSync,
@@ -215,6 +216,17 @@ test('a folder without a store is reported', () => {
   const { status, stderr } = runCli('/nowhere', 'check', '--repair')
 
   expect([status, stderr]).toEqual([1, 'There is no store in /nowhere.\n'])
+})
+
+test('the store of npm start is found in its DATA_DIR', async () => {
+  const { dataDir } = await makeStore()
+  const outside = mkdtempSync(join(tmpdir(), 'static-check-'))
+  onTestFinished(() => rmSync(outside, { recursive: true, force: true }))
+  renameSync(dataDir, join(outside, 'static-service'))
+
+  const { status, lines } = runCli(outside, 'check')
+
+  expect([status, lines.at(-1)]).toEqual([0, sound])
 })
 
 test('a start removes what no file refers to, and reports what is missing or cut', async () => {
