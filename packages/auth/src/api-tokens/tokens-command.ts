@@ -27,8 +27,8 @@ A token never has more rights than its owner. It expires after 90 days by defaul
 limits the token to reading and writing these records (* stands for one or more labels). \`add\` prints the token
 once; only its digest is stored. Changes take effect at once, also in a running service.
 
-The tokens are in DATA_DIR/tokens.json (default DATA_DIR: data/domain-service or data/static-service), the users in
-USERS_FILE (default: DATA_DIR/users.json, or data/users.json as with \`npm start\`). With DATABASE_URL both are there.
+The tokens are in DATA_DIR/tokens.json, the users in USERS_FILE (default: DATA_DIR/users.json). With the DATA_DIR of
+\`npm start\` (default: data) the tokens are in its folder of the service. With DATABASE_URL both are there.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
@@ -77,10 +77,12 @@ async function run(
 }
 
 function openFiles(service: string, env: NodeJS.ProcessEnv): Opened {
-  const dataDir = env.DATA_DIR || join('data', service)
-  // `npm start` shares one users file between the services.
-  const shared = join('data', 'users.json')
-  const isShared = !env.DATA_DIR && existsSync(shared)
+  const root = env.DATA_DIR || 'data'
+  // `npm start` gives each service a folder in its DATA_DIR, and both one users file.
+  const isOfBoth = !env.DATA_DIR || existsSync(join(root, service))
+  const dataDir = isOfBoth ? join(root, service) : root
+  const shared = join(root, 'users.json')
+  const isShared = isOfBoth && existsSync(shared)
   const usersFile = env.USERS_FILE || (isShared ? shared : join(dataDir, 'users.json'))
   const users = new FileUsers(usersFile, fail)
   return {

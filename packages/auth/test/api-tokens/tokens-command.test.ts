@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { TokenFile } from '../../src/api-tokens/token-file.ts'
 import { runCommand, spawnCommand } from '../support/commands.ts'
@@ -13,8 +14,9 @@ async function begin() {
   const run = (...args: string[]) => runCommand('tokens', args, { env })
   /** In a process of its own. */
   const spawn = (...args: string[]) => spawnCommand('tokens', args, { env })
-  const list = () => new TokenFile(`${folder.path}/tokens.json`, () => undefined).list()
-  return { run, spawn, list, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
+  const list = (below = '') =>
+    new TokenFile(`${folder.path}/${below}tokens.json`, () => undefined).list()
+  return { path: folder.path, run, spawn, list, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
 }
 
 test('a token is added, listed and removed', async () => {
@@ -42,6 +44,18 @@ test('a token is added, listed and removed', async () => {
   expect(listed.stdout).toContain('_acme-challenge TXT, home A/AAAA')
   expect(removed.status).toBe(0)
   expect(await list()).toEqual([])
+})
+
+test('with the DATA_DIR of npm start, a token goes to the folder of its service', async () => {
+  await using place = await begin()
+  mkdirSync(`${place.path}/domain-service`)
+
+  const added = await place.run('add', 'domain', 'ci', '--owner', 'adam')
+  const listed = await place.run('list', 'domain')
+
+  expect([added.status, await place.list()]).toEqual([0, []])
+  expect(await place.list('domain-service/')).toMatchObject([{ name: 'ci', owner: 'adam' }])
+  expect(listed.stdout).toContain('ci')
 })
 
 test.each([
