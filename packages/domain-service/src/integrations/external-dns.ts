@@ -106,7 +106,9 @@ class ExternalDnsWebhook {
   async records(caller: Caller): Promise<Endpoint[]> {
     const all = await this.domainsOf(caller)
     const byAge = all.sort((a, b) => this.#ageOf(a) - this.#ageOf(b))
-    const endpoints = await Promise.all(byAge.map((domain) => this.#recordsOf(domain)))
+    const endpoints = await Promise.all(
+      byAge.map((domain) => this.#recordsOf(domain).catch(noneIfUnmanaged)),
+    )
     return endpoints.flat()
   }
 
@@ -194,7 +196,9 @@ class ExternalDnsWebhook {
       { listType: 'ALL', searchTerm: undefined, sortBy: 'NAME', page: 1, pageSize: maxDomains },
       { isVisible: (name) => allowsDomain(caller, name), wantsFresh: false },
     )
-    return domains.map(({ name }) => name)
+    return domains.flatMap(({ name, uses_registrar_dns }) =>
+      uses_registrar_dns === false ? [] : name,
+    )
   }
 
   #ageOf({ name }: Domain): number {
@@ -222,6 +226,15 @@ const pointerTo = (endpoint: string) => (_record: unknown, index: number) => (fi
 }
 
 const maxDomains = 10_000
+
+// A domain that has moved to other nameservers, or away, must not stop the others: external-dns ends at a 4xx.
+function noneIfUnmanaged(error: unknown): Endpoint[] {
+  const isGone = error instanceof HttpError && unmanagedCodes.includes(error.code)
+  if (isGone) return []
+  throw toRetryable(error)
+}
+
+const unmanagedCodes = ['dns_not_managed', 'domain_not_found', 'domain_not_editable']
 
 const isPermanent = (error: unknown) => error instanceof HttpError && error.status < 500
 

@@ -78,6 +78,25 @@ test('records are the endpoints of the types that external-dns knows', async () 
   ])
 })
 
+test('a domain on other nameservers is left out and does not stop the others', async () => {
+  const moved = {
+    name: 'example.org',
+    dns: 'custom' as const,
+    nameservers: ['ns1.example.net'],
+    hosts: [],
+  }
+  await using service = await start({ domains: [...domains, moved] })
+  const token = await createToken(service, { role: 'editor', domains: ['example.org'] })
+
+  const include = await call(service, 'GET', '')
+  const all = await call(service, 'GET', '/records')
+  const named = await call(service, 'GET', '/records', { token })
+
+  expect(JSON.parse(include.text).include).toEqual(['example.com', 'example.net'])
+  expect([all.status, JSON.parse(all.text).length]).toEqual([200, 3])
+  expect([named.status, named.text]).toEqual([200, '[]'])
+})
+
 test('a plan is one write per domain, ownership records included', async () => {
   await using service = await start({ domains })
 
