@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { stopSharedServer } from './test/support/postgres/test-server.ts'
 import { createRunDirectory } from './test/support/run-directory.ts'
 
@@ -31,8 +32,22 @@ const packages = readdirSync(new URL('packages/', import.meta.url)).map((name) =
   test: { name, root: `packages/${name}` },
 }))
 
+// Their files take a few seconds.
+const short = ['auth', 'client', 'console', 'registrar-sandbox']
+
+/** Ends with short files: a long one would run alone. */
+class ShortLast extends BaseSequencer {
+  override async sort(files: TestSpecification[]) {
+    const sorted = await super.sort(files)
+    return sorted.toSorted((a, b) => rankOf(a.project.name) - rankOf(b.project.name))
+  }
+}
+
+const rankOf = (project: string) => short.indexOf(project)
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: ShortLast },
     // Long enough for a machine that is ten times as slow: only a test that hangs reaches it.
     testTimeout: 120_000,
     // The first hook that needs PostgreSQL starts it.
