@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { DataDirError, explainDatabaseFailure, Progress } from '@domains-and-files/persistence'
 import { databaseFile } from '../catalog/sqlite/database.ts'
@@ -12,26 +13,34 @@ DATABASE_URL and S3_BUCKET, with its digest, goes on past what cannot be read, a
 --repair removes what no file refers to; a service that uses DATA_DIR must be stopped.
 `
 
-process.exitCode = await run(process.argv.slice(2))
+/** What the command reads and writes: `process` in a terminal. */
+interface CommandLine {
+  env: NodeJS.ProcessEnv
+  stdout: Writable
+  stderr: Writable
+}
 
-async function run(args: string[]): Promise<number> {
+/** Runs the command with these arguments, and returns its exit status. */
+export async function manageFiles(
+  args: string[],
+  { env, stdout, stderr }: CommandLine,
+): Promise<number> {
   const options = readArguments(args)
   if (!options) {
-    process.stderr.write(usage)
+    stderr.write(usage)
     return 2
   }
-  const dataDir = findStore(process.env.DATA_DIR || 'data/static-service')
-  const progress = new Progress(process.stderr)
+  const progress = new Progress(stderr)
   try {
-    const report = await checkStore(dataDir, { ...options, progress })
+    const report = await checkStore(env, { ...options, progress })
     progress.end()
-    process.stdout.write(describe(report, options.repair))
+    stdout.write(describe(report, options.repair))
     return report.damages.length > 0 ? 1 : 0
   } catch (error) {
     progress.end()
     const reason = explainDatabaseFailure(error)
     if (!(reason instanceof NoStore || reason instanceof DataDirError)) throw error
-    process.stderr.write(`${reason.message}\n`)
+    stderr.write(`${reason.message}\n`)
     return 1
   }
 }
@@ -42,10 +51,11 @@ function findStore(dataDir: string): string {
   return !existsSync(databaseFile(dataDir)) && existsSync(databaseFile(nested)) ? nested : dataDir
 }
 
-async function checkStore(dataDir: string, options: CheckOptions): Promise<Report> {
-  if (!process.env.DATABASE_URL && !process.env.DATABASE_URL_FILE) return check(dataDir, options)
+async function checkStore(env: NodeJS.ProcessEnv, options: CheckOptions): Promise<Report> {
+  if (!env.DATABASE_URL && !env.DATABASE_URL_FILE)
+    return check(findStore(env.DATA_DIR || 'data/static-service'), options)
   const { checkShared } = await import('./shared/shared-check.ts')
-  return checkShared(process.env, options)
+  return checkShared(env, options)
 }
 
 function readArguments(args: string[]): { repair: boolean } | undefined {
@@ -76,3 +86,5 @@ function describe({ files, contents, bytes, damages, orphans }: Report, isRepair
 function summarize(damages: number) {
   return damages === 0 ? 'all sound' : `${damages} damaged`
 }
+
+if (import.meta.main) process.exitCode = await manageFiles(process.argv.slice(2), process)

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import {
   existsSync,
   mkdirSync,
@@ -18,22 +17,9 @@ import { blobPathOf, type ContentCoding } from '../../src/blobs/blob-path.ts'
 import { contentDatabaseFile, openContentDatabase } from '../../src/blobs/disk/content-database.ts'
 import { prepareStore } from '../../src/blobs/disk/content-queries.ts'
 import { databaseFile, openDatabase } from '../../src/catalog/sqlite/database.ts'
+import { runCli, spawnCli } from '../support/files-command.ts'
 import { start } from '../support/start.ts'
 import { alter, digestOf, rowsIn, storedIn } from '../support/stored-contents.ts'
-
-const cli = join(import.meta.dirname, '../../src/maintenance/files-command.ts')
-
-function runCli(dataDir: string, ...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args], {
-    env: {
-      PATH: process.env.PATH,
-      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-      DATA_DIR: dataDir,
-    },
-    encoding: 'utf8',
-  })
-  return { status, lines: stdout.trimEnd().split('\n'), stderr }
-}
 
 const large = 'large '.repeat(10_000)
 
@@ -68,7 +54,7 @@ function addRow(
 test('a sound store is reported as sound', async () => {
   const { dataDir } = await makeStore()
 
-  const { status, lines } = runCli(dataDir, 'check')
+  const { status, lines } = spawnCli(dataDir, 'check')
 
   expect([status, lines]).toEqual([0, [sound]])
 })
@@ -79,8 +65,8 @@ test('every damaged path is named with the reason, and stays so after a repair',
   alter(dataDir, { digest: digestOf('alone') }, () => undefined)
   truncateSync(fileOf(large), 100)
 
-  const checked = runCli(dataDir, 'check')
-  const repaired = runCli(dataDir, 'check', '--repair')
+  const checked = await runCli(dataDir, 'check')
+  const repaired = await runCli(dataDir, 'check', '--repair')
 
   expect([checked.status, repaired.status]).toEqual([1, 1])
   expect(checked.lines.sort()).toEqual([
@@ -101,7 +87,7 @@ test('a check goes on past contents and folders that cannot be read, and names t
   mkdirSync(fileOf(large))
   alter(dataDir, { digest: digestOf('alone') }, () => Buffer.from('ALONE'))
 
-  const { status, lines } = runCli(dataDir, 'check')
+  const { status, lines } = await runCli(dataDir, 'check')
 
   expect(status).toBe(1)
   expect(lines.sort()).toEqual([
@@ -118,7 +104,7 @@ test('damage of the content database itself is named with the files that it affe
   bytes.fill(0xff, 4096, 8192)
   writeFileSync(file, bytes)
 
-  const { status, lines } = runCli(dataDir, 'check')
+  const { status, lines } = await runCli(dataDir, 'check')
 
   expect(status).toBe(1)
   expect(lines).toContainEqual(expect.stringMatching(/^damaged: the content database: /))
@@ -136,9 +122,9 @@ test('what no file refers to is no damage, and is removed by a repair', async ()
   writeFileSync(file, 'an orphan file')
   writeFileSync(join(dataDir, 'tmp', 'staged'), '')
 
-  const checked = runCli(dataDir, 'check')
-  const repaired = runCli(dataDir, 'check', '--repair')
-  const again = runCli(dataDir, 'check')
+  const checked = await runCli(dataDir, 'check')
+  const repaired = await runCli(dataDir, 'check', '--repair')
+  const again = await runCli(dataDir, 'check')
 
   const orphans = [`contents.sqlite/${row}`, file.slice(dataDir.length + 1)]
   expect(checked.status).toBe(0)
@@ -155,8 +141,8 @@ test('a damaged compressed form is named, and removed by a repair', async () => 
   addRow(dataDir, digestOf('shared'), brotliCompressSync('shared'), 'br')
   writeFileSync(`${fileOf(large)}.gzip`, 'no gzip')
 
-  const checked = runCli(dataDir, 'check')
-  const repaired = runCli(dataDir, 'check', '--repair')
+  const checked = await runCli(dataDir, 'check')
+  const repaired = await runCli(dataDir, 'check', '--repair')
 
   expect([checked.status, checked.lines.slice(0, 2).sort()]).toEqual([
     1,
@@ -183,7 +169,7 @@ test.each([
   db.exec(sql)
   db.close()
 
-  const { status, lines } = runCli(dataDir, 'check')
+  const { status, lines } = await runCli(dataDir, 'check')
 
   expect(status).toBe(1)
   expect(lines.some((line) => line.startsWith(`damaged: ${name}`))).toBe(true)
@@ -193,8 +179,8 @@ test('a store that a service is using can be checked but not repaired', async ()
   await using service = await start()
   await service.put('a')
 
-  const checked = runCli(service.dataDir, 'check')
-  const repaired = runCli(service.dataDir, 'check', '--repair')
+  const checked = spawnCli(service.dataDir, 'check')
+  const repaired = spawnCli(service.dataDir, 'check', '--repair')
 
   expect(checked.status).toBe(0)
   expect([repaired.status, repaired.stderr]).toEqual([
@@ -206,14 +192,14 @@ test('a store that a service is using can be checked but not repaired', async ()
 test.each([[[]], [['repair']], [['check', '--force']], [['check', 'more']]])(
   '%j is answered with how to use it',
   async (args) => {
-    const { status, stderr } = runCli('/nowhere', ...args)
+    const { status, stderr } = await runCli('/nowhere', ...args)
 
     expect([status, stderr.split('\n')[0]]).toEqual([2, 'Usage: npm run files -- check [--repair]'])
   },
 )
 
-test('a folder without a store is reported', () => {
-  const { status, stderr } = runCli('/nowhere', 'check', '--repair')
+test('a folder without a store is reported', async () => {
+  const { status, stderr } = await runCli('/nowhere', 'check', '--repair')
 
   expect([status, stderr]).toEqual([1, 'There is no store in /nowhere.\n'])
 })
@@ -224,7 +210,7 @@ test('the store of npm start is found in its DATA_DIR', async () => {
   onTestFinished(() => rmSync(outside, { recursive: true, force: true }))
   renameSync(dataDir, join(outside, 'static-service'))
 
-  const { status, lines } = runCli(outside, 'check')
+  const { status, lines } = await runCli(outside, 'check')
 
   expect([status, lines.at(-1)]).toEqual([0, sound])
 })
@@ -254,7 +240,7 @@ test('a start moves the small contents of an earlier version from files to rows'
     alter(dataDir, { digest: digestOf(content) }, () => undefined)
   }
   writeFileSync(`${fileOf('alone')}.gzip`, 'a form')
-  const before = runCli(dataDir, 'check')
+  const before = await runCli(dataDir, 'check')
 
   await using service = await start({ dataDir })
 
@@ -265,7 +251,7 @@ test('a start moves the small contents of an earlier version from files to rows'
     fileOf(large),
     ...[digestOf('alone'), digestOf('shared')].sort().map((digest) => `row ${digest} identity`),
   ])
-  expect(runCli(dataDir, 'check').lines).toEqual([sound])
+  expect((await runCli(dataDir, 'check')).lines).toEqual([sound])
 })
 
 test('a start copies the contents that an earlier version had not flushed to files', async () => {
@@ -290,5 +276,5 @@ test('a start copies the contents that an earlier version had not flushed to fil
 
   const served = await service.call('GET', '/static/three.txt')
   expect(served.bytes.toString()).toBe('alone')
-  expect(runCli(dataDir, 'check').lines).toEqual([sound])
+  expect((await runCli(dataDir, 'check')).lines).toEqual([sound])
 })
