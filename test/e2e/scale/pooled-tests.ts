@@ -19,15 +19,7 @@ process.on('exit', () => {
 
 const { port } = await startOrJoinServer()
 await using pooler = await startPgBouncer(port)
-const args = [
-  'run',
-  '--config',
-  'vitest.workspace.ts',
-  '--testTimeout',
-  '60000',
-  '--reporter',
-  'dot',
-]
+const args = ['run', '--config', 'vitest.workspace.ts', '--reporter', 'dot']
 const child = spawn('vitest', [...args, ...process.argv.slice(2)], {
   stdio: 'inherit',
   env: { ...process.env, TMPDIR: temporary, TEST_DATABASE_POOLER: String(pooler.port) },
