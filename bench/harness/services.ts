@@ -10,8 +10,8 @@ export interface Service extends Program {
   token: string
 }
 
-/** Memory arenas of malloc, as in the services' images. */
-export const memory = { MALLOC_ARENA_MAX: '2' }
+/** The memory arena of malloc, as in the services' images. */
+export const memory = { MALLOC_ARENA_MAX: '1' }
 
 /** The login body of the only user. */
 export const login = JSON.stringify({ username: 'bench', password })

@@ -40,7 +40,7 @@ function run({ name, port, env }: Program): ChildProcess {
     cwd: root,
     env: {
       LOG_LEVEL: 'warn',
-      MALLOC_ARENA_MAX: '2',
+      MALLOC_ARENA_MAX: '1',
       // Set before the process starts, the cache covers the entry module too.
       NODE_COMPILE_CACHE: join(root, 'packages', name, 'node_modules/.cache/compiled'),
       ...process.env,
