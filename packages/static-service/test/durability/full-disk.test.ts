@@ -98,8 +98,9 @@ onSmallDisk('small files that are deleted make room for others', async (service)
   await service.call('POST', '/api/files/delete', { json: { prefix: '0/' } })
 
   await expect
-    .poll(async () => (await service.put('another', randomBytes(30_000))).status, patience)
+    .poll(async () => (await service.put('another', randomBytes(30_000))).status)
     .toBe(201)
+  await expect.poll(async () => (await check(service.dataDir)).orphans).toEqual([])
 })
 
 test('a content is removed even where the disk has no byte left to record that', async () => {
@@ -129,9 +130,6 @@ test('a content is removed even where the disk has no byte left to record that',
   expect([storedIn(dataDir), errors]).toEqual([[], []])
   await store.close()
 })
-
-// Removals are tried again every second.
-const patience = { timeout: 20_000 }
 
 async function fillWithFiles(service: Service): Promise<Map<string, Buffer>> {
   const stored = new Map<string, Buffer>()
