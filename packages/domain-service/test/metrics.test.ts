@@ -126,7 +126,7 @@ test('an answer served stale because the registrar failed is counted', async () 
 })
 
 test('writes that wait for their batch are a gauge', async () => {
-  await using service = await start()
+  await using service = await start({ env: { REGISTRAR_TIMEOUT_MS: '1000' } })
   await service.call('GET', zone)
   service.sandbox.fault({ kind: 'hang', command: getHosts, times: 2 })
 

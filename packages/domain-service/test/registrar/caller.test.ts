@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { add, final, passing, startZone } from '../support/faulty-answers.ts'
+import { add, final, passing, startBefore, startZone } from '../support/faulty-answers.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const getHosts = 'namecheap.domains.dns.getHosts'
 
 describe('a read whose answer is', () => {
   test.each(passing)('%s is repeated', async (_name, fault) => {
-    await using service = await startZone({ REGISTRAR_TIMEOUT_MS: '400' })
+    await using service = await startBefore(fault)
     service.sandbox.fault({ ...fault, command: getHosts })
 
     const { status, body } = await service.call('GET', hosts)
@@ -18,9 +18,7 @@ describe('a read whose answer is', () => {
   test.each(passing)(
     '%s every time fails with its own code, and no write follows',
     async (_name, fault, status, code) => {
-      // Junk takes a busy machine a while.
-      const limit = fault.kind === 'junk' ? '3000' : '300'
-      await using service = await startZone({ REGISTRAR_TIMEOUT_MS: limit })
+      await using service = await startBefore(fault)
       const before = service.live()
       service.sandbox.fault({ ...fault, command: getHosts, times: 0 })
 

@@ -12,6 +12,10 @@ const zone = [
 export const startZone = (env: Record<string, string> = {}) =>
   start({ domains: [{ name: 'example.com', emailType: 'MX', hosts: zone }], env })
 
+/** The same before an answer with a fault. Only where nothing is answered is there something to wait for. */
+export const startBefore = ({ kind }: FaultInput) =>
+  startZone(kind === 'hang' || kind === 'slow' ? { REGISTRAR_TIMEOUT_MS: '1000' } : {})
+
 export const add = (service: Service, name = 'new') =>
   service.call('POST', '/api/domains/example.com/dns/hosts/A', {
     body: { name, address: '192.0.2.77' },

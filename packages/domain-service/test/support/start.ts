@@ -122,7 +122,7 @@ export async function start(options: Options = {}): Promise<Service> {
     REGISTRAR_API_KEY: apiKey,
     REGISTRAR_CLIENT_IP: '127.0.0.1',
     REGISTRAR_RATE: '100000/minute',
-    REGISTRAR_TIMEOUT_MS: '1000',
+    REGISTRAR_TIMEOUT_MS: '15000',
     METRICS_TOKEN: 'metrics-token-of-tests',
     ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
     ...options.env,

@@ -133,7 +133,7 @@ test('a write that was not done stays unconfirmed when a later one makes the sam
 
 test('a write whose zone cannot be read back is a success with a warning, verified later', async () => {
   const clock = new FakeClock()
-  await using service = await start({ clock, env: { REGISTRAR_TIMEOUT_MS: '1000' } })
+  await using service = await start({ clock })
   service.sandbox.fault({ kind: 'html', command: getHosts, after: 1, times: 3 })
 
   const { status, body } = await driveClock(clock, service, add(service))

@@ -1,6 +1,13 @@
 import type { FaultInput } from '@domains-and-files/registrar-sandbox'
 import { describe, expect, test } from 'vitest'
-import { add, final, newRow, passing, startZone } from '../../support/faulty-answers.ts'
+import {
+  add,
+  final,
+  newRow,
+  passing,
+  startBefore,
+  startZone,
+} from '../../support/faulty-answers.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const getHosts = 'namecheap.domains.dns.getHosts'
@@ -15,7 +22,7 @@ describe('a write whose answer is', () => {
   test.each(passing.filter(([, { kind }]) => kind !== 'reset' && kind !== 'slow'))(
     '%s, though the write was executed, succeeds after reading the zone',
     async (_name, fault) => {
-      await using service = await startZone({ REGISTRAR_TIMEOUT_MS: '400' })
+      await using service = await startBefore(fault)
       const before = service.live()
       service.sandbox.fault({ ...executed(fault), command: setHosts })
 
@@ -260,7 +267,7 @@ test('refused credentials are a 502, degraded health, and a log line that names 
 })
 
 test('the API key is in no answer, log line, error or URL', async () => {
-  await using service = await startZone({ REGISTRAR_TIMEOUT_MS: '300' })
+  await using service = await startZone()
   const seen: unknown[] = []
   for (const [, fault] of [...passing.slice(0, 5), ...final.slice(0, 2)]) {
     service.sandbox.fault({ ...fault, times: 2 })
