@@ -39,7 +39,7 @@ test('a backup of a running service brings back its history, its users and the c
   await service.call('POST', `${zone}/A`, { body: { name: 'later', address: '192.0.2.9' } })
   const restored = runCli(copy, 'restore', backup)
 
-  expect([made.status, made.stderr, restored.status, restored.stderr]).toEqual([0, '', 0, ''])
+  expect([made.status, restored.status], made.stderr + restored.stderr).toEqual([0, 0])
   await using second = await start({ dataDir: copy, sandbox: service.sandbox })
   expect((await second.call('GET', history)).body.history).toEqual(before.body.history)
   const users = [service.dataDir, copy].map((folder) => readFileSync(join(folder, 'users.json')))

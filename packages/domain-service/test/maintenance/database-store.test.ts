@@ -21,7 +21,8 @@ async function runCli(env: Record<string, string>, ...args: string[]) {
     text(child.stderr),
     once(child, 'exit'),
   ])
-  return { status, stdout, stderr }
+  // A slow machine shows progress.
+  return { status, stdout, stderr: stderr.replaceAll(/^database: \d+ %\n/gm, '') }
 }
 
 const add = (service: Service, name: string) =>

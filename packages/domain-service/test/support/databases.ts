@@ -37,6 +37,13 @@ export const setDatabaseTime = (postgres: Pick<Postgres, 'query'>, offsetMs: num
        as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint + ${offsetMs} $$`,
   )
 
+/** Stops that clock at so many milliseconds after 2100-01-01. */
+export const stopDatabaseTime = (postgres: Pick<Postgres, 'query'>, milliseconds: number) =>
+  postgres.query(
+    `create or replace function domain_service.now_ms() returns bigint language sql volatile
+       as $$ select ${Date.UTC(2100, 0) + milliseconds}::bigint $$`,
+  )
+
 /** Sets that clock while replicas run and no client waits: they have renewed meanwhile what they hold. */
 export async function setReplicasTime(postgres: Postgres, offsetMs: number) {
   await postgres.transaction(async (transaction) => {

@@ -31,7 +31,7 @@ test('a record is added, and all that was there stays as it was', async () => {
     expect.arrayContaining(['Old', 'Target.Example.net', '1799', 'FWD']),
   )
   expect(service.sandbox.zone('example.com').emailType).toBe('FWD')
-  expect(service.commands()).toEqual(['dns.gethosts', 'dns.sethosts', 'dns.gethosts'])
+  expect(service.steps()).toEqual(['dns.gethosts', 'dns.sethosts', 'dns.gethosts'])
 })
 
 test('an MX preference of 0 and texts with any character survive a round trip', async () => {
