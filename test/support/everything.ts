@@ -77,10 +77,10 @@ export async function readUntil(child: ChildProcess, end: string): Promise<strin
   return promise
 }
 
-/** The first of `count` consecutive free ports. */
+/** The first of `count` consecutive free ports, below those that the system gives to clients. */
 async function findFreePorts(count: number): Promise<number> {
   for (;;) {
-    const base = 20_000 + Math.floor(Math.random() * 20_000)
+    const base = 20_000 + Math.floor(Math.random() * 10_000)
     const free = await Promise.all(Array.from({ length: count }, (_, at) => isFree(base + at)))
     if (free.every(Boolean)) return base
   }

@@ -4,15 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { encodedForms } from '../../src/blobs/blob-path.ts'
 import { check } from '../../src/maintenance/check.ts'
 import { start } from '../support/start.ts'
-import { alter, digestOf } from '../support/stored-contents.ts'
+import { alter, digestOf, flip } from '../support/stored-contents.ts'
 
 type Harm = (bytes: Buffer) => Buffer | undefined
 
-const flip: Harm = (bytes) => {
-  const flipped = Buffer.from(bytes)
-  flipped[bytes.length >> 1] = ~(bytes[bytes.length >> 1] ?? 0)
-  return flipped
-}
 const cut: Harm = (bytes) => bytes.subarray(0, 100)
 
 const sizes: [string, number][] = [

@@ -40,6 +40,13 @@ export function rowsIn(dataDir: string): { digest: string; coding: ContentCoding
   }
 }
 
+/** Changes the byte in the middle, whatever it is. */
+export function flip(bytes: Buffer): Buffer {
+  const flipped = Buffer.from(bytes)
+  flipped[bytes.length >> 1] = ~(bytes[bytes.length >> 1] ?? 0)
+  return flipped
+}
+
 /** Changes the stored bytes of a content, wherever they are, without the service; undefined removes them. */
 export function alter(
   dataDir: string,

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { openS3Contents } from '../../support/s3/s3-contents.ts'
+import { flip } from '../../support/stored-contents.ts'
 
 const content = randomBytes(3_000_000)
 const chunkBytes = 262_144
@@ -55,7 +56,7 @@ test('an object that was replaced or removed behind the service is an error, and
   await using contents = await openS3Contents()
   const digest = await contents.add(content)
   const [key = ''] = contents.s3.store.everStored
-  await contents.s3.store.alter(key, (bytes) => bytes.fill(0, 5, 6))
+  await contents.s3.store.alter(key, flip)
   await using altered = await contents.store.open(digest)
 
   await expect(altered?.read(0, 10)).rejects.toThrow('is not the one that was stored')

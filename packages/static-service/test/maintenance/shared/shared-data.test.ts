@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { check } from '../../../src/maintenance/check.ts'
 import { startSharedStores } from '../../support/shared-stores.ts'
 import { type Service, start } from '../../support/start.ts'
+import { flip } from '../../support/stored-contents.ts'
 
 const cli = join(import.meta.dirname, '../../../src/maintenance/data-command.ts')
 
@@ -155,7 +156,7 @@ test('a backup names the objects that are missing or altered, and a restore over
   await fill(service)
   for (const key of stores.s3.store.everStored.filter((each) => each !== 'files/probe')) {
     const object = stores.s3.store.objects.get(key)
-    if (object?.size === 300_000) await stores.s3.store.alter(key, (bytes) => bytes.fill(0, 9, 10))
+    if (object?.size === 300_000) await stores.s3.store.alter(key, flip)
     if (object?.size === 17_000_000) await stores.s3.store.remove(key)
   }
 
