@@ -8,8 +8,9 @@ import { type CheckOptions, check, NoStore, type Report } from './check.ts'
 
 const usage = `Usage: npm run files -- check [--repair]
 
-Compares every stored content of DATA_DIR (default: data/static-service; the one of npm start will do, too), or of
-DATABASE_URL and S3_BUCKET, with its digest, goes on past what cannot be read, and names each damaged file with the reason. Exit status 1 if there are any.
+Compares every stored content of DATA_DIR (default: data/static-service; also the DATA_DIR of npm start), or of
+DATABASE_URL and S3_BUCKET, with its digest, goes on past what cannot be read, and names each damaged file with the
+reason. Exit status 1 if there are any.
 --repair removes what no file refers to; a service that uses DATA_DIR must be stopped.
 `
 

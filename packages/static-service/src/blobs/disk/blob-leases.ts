@@ -24,7 +24,7 @@ export class BlobLeases {
     }
   }
 
-  /** Runs `remove` if the digest is not leased; otherwise returns true, and `onFree` is called later. */
+  /** The result of `remove` if the digest is not leased; otherwise true, and `onFree` is called later. */
   async whileFree(digest: string, remove: () => Promise<boolean>): Promise<boolean> {
     if (this.#leases.has(digest)) {
       this.#postponed.add(digest)
