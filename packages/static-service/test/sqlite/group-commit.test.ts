@@ -26,6 +26,7 @@ test('commands of one event-loop iteration are one group, and those that arrive 
   const second = [commits.submit('d'), commits.submit('e')]
   await nextTurn()
   expect(groups).toEqual([['a', 'b', 'c']])
+  expect(commits.queued).toBe(2)
   release()
   expect(await Promise.all(first)).toEqual(['a done', 'b done', 'c done'])
   await nextTurn()
