@@ -18,6 +18,8 @@ const untouched = [
   { name: 'Kept', type: 'CNAME', address: 'Target.Example.net', ttl: 60 },
 ]
 
+const changedLast = { name: 'last', type: 'A', address: '192.0.2.1', ttl: 60 }
+
 type Promised = 'done' | 'not done' | 'open'
 
 /** What the responses promise about one record that one writer added and possibly removed. */
@@ -35,7 +37,7 @@ interface Fate {
 
 test(`of ${writes} writes through a registrar that fails in every way, each outcome is the reported one`, async () => {
   await using service = await start({
-    domains: domains.map((name) => ({ name, emailType: 'MX', hosts: untouched })),
+    domains: domains.map((name) => ({ name, emailType: 'MX', hosts: [...untouched, changedLast] })),
     env: { REGISTRAR_TIMEOUT_MS: '400', CACHE_TTL_MS: '50' },
   })
   const fates: Fate[] = []
