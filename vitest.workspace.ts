@@ -49,11 +49,11 @@ export default defineConfig({
   test: {
     sequence: { sequencer: ShortLast },
     // Long enough for a machine that is ten times as slow: only a test that hangs reaches it.
-    testTimeout: 120_000,
+    testTimeout: 240_000,
     // The first hook that needs PostgreSQL starts it.
-    hookTimeout: 120_000,
-    // vitest's default of one second is too short on a busy machine.
-    expect: { poll: { timeout: 20_000 } },
+    hookTimeout: 240_000,
+    // vitest's default of one second is too short on a busy machine: only a condition that never holds reaches this.
+    expect: { poll: { timeout: 90_000 } },
     // Tests mostly wait for disks and child processes: four files at a time keep two cores busy.
     maxWorkers: 4,
     // The files of a project share four processes: a new one for each file takes 0.4 s of a core to load its modules.

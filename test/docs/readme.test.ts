@@ -50,7 +50,7 @@ const runByScripts = [
 let everything: Everything
 beforeAll(async () => {
   everything = await startEverything()
-}, 60_000)
+})
 afterAll(() => everything[Symbol.asyncDispose]())
 
 test('every documented command is run by a test', () => {

@@ -65,7 +65,7 @@ test.each([
         () => false,
       )
     await expect
-      .poll(() => Promise.all([domains, files, sandbox].map(isUp)), { timeout: 15_000 })
+      .poll(() => Promise.all([domains, files, sandbox].map(isUp)))
       .toEqual([false, false, false])
   },
   60_000,

@@ -53,13 +53,11 @@ async function startOnFullOutput(name: string) {
     return fetch(`http://127.0.0.1:${port}${path}`, { headers })
   }
   await expect
-    .poll(
-      () =>
-        ask('/health').then(
-          ({ ok }) => ok,
-          () => false,
-        ),
-      { timeout: 20_000 },
+    .poll(() =>
+      ask('/health').then(
+        ({ ok }) => ok,
+        () => false,
+      ),
     )
     .toBe(true)
   const stop = async () => {

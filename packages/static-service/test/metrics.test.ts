@@ -3,8 +3,6 @@ import { expect, test } from 'vitest'
 import { databaseFile, openDatabase } from '../src/catalog/sqlite/database.ts'
 import { boundary, type Service, start } from './support/start.ts'
 
-const patient = { timeout: 10_000 }
-
 /** What the service tells now: each figure by its name and labels as they are written. */
 async function scrape(service: Service): Promise<Record<string, number>> {
   const { bytes } = await service.call('GET', '/metrics', {
@@ -71,9 +69,9 @@ test('a file that is arriving is told of until it is there or broken off', async
   const head = `--${boundary}\r\ncontent-disposition: form-data; name="file"; filename="x"\r\n\r\nbytes`
   const socket = await service.begin(head, 100_000)
 
-  await expect.poll(async () => (await scrape(service)).static_uploads_in_flight, patient).toBe(1)
+  await expect.poll(async () => (await scrape(service)).static_uploads_in_flight).toBe(1)
   socket.destroy()
-  await expect.poll(async () => (await scrape(service)).static_uploads_in_flight, patient).toBe(0)
+  await expect.poll(async () => (await scrape(service)).static_uploads_in_flight).toBe(0)
 })
 
 test('changes that wait for the database, and contents that are held meanwhile, are told of', async () => {
@@ -87,7 +85,7 @@ test('changes that wait for the database, and contents that are held meanwhile, 
     .poll(async () => {
       uploads.push(service.put(`file-${uploads.length}`))
       return scrape(service)
-    }, patient)
+    })
     .toSatisfy(
       ({ static_changes_waiting: waiting = 0, static_contents_in_use: held = 0 }) =>
         waiting >= 2 && held > waiting,

@@ -176,7 +176,7 @@ test('two logins are hashed at a time, 32 wait, and further ones get 503', async
     if (answer.status !== 200) refused.push(answer)
     return answer.status
   })
-  await expect.poll(() => refused.length, { timeout: 10_000 }).toBe(6)
+  await expect.poll(() => refused.length).toBe(6)
   const begun = gate.begun.length
   gate.open()
   const statuses = await Promise.all(logins)

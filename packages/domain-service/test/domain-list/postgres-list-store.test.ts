@@ -18,7 +18,7 @@ test('one replica reads the list for all of them', async () => {
         return List.parse(body).domain_list.domains
       }),
     )
-  await expect.poll(countAll, { timeout: 60_000 }).toEqual([250, 250])
+  await expect.poll(countAll).toEqual([250, 250])
 
   const readings = set.replicas[0].commands().filter((command) => command === 'getlist')
   expect(readings).toHaveLength(3)

@@ -58,7 +58,7 @@ test.each(killPoints)(
 
       expect([put.status, service.kills]).toEqual([0, 1])
       await expect
-        .poll(() => entriesOf(service), { timeout: 20_000 })
+        .poll(() => entriesOf(service))
         .not.toContainEqual(expect.objectContaining({ status: 'sending' }))
       const [entry, ...others] = await entriesOf(service)
       expect(others).toEqual([])
@@ -100,14 +100,14 @@ test('SIGTERM while the zone cannot be read back ends the service in time, and t
     sandbox.fault({ kind: 'hang', command: 'namecheap.domains.dns.getHosts', after: 1, times: 0 })
     const put = service.call('PUT', hosts, { hosts: [] })
     const getHosts = () => sandbox.calls.filter(({ command }) => command.endsWith('gethosts'))
-    await expect.poll(getHosts, { timeout: 10_000 }).toHaveLength(2)
+    await expect.poll(getHosts).toHaveLength(2)
     await service.stop('SIGTERM')
     sandbox.clearFaults()
     await service.start()
 
     expect((await put).status).toBe(0)
     await expect
-      .poll(() => entriesOf(service), { timeout: 20_000 })
+      .poll(() => entriesOf(service))
       .toMatchObject([{ status: 'confirmed', changes: { removed: expect.any(Array) } }])
   } finally {
     await service.stop()

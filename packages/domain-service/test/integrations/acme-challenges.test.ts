@@ -44,7 +44,7 @@ test('a forgotten challenge is removed without any request, and others stay', as
 
   await clock.advance(day / 2 + 2 * 3_600_000)
 
-  await expect.poll(() => values(service), { timeout: 20_000 }).toEqual(['younger'])
+  await expect.poll(() => values(service)).toEqual(['younger'])
 })
 
 test('the age of challenges outlives the service', async () => {
@@ -58,7 +58,7 @@ test('the age of challenges outlives the service', async () => {
   const second = await start({ clock, dataDir: first.dataDir, sandbox: first.sandbox })
   await clock.advance(2 * 3_600_000)
 
-  await expect.poll(() => values(second), { timeout: 20_000 }).toEqual([])
+  await expect.poll(() => values(second)).toEqual([])
   await second.close()
 })
 

@@ -29,7 +29,7 @@ test('a write that prefers not to wait is answered 202, carried out, and told at
     'respond-async',
     'queued',
   ])
-  await expect.poll(() => statusOf(service, location), { timeout: 10_000 }).toBe('confirmed')
+  await expect.poll(() => statusOf(service, location)).toBe('confirmed')
   expect(service.live()).toContain('new A 192.0.2.9 1800 10')
   expect(await changeAt(service, location)).toMatchObject({
     domain: 'example.com',
@@ -44,7 +44,7 @@ test('its refusal is at its address, with the problem', async () => {
   const again = await addLater(service, 'example.com', 'www')
   const location = again.headers.get('location')
 
-  await expect.poll(() => statusOf(service, location), { timeout: 10_000 }).toBe('refused')
+  await expect.poll(() => statusOf(service, location)).toBe('refused')
 
   expect(await changeAt(service, headers.get('location'))).toMatchObject({ status: 'confirmed' })
   expect(await changeAt(service, location)).toMatchObject({
@@ -64,7 +64,7 @@ test('eight domains are changed in one go, at the registrar’s pace', async () 
     const { body } = await service.call('GET', '/api/changes?status=confirmed&page_size=100')
     return body.pagination
   }
-  const areDone = expect.poll(list, { timeout: 60_000 }).toMatchObject({ total_items: 8 })
+  const areDone = expect.poll(list).toMatchObject({ total_items: 8 })
   await driveClock(clock, service, areDone)
 
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]))
@@ -81,9 +81,7 @@ test('a queued change survives a restart', async () => {
   await first.close()
 
   await using second = await start({ dataDir: first.dataDir, sandbox: first.sandbox, clock, env })
-  const isDone = expect
-    .poll(() => statusOf(second, headers.get('location')), { timeout: 60_000 })
-    .toBe('confirmed')
+  const isDone = expect.poll(() => statusOf(second, headers.get('location'))).toBe('confirmed')
   await driveClock(clock, second, isDone)
 
   expect(second.live()).toHaveLength(2)
@@ -95,9 +93,7 @@ test('a failing registrar delays a queued change, and does not refuse it', async
   service.sandbox.fault({ kind: 'html', times: 4 })
 
   const { headers } = await addLater(service)
-  const isDone = expect
-    .poll(() => statusOf(service, headers.get('location')), { timeout: 60_000 })
-    .toBe('confirmed')
+  const isDone = expect.poll(() => statusOf(service, headers.get('location'))).toBe('confirmed')
   await driveClock(clock, service, isDone)
 
   expect(service.live()).toHaveLength(2)

@@ -1,5 +1,5 @@
 import { type Sandbox, startSandbox } from '@domains-and-files/registrar-sandbox'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { connect, setReplicasTime } from '../support/databases.ts'
 import { joinWrites } from '../support/join-writes.ts'
 import { startReplicas } from '../support/replicas.ts'
@@ -8,9 +8,6 @@ import { apiKey, realRate, type Service, www } from '../support/start.ts'
 // Replicas of one account at the registrar's real rate, which the sandbox enforces.
 const names = Array.from({ length: 24 }, (_, n) => `d${n}.com`)
 const env = { REGISTRAR_RATE: realRate, REGISTRAR_TIMEOUT_MS: '60000' }
-
-// Each test starts two services.
-vi.setConfig({ testTimeout: 120_000 })
 
 const hostsOf = (domain: string) => `/api/domains/${domain}/dns/hosts`
 const add = (service: Service, domain: string, name: string, address = '192.0.2.9') =>

@@ -1,5 +1,5 @@
 import type { Postgres } from '@domains-and-files/persistence'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { PostgresProxy } from '../../../../test/support/postgres/postgres-proxy.ts'
 import { makeDatabase } from '../support/databases.ts'
 import { startReplicas } from '../support/replicas.ts'
@@ -7,10 +7,6 @@ import { start } from '../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const record = (name: string) => ({ body: { name, address: '192.0.2.9' } })
-const patient = { timeout: 60_000 }
-
-// Each test starts several services.
-vi.setConfig({ testTimeout: 120_000 })
 
 test('a write at one replica is seen by the next read at another', async () => {
   await using set = await startReplicas(2)
@@ -98,7 +94,7 @@ test('changes that a dead replica has accepted: asynchronous ones are carried ou
     const { body } = await replica.call('GET', '/api/changes')
     return body.change_list?.map(({ status }) => status)
   }
-  await expect.poll(statuses, patient).toEqual(['cancelled', 'confirmed'])
+  await expect.poll(statuses).toEqual(['cancelled', 'confirmed'])
   expect(replica.live().filter((row) => /asynchronous|awaited/.test(row))).toHaveLength(1)
 })
 
@@ -117,7 +113,7 @@ test('a send that a dead replica left open is resolved by the next holder of the
   const status = async () =>
     (await replica.call('GET', '/api/changes')).body.change_list?.[0]?.status
 
-  await expect.poll(status, patient).toBe('confirmed')
+  await expect.poll(status).toBe('confirmed')
 })
 
 test.each([
@@ -148,7 +144,7 @@ test.each([
     expect((await answers).map(({ status }) => status)).toEqual([503, 503, 503])
     const again = () =>
       replica.call('POST', `${hosts}/A`, record('new')).then(({ status }) => status)
-    await expect.poll(again, patient).toBe(201)
+    await expect.poll(again).toBe(201)
     expect(replica.live().some((row) => row.startsWith('lost'))).toBe(false)
   },
 )
@@ -163,7 +159,7 @@ test('however many clients a batch has, they are answered soon after the databas
   const writes = Array.from({ length: 20 }, (_, n) =>
     replica.call('POST', `${hosts}/A`, record(`r${n}`)),
   )
-  await expect.poll(() => replica.commands().length, { ...patient, interval: 10 }).toBe(1)
+  await expect.poll(() => replica.commands().length, { interval: 10 }).toBe(1)
 
   proxy.silence()
   const started = performance.now()
@@ -189,7 +185,7 @@ test('a client that waits for calls together with an asynchronous change gets a 
   const write = replica.call('POST', `${hosts}/A`, record('lost'))
   const countAccepted = async () =>
     (await database.postgres.query('select id from domain_service.changes')).length
-  await expect.poll(countAccepted, patient).toBe(2)
+  await expect.poll(countAccepted).toBe(2)
 
   proxy.silence()
   const { status } = await write
@@ -210,7 +206,7 @@ async function holdLease(postgres: Pick<Postgres, 'query'>) {
 /** Resolves when a write has been queued. */
 const queued = (postgres: Pick<Postgres, 'query'>) =>
   expect
-    .poll(() => postgres.query('select status from domain_service.changes'), patient)
+    .poll(() => postgres.query('select status from domain_service.changes'))
     .toEqual([{ status: 'queued' }])
 
 test('a write that was queued and answered `outcome_unknown` is never sent, and ends as cancelled', async () => {
@@ -239,7 +235,7 @@ test('a write that was queued and answered `outcome_unknown` is never sent, and 
     const answer = await second.call('GET', '/api/changes')
     return answer.body.change_list?.map((change) => change.status)
   }
-  await expect.poll(statuses, patient).toEqual(['confirmed', 'cancelled'])
+  await expect.poll(statuses).toEqual(['confirmed', 'cancelled'])
   expect(first.live().some((row) => row.startsWith('lost'))).toBe(false)
 })
 

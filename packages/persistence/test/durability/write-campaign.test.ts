@@ -33,7 +33,7 @@ async function startServer() {
 }
 
 const untilAnswers = (postgres: Postgres) =>
-  expect.poll(() => postgres.query('select 1').catch(() => []), { timeout: 30_000 }).toHaveLength(1)
+  expect.poll(() => postgres.query('select 1').catch(() => [])).toHaveLength(1)
 
 test(`${writes} transactions with cut COMMITs and crashes of the server: nothing acknowledged is lost, nothing refused is done`, async () => {
   const server = await startServer()
@@ -66,7 +66,7 @@ test(`${writes} transactions with cut COMMITs and crashes of the server: nothing
   await crashing
   proxy.onCommit = undefined
 
-  await expect.poll(() => postgres.isAvailable, { timeout: 20_000 }).toBe(true)
+  await expect.poll(() => postgres.isAvailable).toBe(true)
   const rows = await postgres.query<{ id: number }>(`select id from ${schema}.items`)
   const stored = new Set(rows.map(({ id }) => id))
   const idsOf = (outcome: Outcome) =>

@@ -10,12 +10,12 @@ describe('notifications', () => {
     const postgres = await openPostgres(database.url, { directUrl: proxy.url })
     const payloads: string[] = []
     expect(await postgres.listen('sample_changes', (payload) => payloads.push(payload))).toBe(true)
-    await expect.poll(() => payloads, { timeout: 20_000 }).toEqual([''])
+    await expect.poll(() => payloads).toEqual([''])
 
     await postgres.query("select pg_notify('sample_changes', 'first')")
-    await expect.poll(() => payloads, { timeout: 20_000 }).toEqual(['', 'first'])
+    await expect.poll(() => payloads).toEqual(['', 'first'])
     proxy.cut()
-    await expect.poll(() => payloads, { timeout: 20_000 }).toEqual(['', 'first', ''])
+    await expect.poll(() => payloads).toEqual(['', 'first', ''])
 
     await postgres.close()
   })

@@ -32,10 +32,10 @@ describe('the server', () => {
 
       await expect(postgres.query('select 1')).rejects.toThrow(DatabaseUnavailableError)
       await expect(addItem(postgres, 100)).rejects.toThrow(DatabaseUnavailableError)
-      await expect.poll(() => postgres.isAvailable, { timeout: 20_000 }).toBe(false)
+      await expect.poll(() => postgres.isAvailable).toBe(false)
 
       await server.start()
-      await expect.poll(() => postgres.isAvailable, { timeout: 20_000 }).toBe(true)
+      await expect.poll(() => postgres.isAvailable).toBe(true)
       expect(await isStored(postgres, before)).toBe(true)
       expect(await isStored(postgres, 100)).toBe(false)
     },
@@ -57,7 +57,7 @@ describe('the server', () => {
     const waiting = openPostgres(server.urlOf('postgres'), {
       onError: (error) => errors.push(error),
     })
-    await expect.poll(() => errors, { timeout: 20_000 }).toHaveLength(1)
+    await expect.poll(() => errors).toHaveLength(1)
 
     await server.start()
 

@@ -62,6 +62,6 @@ describe('a PostgreSQL database', async () => {
       other.query(
         "select 1 from pg_stat_activity where state = 'active' and query = 'select pg_sleep(60)'",
       )
-    await expect.poll(running, { timeout: 20_000 }).toEqual([])
+    await expect.poll(running).toEqual([])
   })
 })

@@ -27,7 +27,7 @@ test('what is deleted during a backup stays on the disk until that has ended', a
   expect(await service.storedContents()).toEqual(expect.arrayContaining(stored))
   expect((await service.call('GET', '/static/a')).status).toBe(404)
   lock.close()
-  await expect.poll(() => service.storedContents(), { timeout: 10_000 }).toEqual([])
+  await expect.poll(() => service.storedContents()).toEqual([])
 })
 
 test('a content that is stored again while its removal waits is kept', async () => {
@@ -40,9 +40,7 @@ test('a content that is stored again while its removal waits is kept', async () 
   await service.put('c', 'passing')
   await service.call('DELETE', '/api/files/c')
 
-  await expect
-    .poll(async () => (await service.storedContents()).length, { timeout: 10_000 })
-    .toBe(1)
+  await expect.poll(async () => (await service.storedContents()).length).toBe(1)
   expect((await service.call('GET', '/static/b')).bytes.toString()).toBe('the same')
 })
 

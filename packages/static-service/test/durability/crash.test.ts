@@ -32,7 +32,7 @@ test(`after each of ${rounds} kills nothing acknowledged is lost and nothing is 
     }
     // On a slow machine the sweep that a start begins goes on for a while.
     const report = () => check(dataDir)
-    await expect.poll(report, { timeout: 10_000 }).toMatchObject({ damages: [], orphans: [] })
+    await expect.poll(report).toMatchObject({ damages: [], orphans: [] })
   }
 
   expect(acknowledged).toBeGreaterThanOrEqual(rounds)

@@ -93,7 +93,7 @@ describe('a compressed form', () => {
       const get = () =>
         service.call('GET', '/static/a.txt', { headers: { 'accept-encoding': 'br' } })
       const coding = async () => (await get()).headers['content-encoding']
-      await expect.poll(coding, { timeout: 20_000 }).toBe('br')
+      await expect.poll(coding).toBe('br')
       await expect
         .poll(async () => (await service.storedContents()).length)
         .toBe(1 + encodedForms.length)
@@ -106,7 +106,7 @@ describe('a compressed form', () => {
       expect(service.lines()).toContainEqual(
         expect.objectContaining({ level: 'error', msg: 'compressed form damaged', form: 'br' }),
       )
-      await expect.poll(coding, { timeout: 20_000 }).toBe('br')
+      await expect.poll(coding).toBe('br')
       const mended = await get()
       expect(brotliDecompressSync(mended.bytes).equals(content)).toBe(true)
     },

@@ -161,10 +161,10 @@ test('a compressed form that could not be written is made when the file is asked
   failing.failAt('EIO', 2, '.zstd')
 
   await put(failing, 'a.txt', randomBytes(50_000).toString('hex'))
-  await expect.poll(failing.hasFailed, { timeout: 10_000 }).toBe(true)
+  await expect.poll(failing.hasFailed).toBe(true)
   failing.heal()
 
-  await expect.poll(coding, { timeout: 10_000 }).toBe('200 zstd')
+  await expect.poll(coding).toBe('200 zstd')
 })
 
 test('a start on a disk that fails at some call is refused in a sentence, or is a start', async () => {

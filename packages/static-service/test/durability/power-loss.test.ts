@@ -115,7 +115,7 @@ test('a compressed form is whole after a loss of power, or is not there', async 
     const answer = await program.ask({ method: 'GET', path: '/static/a.txt', headers })
     return answer.headers['content-encoding']
   }
-  await expect.poll(coding, { timeout: 20_000 }).toBe('gzip')
+  await expect.poll(coding).toBe('gzip')
   await program.kill()
 
   const damages: string[][] = []

@@ -52,8 +52,7 @@ test(`${writes} writes to ${replicaCount} replicas that are killed, on a failing
 
   stores.s3.fault = () => undefined
   for (const writer of writers) {
-    for (const path of writer.paths)
-      await expect.poll(() => writer.check(path), { timeout: 30_000 }).toBe(true)
+    for (const path of writer.paths) await expect.poll(() => writer.check(path)).toBe(true)
   }
   expect(outcomes.faults).toEqual([])
   await sweepAll(stores)
@@ -75,7 +74,7 @@ async function logIn(replicas: Replicas): Promise<string> {
     token = await attempt()
     return token
   }
-  await expect.poll(found, { timeout: 60_000 }).not.toBe('')
+  await expect.poll(found).not.toBe('')
   return token
 }
 
@@ -147,7 +146,7 @@ async function sweepAll(stores: SharedStores) {
     )
     return Number(left?.count)
   }
-  await expect.poll(waiting, { timeout: 60_000, interval: 1500 }).toBe(0)
+  await expect.poll(waiting, { interval: 1_500 }).toBe(0)
 }
 
 /** Rows and objects belong to each other one by one, and every count is exact. */

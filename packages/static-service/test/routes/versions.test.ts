@@ -184,7 +184,7 @@ test('the figures of the store can be read with the metrics token', async () => 
 
   // Replicas read them in the background.
   await expect
-    .poll(readFigures, { timeout: 10_000 })
+    .poll(readFigures)
     .toEqual(expect.arrayContaining(['static_files 1', 'static_stored_bytes 4']))
 })
 

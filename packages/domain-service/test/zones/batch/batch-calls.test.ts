@@ -15,7 +15,7 @@ const namesOf = (service: Service) =>
 
 /** Waits until a setHosts is under way, then lets another tool write, and a second and a half pass. */
 async function changeDuringSend(service: Service, clock: FakeClock, rows: object[]) {
-  await expect.poll(service.commands, { timeout: 20_000 }).toContain('dns.sethosts')
+  await expect.poll(service.commands).toContain('dns.sethosts')
   await service.sandbox.setZone('example.com', { hosts: [...rows, panel] as never })
   await clock.advance(1_500)
 }

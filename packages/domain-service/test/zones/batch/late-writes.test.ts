@@ -50,13 +50,11 @@ test('a late write over a newer one is repaired without any request, as a change
 
   await service.sandbox.runLate()
   expect(namesOf(service)).toEqual(['first', 'www'])
-  const isRepaired = expect
-    .poll(() => namesOf(service), { timeout: 10_000 })
-    .toEqual(['first', 'second', 'www'])
+  const isRepaired = expect.poll(() => namesOf(service)).toEqual(['first', 'second', 'www'])
   await driveClock(clock, service, isRepaired)
 
   const newest = async () => (await service.call('GET', history)).body.history?.[0]
-  await expect.poll(newest, { timeout: 10_000 }).toMatchObject({
+  await expect.poll(newest).toMatchObject({
     by: 'domain-service',
     status: 'confirmed',
     changes: { added: [{ name: 'second' }], removed: [] },
@@ -127,9 +125,9 @@ test('a late write is repaired although the registrar refuses the write that fin
   const { status } = await driveClock(clock, service, add(service, 'third'))
 
   expect(status).toBe(422)
-  await expect.poll(() => namesOf(service), { timeout: 10_000 }).toEqual(['first', 'second', 'www'])
+  await expect.poll(() => namesOf(service)).toEqual(['first', 'second', 'www'])
   await expect
-    .poll(() => statusesOf(service), { timeout: 10_000 })
+    .poll(() => statusesOf(service))
     .toEqual(inHistory('refused', 'confirmed', 'confirmed', 'confirmed'))
 })
 
@@ -198,12 +196,10 @@ test('a given-up write is still known after a restart', async () => {
 
   const { sandbox, dataDir } = service
   await using restarted = await start({ sandbox, dataDir, clock, env: { CACHE_TTL_MS: '0' } })
-  const isRepaired = expect.poll(() => namesOf(restarted), { timeout: 10_000 }).toContain('second')
+  const isRepaired = expect.poll(() => namesOf(restarted)).toContain('second')
   await driveClock(clock, restarted, isRepaired)
 
-  await expect
-    .poll(() => reasonsOf(restarted), { timeout: 10_000 })
-    .toEqual(['late_write', 'admin', 'admin'])
+  await expect.poll(() => reasonsOf(restarted)).toEqual(['late_write', 'admin', 'admin'])
 })
 
 test('a write whose retry was refused is not there in the end', async () => {
@@ -217,7 +213,7 @@ test('a write whose retry was refused is not there in the end', async () => {
   await service.sandbox.runLate()
   expect([status, namesOf(service)]).toEqual([422, ['first', 'www']])
 
-  const isRepaired = expect.poll(() => namesOf(service), { timeout: 10_000 }).toEqual(['www'])
+  const isRepaired = expect.poll(() => namesOf(service)).toEqual(['www'])
   await driveClock(clock, service, isRepaired)
 })
 

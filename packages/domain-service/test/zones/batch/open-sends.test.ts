@@ -18,9 +18,7 @@ const entriesOf = async (service: Service) =>
 
 /** Waits until the only entry of the history is confirmed. */
 async function confirmedLater(clock: FakeClock, service: Service) {
-  const isConfirmed = expect
-    .poll(() => entriesOf(service), { timeout: 10_000 })
-    .toMatchObject([{ status: 'confirmed' }])
+  const isConfirmed = expect.poll(() => entriesOf(service)).toMatchObject([{ status: 'confirmed' }])
   await driveClock(clock, service, isConfirmed)
 }
 
@@ -138,16 +136,14 @@ test('a write whose zone cannot be read back is a success with a warning, verifi
 
   const { status, body } = await driveClock(clock, service, add(service))
   const unverified = await entriesOf(service)
-  const isVerified = expect
-    .poll(() => entriesOf(service), { timeout: 10_000 })
-    .toMatchObject([{ status: 'confirmed' }])
+  const isVerified = expect.poll(() => entriesOf(service)).toMatchObject([{ status: 'confirmed' }])
   await driveClock(clock, service, isVerified)
 
   expect([status, body.verified]).toEqual([201, false])
   expect(body.warnings).toEqual([expect.stringContaining('could not be read back yet')])
   expect(unverified).toMatchObject([{ status: 'confirmed', verified: false }])
   const verified = async () => (await entriesOf(service))[0]?.verified
-  await driveClock(clock, service, expect.poll(verified, { timeout: 10_000 }).toBeUndefined())
+  await driveClock(clock, service, expect.poll(verified).toBeUndefined())
 })
 
 test('a send that is neither answered nor readable is unconfirmed until the zone tells', async () => {

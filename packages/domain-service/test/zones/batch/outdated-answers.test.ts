@@ -39,7 +39,7 @@ test('an outdated answer, where a held-back write reads again, does not undo the
   // The registrar wants no call for a second: the write is held back after its read.
   service.sandbox.fault({ kind: 'status', status: 405, command: setHosts })
   const answer = add(service, 'second')
-  await expect.poll(service.commands, { timeout: 20_000 }).toContain('dns.sethosts')
+  await expect.poll(service.commands).toContain('dns.sethosts')
   service.sandbox.fault({ kind: 'outdated', command: getHosts })
   await clock.advance(1_500)
 
@@ -99,7 +99,7 @@ test('a read-back that shows the zone of two writes ago is no outcome: the write
   await add(service, 'first')
   service.sandbox.fault({ kind: 'slow', ms: 10_000, when: 'after', command: setHosts })
   const answer = add(service, 'second')
-  await expect.poll(() => namesOf(service), { timeout: 10_000 }).toContain('second')
+  await expect.poll(() => namesOf(service)).toContain('second')
   await show()
   service.sandbox.clearFaults()
 
@@ -110,7 +110,7 @@ test('a read-back that shows the zone of two writes ago is no outcome: the write
   const statuses = async () =>
     (await service.call('GET', '/api/domains/example.com/dns/history')).body.history
   const areConfirmed = expect
-    .poll(statuses, { timeout: 10_000 })
+    .poll(statuses)
     .toMatchObject([{ status: 'confirmed' }, { status: 'confirmed' }])
   await driveClock(clock, service, areConfirmed)
 })

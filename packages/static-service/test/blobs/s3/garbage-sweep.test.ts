@@ -71,9 +71,7 @@ test('the intent of a dead upload becomes garbage when it expires, with its mult
   contents.s3.fault = ({ operation }) => (operation === 'complete' ? { kind: 'silent' } : undefined)
   draft.keep().catch(() => undefined)
   await expect
-    .poll(() => contents.s3.calls.some(({ operation }) => operation === 'complete'), {
-      timeout: 40_000,
-    })
+    .poll(() => contents.s3.calls.some(({ operation }) => operation === 'complete'))
     .toBe(true)
 
   await contents.store.sweep.run()

@@ -15,7 +15,7 @@ async function fill(stores: SharedStores) {
   await service.put('docs/copy.bin', large)
   await service.put('style.css', style)
   const forms = () => stores.query('select from static_service.contents where coding > 0')
-  await expect.poll(async () => (await forms()).length, { timeout: 40_000 }).toBe(3)
+  await expect.poll(async () => (await forms()).length).toBe(3)
 }
 
 const keyOf = async (stores: SharedStores, content: Buffer | string) => {

@@ -132,7 +132,7 @@ test('an interrupted restore is resumed, and no service starts before it is comp
   const killed = begin(shared, 'restore', made)
   const objects = () =>
     stores.query('select from static_service.contents where object_key is not null').catch(() => []) // The table is made by the restore.
-  await expect.poll(async () => (await objects()).length, { timeout: 40_000 }).toBe(2)
+  await expect.poll(async () => (await objects()).length).toBe(2)
   killed.kill('SIGKILL')
   await once(killed, 'exit')
   stores.s3.fault = () => undefined

@@ -29,8 +29,6 @@ async function openQuotas(count: number, rate: string, maxWaitMs = 500) {
 const countWaiters = async (postgres: Postgres) =>
   (await postgres.query('select replica from domain_service.call_waiters')).length
 
-const patient = { timeout: 10_000 }
-
 const leftOf = (quota: SharedCallQuota) => quota.state()[0]?.left
 
 test('three replicas that ask at once get no more calls together than the account has', async () => {
@@ -80,10 +78,10 @@ test('a write that waits at one replica goes before the reads of another', async
   const order: string[] = []
 
   const write = first.reserve(3).then(() => order.push('write'))
-  await expect.poll(() => first.waiting, patient).toBe(1)
-  await expect.poll(() => countWaiters(set.postgres), patient).toBe(1)
+  await expect.poll(() => first.waiting).toBe(1)
+  await expect.poll(() => countWaiters(set.postgres)).toBe(1)
   const read = second?.take('read').then(() => order.push('read'))
-  await expect.poll(() => second?.waiting, patient).toBe(1)
+  await expect.poll(() => second?.waiting).toBe(1)
   reservation.release()
   await Promise.all([write, read])
 
@@ -106,7 +104,7 @@ test('a replica sees what the others have taken without asking for calls itself'
 
   await second?.take('write')
 
-  await expect.poll(() => leftOf(first), patient).toBe(4)
+  await expect.poll(() => leftOf(first)).toBe(4)
 })
 
 test('after the registrar reported too many calls no replica calls it for that time', async () => {
@@ -114,7 +112,7 @@ test('after the registrar reported too many calls no replica calls it for that t
   const [first, second] = set.quotas
 
   first.pause(60_000)
-  await expect.poll(() => first.waitMs('write', 1), patient).toBeGreaterThan(50_000)
+  await expect.poll(() => first.waitMs('write', 1)).toBeGreaterThan(50_000)
 
   await expect(second?.take('write')).rejects.toMatchObject({ code: 'registrar_busy' })
 })

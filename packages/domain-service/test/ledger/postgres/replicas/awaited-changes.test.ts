@@ -8,8 +8,6 @@ import { ZoneVersions } from '../../../../src/ledger/postgres/zone-versions.ts'
 import { makeDatabase, setDatabaseTime } from '../../../support/databases.ts'
 import { domain, requestBy } from '../../../support/ledger.ts'
 
-const patient = { timeout: 60_000 }
-
 /** The ledger of a replica that holds the lease of the domain, and a change that it has accepted. */
 async function openReplica(request = requestBy('admin')) {
   const stack = new AsyncDisposableStack()
@@ -43,7 +41,7 @@ test('a change that somebody waits for can be begun however late', async () => {
   replica.renew(replica.postgres)
 
   expect(late).toEqual([])
-  await expect.poll(replica.ready, patient).toEqual([id])
+  await expect.poll(replica.ready).toEqual([id])
   expect(await ledger.claim([id])).toEqual([id])
 })
 
