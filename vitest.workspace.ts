@@ -48,6 +48,7 @@ const rankOf = (project: string) => short.indexOf(project)
 export default defineConfig({
   test: {
     sequence: { sequencer: ShortLast },
+    setupFiles: [join(import.meta.dirname, 'test/support/random-seed.ts')],
     // Long enough for a machine that is ten times as slow: only a test that hangs reaches it.
     testTimeout: 240_000,
     // The first hook that needs PostgreSQL starts it.

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
   type Answer,
   type Service,
   start,
 } from '../../packages/domain-service/test/support/start.ts'
-import { anyOf, faults, pick } from './faults.ts'
+import { faults } from './faults.ts'
 
 // FAULT_WRITES=5000 is the long form; `npm run faults` prints the outcomes.
 const writes = Number(process.env.FAULT_WRITES ?? 150)
@@ -19,6 +20,20 @@ const untouched = [
 ]
 
 const changedLast = { name: 'last', type: 'A', address: '192.0.2.1', ttl: 60 }
+
+const domainOf = (number: number) => domains[number % domains.length] ?? ''
+
+const strikes = fc.sample(
+  fc.record({
+    fault: faults,
+    at: fc.record({
+      command: fc.constantFrom('namecheap.domains.dns.getHosts', 'namecheap.domains.dns.setHosts'),
+      domain: fc.constantFrom(...domains),
+      after: fc.integer({ min: 0, max: 2 }),
+    }),
+  }),
+  writes,
+)
 
 type Promised = 'done' | 'not done' | 'open'
 
@@ -79,7 +94,8 @@ interface Campaign {
 
 async function writeOnce(service: Service, { fates, count, writer }: Campaign) {
   const number = count.add('attempts')
-  if (Math.random() < 0.5) strike(service, count)
+  // A request that the open circuit rejects meets no fault: more of them would keep the circuit open.
+  if (count.of('faults') * 2 <= count.of('writes')) strike(service, count)
   const own = fates.filter(
     ({ name, added, removed }) =>
       name.startsWith(`w${writer}-`) && added === 'done' && removed === undefined,
@@ -93,7 +109,7 @@ async function writeOnce(service: Service, { fates, count, writer }: Campaign) {
     return waitForBreaker(answer)
   }
   const added: Fate = {
-    domain: pick(domains),
+    domain: domainOf(number),
     name: `w${writer}-${number}`,
     added: 'open',
     done: [],
@@ -142,19 +158,15 @@ function note(
 }
 
 function strike(service: Service, count: Counts) {
-  const fault = pick(faults)()
-  count.add(`fault ${fault.kind}`)
-  const command = pick(['getHosts', 'setHosts'])
-  service.sandbox.fault({
-    ...fault,
-    command: `namecheap.domains.dns.${command}`,
-    domain: pick(domains),
-    after: anyOf(3),
-  })
+  const each = strikes[count.add('faults') % strikes.length]
+  if (!each) return
+  count.add(`fault ${each.fault.kind}`)
+  service.sandbox.fault({ ...each.fault, ...each.at })
 }
 
 async function readOnce(service: Service, count: Counts) {
-  const { status, body } = await service.call('GET', `/api/domains/${pick(domains)}/dns/hosts`)
+  const domain = domainOf(count.add('reads'))
+  const { status, body } = await service.call('GET', `/api/domains/${domain}/dns/hosts`)
   count.add(`read ${status}`)
   if (status !== 200) return
   const names = body.hosts?.map(({ name }) => name)

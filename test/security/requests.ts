@@ -147,9 +147,16 @@ function objectOf({ properties = {}, required = [] }: Schema, root: object) {
 
 const textOf = (name: string, schema: Schema, root: object) =>
   fc.oneof(
-    { weight: 8, arbitrary: fitting(name, schema, root).map(String) },
+    { weight: 8, arbitrary: fitting(name, schema, root).map(asText) },
     { weight: 1, arbitrary: fc.constantFrom(...hostile) },
   )
+
+// Objects may have a field `toString` that is no function.
+const asText = (value: unknown): string =>
+  [value]
+    .flat()
+    .map((each) => (typeof each === 'object' ? JSON.stringify(each) : String(each)))
+    .join(',')
 
 const jsonBody = (schema: Schema, root: object) =>
   fc

@@ -122,12 +122,11 @@ const change: fc.Arbitrary<Change> = fc.oneof(
 )
 
 test('600 random changes have the same outcomes and leave the same answers as in SQLite', async () => {
-  const seed = Date.now() % 1_000_000
   const catalogs = [
     await openCatalog('SQLite', { quotaBytes: 250 }),
     await openCatalog('PostgreSQL', { quotaBytes: 250 }),
   ]
-  const changes = fc.sample(change, { numRuns: 600, seed })
+  const changes = fc.sample(change, 600)
   const kinds = new Set<string>()
 
   for (let from = 0, size = 1; from < changes.length; from += size, size = (size % 15) + 2) {
@@ -138,9 +137,9 @@ test('600 random changes have the same outcomes and leave the same answers as in
         Promise.all(group.map((each) => outcomeOf(each(catalog, digests)))),
       ),
     )
-    expect({ seed, from, outcomes: postgres }).toEqual({ seed, from, outcomes: sqlite })
+    expect({ from, outcomes: postgres }).toEqual({ from, outcomes: sqlite })
     const [before, after] = await Promise.all(catalogs.map(readAll))
-    expect({ seed, from, answers: after }).toEqual({ seed, from, answers: before })
+    expect({ from, answers: after }).toEqual({ from, answers: before })
     for (const outcome of sqlite) kinds.add(Array.isArray(outcome) ? outcome[0] : 'done')
   }
 
