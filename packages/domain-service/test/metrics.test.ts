@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { driveClock } from './support/drive-clock.ts'
+import { FakeClock } from './support/fake-clock.ts'
 import { password, type Service, start } from './support/start.ts'
 
 const getHosts = 'namecheap.domains.dns.getHosts'
@@ -60,13 +62,19 @@ test('the rate limit and the calls left are gauges by window', async () => {
 })
 
 test('calls that wait for slots are a gauge', async () => {
-  await using service = await start({ env: { REGISTRAR_RATE: '100/minute' } })
-  service.sandbox.fault({ kind: 'error', number: 500000, command: getHosts, times: 2 })
+  const clock = new FakeClock()
+  await using service = await start({ clock, env: { REGISTRAR_RATE: '100/minute' } })
+  service.sandbox.fault({ kind: 'error', number: 500000, command: getHosts })
 
   const read = service.call('GET', zone)
 
-  await expect.poll(async () => (await scrape(service)).registrar_calls_waiting).toBe(1)
-  await read
+  // Past the backoff, and within the second for which the registrar wants no calls.
+  const countWaiting = async () => {
+    await clock.advance(50)
+    return (await scrape(service)).registrar_calls_waiting
+  }
+  await expect.poll(countWaiting).toBe(1)
+  await driveClock(clock, service, read)
   expect(await scrape(service)).toMatchObject({ registrar_calls_waiting: 0 })
 })
 
@@ -88,9 +96,14 @@ test('the state of the circuit breaker is a gauge', async () => {
 test('an unconfirmed write is counted by its code', async () => {
   await using service = await start()
   service.sandbox.fault({ kind: 'lost', command: setHosts })
-  service.sandbox.fault({ kind: 'reset', command: getHosts, after: 1, times: 0 })
+  service.sandbox.fault({ kind: 'slow', ms: 600_000, command: setHosts })
 
-  const { body } = await service.call('PUT', zone, { body: { hosts: [] } })
+  const written = service.call('PUT', zone, { body: { hosts: [] } })
+  // A slow machine reads the zone again before it is sent, so that only what follows may fail.
+  await expect.poll(() => service.commands()).toContain('dns.sethosts')
+  service.sandbox.clearFaults()
+  service.sandbox.fault({ kind: 'reset', command: getHosts, times: 0 })
+  const { body } = await written
 
   expect(body.code).toBe('write_not_confirmed')
   expect(await scrape(service)).toMatchObject({
@@ -125,15 +138,15 @@ test('an answer served stale because the registrar failed is counted', async () 
 })
 
 test('writes that wait for their batch are a gauge', async () => {
-  await using service = await start({ env: { REGISTRAR_TIMEOUT_MS: '1000' } })
-  await service.call('GET', zone)
-  service.sandbox.fault({ kind: 'hang', command: getHosts, times: 2 })
+  await using service = await start()
+  service.sandbox.fault({ kind: 'slow', ms: 600_000, command: getHosts })
 
   const write = service.call('POST', `${zone}/A`, {
     body: { name: 'new', address: '192.0.2.9' },
   })
 
   await expect.poll(async () => (await scrape(service)).zone_writes_waiting).toBe(1)
+  service.sandbox.clearFaults()
   await write
   expect(await scrape(service)).toMatchObject({ zone_writes_waiting: 0 })
 })
@@ -141,11 +154,19 @@ test('writes that wait for their batch are a gauge', async () => {
 test('logins are measured: waiting, failed and limited ones', async () => {
   await using service = await start()
 
-  const attempts = Promise.all(Array.from({ length: 12 }, () => logIn(service, 'not it')))
-
-  await expect.poll(async () => (await scrape(service)).auth_hashes_waiting).toBeGreaterThan(0)
-  await attempts
-  await logIn(service, password)
+  // Two are hashed at a time, so that others wait for as long as these go on.
+  let isSeen = false
+  const clients = Array.from({ length: 5 }, async () => {
+    while (!isSeen) await logIn(service, password)
+  })
+  await expect
+    .poll(async () => (await scrape(service)).auth_hashes_waiting)
+    .toBeGreaterThan(0)
+    .finally(() => {
+      isSeen = true
+    })
+  await Promise.all(clients)
+  for (let attempt = 0; attempt < 13; attempt++) await logIn(service, 'not it')
   const figures = await scrape(service)
   expect(figures.auth_hashes_waiting).toBe(0)
   const wrong = figures['http_problems_total{code="invalid_credentials"}'] ?? 0

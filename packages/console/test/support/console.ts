@@ -10,7 +10,10 @@ export async function startConsole(env: Record<string, string> = {}) {
     STATIC_SERVICE_URL: 'https://files.example',
     ...env,
   })
-  const app = await buildApp(config, createLogger({ name: 'console', level: 'silent' }))
+  // A busy machine must not shed the requests of tests.
+  const connections = { ...config.connections, maxLoopDelayMs: 60_000, maxQueueMs: 60_000 }
+  const log = createLogger({ name: 'console', level: 'silent' })
+  const app = await buildApp({ ...config, connections }, log)
   onTestFinished(() => app.close())
   return app.listen({ host: '127.0.0.1', port: 0 })
 }

@@ -6,12 +6,12 @@ const many: DomainSketch[] = [
   ...Array.from({ length: 23 }, (_, n) => ({
     name: `name${String(n).padStart(2, '0')}.com`,
     created: '2020-01-02',
-    expires: '2030-03-04',
+    expires: '2130-03-04',
   })),
   {
     name: 'example.com',
     created: '2021-02-03',
-    expires: '2031-04-05',
+    expires: '2131-04-05',
     isLocked: true,
     autoRenew: true,
   },
@@ -32,7 +32,7 @@ test('domains are listed in pages with their properties', async () => {
       name: 'example.com',
       id: expect.stringMatching(/^\d+$/),
       created_on: '2021-02-03',
-      expires_on: '2031-04-05',
+      expires_on: '2131-04-05',
       is_expired: false,
       is_locked: true,
       auto_renew: true,
@@ -140,7 +140,7 @@ test('a domain is described with null for unknown values', async () => {
       {
         name: 'example.com',
         created: '2021-02-03',
-        expires: '2031-04-05',
+        expires: '2131-04-05',
         emailType: 'MX',
         hosts: [{ name: '@', type: 'MX', address: 'mx.example.net.' }],
       },
@@ -152,7 +152,7 @@ test('a domain is described with null for unknown values', async () => {
   expect(body).toMatchObject({
     name: 'example.com',
     created_on: '2021-02-03',
-    expires_on: '2031-04-05',
+    expires_on: '2131-04-05',
     is_owner: true,
     dns: {
       uses_registrar_dns: true,
