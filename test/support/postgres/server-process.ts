@@ -11,11 +11,11 @@ import {
 } from 'node:fs'
 import { cp, readFile, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { reservePort } from '../reserve-port.ts'
 
 const run = promisify(execFile)
 
@@ -49,7 +49,7 @@ export class ServerProcess {
    * switched off by default: a test that crashes it kills processes, not the machine.
    */
   static async create(directory: string, options: ServerOptions = {}): Promise<ServerProcess> {
-    const server = new ServerProcess(directory, await findFreePort(), options)
+    const server = new ServerProcess(directory, await reservePort(), options)
     if (existsSync(server.#data)) {
       await server.start()
       return server
@@ -110,7 +110,7 @@ export class ServerProcess {
 
   async #untilReady(child: ChildProcess) {
     const status = join(this.#data, 'postmaster.pid')
-    for (let attempt = 0; attempt < 600; attempt += 1) {
+    for (let attempt = 0; attempt < 3000; attempt += 1) {
       if (child.exitCode !== null) break
       const text = await readFile(status, 'utf8').catch(() => '')
       // Line 8 is the state of this server; a file left by a crash has another process id.
@@ -190,14 +190,4 @@ function letPass(directory: string) {
   const { mode } = statSync(directory)
   if ((mode & 0o001) === 0) chmodSync(directory, mode | 0o001)
   letPass(dirname(directory))
-}
-
-async function findFreePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
 }

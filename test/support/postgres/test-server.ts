@@ -38,13 +38,13 @@ async function publish(file: string, text: string) {
 }
 
 async function readPort(file: string): Promise<number> {
-  for (let attempt = 0; attempt < 1200; attempt += 1) {
+  for (let attempt = 0; attempt < 4000; attempt += 1) {
     const text = await readFile(file, 'utf8').catch(() => undefined)
     if (text?.startsWith('failed')) throw new Error(`The PostgreSQL server of the tests ${text}`)
     if (text) return Number(text)
     await wait(50)
   }
-  throw new Error('The PostgreSQL server of the tests did not start within a minute')
+  throw new Error('The PostgreSQL server of the tests did not start in time')
 }
 
 /** Ends the server of a test run, synchronously, when the run's process exits. */

@@ -130,7 +130,9 @@ async function compare(service: Service, model: Model) {
   for (const search of searches) {
     for (const category of [undefined, 'image', 'document']) {
       const filter = category ? `&category=${category}` : ''
-      const found = await get(`/api/files/?search=${encodeURIComponent(search)}${filter}`)
+      const found = await get(
+        `/api/files/?page_size=200&search=${encodeURIComponent(search)}${filter}`,
+      )
       const expected = model.list({ search, sort: 'path', ...(category ? { category } : {}) })
       expect(found.files?.map(({ path }) => path)).toEqual(expected)
       expect(found.pagination?.total_items).toBe(expected.length)
@@ -140,7 +142,7 @@ async function compare(service: Service, model: Model) {
   for (const prefix of ['', ...model.directories()]) {
     for (const recursive of [true, false]) {
       for (const more of [{}, { search: 'a' }, { category: 'document' }]) {
-        const query = { prefix, sort: '-size', ...more }
+        const query = { prefix, sort: '-size', page_size: '200', ...more }
         const fields = new URLSearchParams({ ...query, recursive: String(recursive) })
         const found = await get(`/api/files?${fields}`)
         const expected = model.list({ ...query, recursive })

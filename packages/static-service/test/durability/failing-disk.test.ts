@@ -85,10 +85,9 @@ test('wherever the disk fails, a change is answered as it happened, and the serv
   // Calls of the compressor in the background are counted too, so that one pass may miss a call of the upload.
   const calls = ['mkdir', 'open', 'rename', 'sync', 'write']
   const codes = ['EIO', 'ENOSPC', 'EMFILE', 'EROFS']
-  for (let pass = 0; pass < 3 && !calls.every((call) => failed.has(call)); pass += 1) {
+  do {
     for (const code of codes) await failEachCall(code)
-  }
-  expect([...failed]).toEqual(expect.arrayContaining(calls))
+  } while (!calls.every((call) => failed.has(call)))
 
   async function failEachCall(code: string) {
     for (let nth = 1, isOver = false; !isOver; nth += 1) {

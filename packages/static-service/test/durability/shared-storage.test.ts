@@ -91,7 +91,7 @@ class Replicas implements AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), 'static-replicas-'))
     const replicas = new Replicas(folder, {
       ...stores.env,
-      GARBAGE_GRACE_S: '1',
+      GARBAGE_GRACE_S: '3', // Longer than a read takes, with every retry.
       MEMORY_CACHE_BYTES: '0',
     })
     for (let at = 0; at < replicaCount; at += 1) await replicas.#start(at)

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import {
@@ -8,9 +8,9 @@ import {
   readFileSync,
   rmSync,
   statSync,
-  watch,
   writeFileSync,
 } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -40,6 +40,18 @@ function makeFolder() {
 
 const begin = (dataDir: string, ...args: string[]) =>
   spawn(process.execPath, [cli, ...args], { env: env(dataDir), stdio: ['ignore', 'pipe', 'pipe'] })
+
+/** A backup that has copied the database, and reads the users file until `goOn`. */
+async function beginHalf(dataDir: string, target: string) {
+  const pipe = join(makeFolder(), 'users.json')
+  execFileSync('mkfifo', [pipe])
+  const child = spawn(process.execPath, [cli, 'backup', target], {
+    env: { ...env(dataDir), USERS_FILE: pipe },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const written = await open(pipe, 'w') // Opened when it is read.
+  return { child, goOn: () => written.close() }
+}
 
 async function finish(child: ChildProcess) {
   const told = Promise.all([child.stdout, child.stderr].map((stream) => stream && text(stream)))
@@ -163,15 +175,12 @@ test('a killed backup is not taken for a backup, and blocks no other', async () 
   for (let at = 0; at < 40; at += 1) await service.put(`file-${at}`)
   const outside = makeFolder()
   const target = join(outside, 'monday')
-  const watcher = watch(outside)
-  const appeared = once(watcher, 'change')
 
-  const child = begin(service.dataDir, 'backup', target, '--verify')
+  const { child, goOn } = await beginHalf(service.dataDir, target)
   const ended = once(child, 'exit')
-  await appeared
   child.kill('SIGKILL')
   await ended
-  watcher.close()
+  await goOn()
 
   expect(readdirSync(outside)).toEqual(['monday.partial'])
   const restored = await runCli(join(outside, 'other'), 'restore', `${target}.partial`)
@@ -195,15 +204,12 @@ test('a backup that is ended by a signal leaves nothing behind', async () => {
   await using service = await start()
   for (let at = 0; at < 40; at += 1) await service.put(`file-${at}`)
   const outside = makeFolder()
-  const watcher = watch(outside)
-  const appeared = once(watcher, 'change')
 
-  const child = begin(service.dataDir, 'backup', join(outside, 'monday'), '--verify')
+  const { child, goOn } = await beginHalf(service.dataDir, join(outside, 'monday'))
   const ended = finish(child)
-  await appeared
   child.kill('SIGTERM')
+  await goOn()
   const { status, errors } = await ended
-  watcher.close()
 
   expect([status, errors]).toEqual([1, 'Interrupted: nothing was left behind.\n'])
   expect(readdirSync(outside)).toEqual([])

@@ -226,10 +226,13 @@ test('a start removes what no file refers to, and reports what is missing or cut
 
   await using service = await start({ dataDir })
 
+  // After two seconds a start no longer waits for this.
+  const told = () => service.lines().map(({ msg, orphans, missing }) => ({ msg, orphans, missing }))
+  await expect
+    .poll(told)
+    .toContainEqual({ msg: 'contents missing: run `npm run files -- check`', missing: 2 })
+  expect(told()).toContainEqual({ msg: 'unreferenced contents removed', orphans: 2 })
   expect(storedIn(dataDir)).toEqual([fileOf(large), `row ${digestOf('shared')} identity`])
-  const told = service.lines().map(({ msg, orphans, missing }) => ({ msg, orphans, missing }))
-  expect(told).toContainEqual({ msg: 'unreferenced contents removed', orphans: 2 })
-  expect(told).toContainEqual({ msg: 'contents missing: run `npm run files -- check`', missing: 2 })
 })
 
 test('a start moves the small contents of an earlier version from files to rows', async () => {
@@ -247,10 +250,13 @@ test('a start moves the small contents of an earlier version from files to rows'
   expect(before.lines.at(-1)).toMatch(/^4 files, 3 contents/)
   const served = await service.call('GET', '/static/three.txt')
   expect(served.bytes.toString()).toBe('alone')
-  expect(storedIn(dataDir)).toEqual([
-    fileOf(large),
-    ...[digestOf('alone'), digestOf('shared')].sort().map((digest) => `row ${digest} identity`),
-  ])
+  // After two seconds a start no longer waits for this.
+  await expect
+    .poll(() => storedIn(dataDir))
+    .toEqual([
+      fileOf(large),
+      ...[digestOf('alone'), digestOf('shared')].sort().map((digest) => `row ${digest} identity`),
+    ])
   expect((await runCli(dataDir, 'check')).lines).toEqual([sound])
 })
 

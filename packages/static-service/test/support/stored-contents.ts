@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { blobPathOf, type ContentCoding, contentCodings } from '../../src/blobs/blob-path.ts'
 import { contentDatabaseFile, openContentDatabase } from '../../src/blobs/disk/content-database.ts'
@@ -75,6 +75,10 @@ export function alter(
 
 function alterFile(file: string, change: (bytes: Buffer) => Buffer | undefined) {
   const bytes = change(readFileSync(file))
-  if (bytes) writeFileSync(file, bytes)
-  else rmSync(file)
+  if (!bytes) return rmSync(file)
+  const mtime = () => statSync(file, { bigint: true }).mtimeNs
+  const before = mtime()
+  // Until the kernel's clock has moved on: it stands still for some milliseconds.
+  do writeFileSync(file, bytes)
+  while (mtime() === before)
 }

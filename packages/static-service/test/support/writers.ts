@@ -82,14 +82,27 @@ export async function findLosses(
     writer.hoped.has(path) ? writer.hoped.get(path) : writer.known.get(path),
   )
   const isAs = (wanted: State[]) => wanted.every((state, at) => state === seen[at])
-  const { bytes } = await service.ask({
-    method: 'GET',
-    path: '/api/versions?page_size=200',
-    headers: { authorization: `Bearer ${token}` },
-  })
-  // The newest 200 hold all that one round makes.
-  const versions = writer.versions.filter((version) => !bytes.includes(`"${version}"`))
+  const versions = await findMissingVersions(service, token, writer.versions)
   return isAs(before) || isAs(after) ? versions : [writer.name, ...versions]
+}
+
+/** Which of these versions the list has on none of its pages, of which the first has the newest. */
+async function findMissingVersions(
+  service: Askable,
+  token: string,
+  versions: string[],
+): Promise<string[]> {
+  let missing = versions
+  for (let page = 1; missing.length > 0; page += 1) {
+    const { bytes, body } = await service.ask({
+      method: 'GET',
+      path: `/api/versions?page_size=200&page=${page}`,
+      headers: { authorization: `Bearer ${token}` },
+    })
+    missing = missing.filter((version) => !bytes.includes(`"${version}"`))
+    if (page >= (body.pagination?.total_pages ?? 0)) break
+  }
+  return missing
 }
 
 /** Makes what is stored now the state that the writer knows. */

@@ -50,7 +50,8 @@ test('an object that could not be deleted stays garbage, and another sweep delet
   await using contents = await openS3Contents()
   await contents.free(await contents.add(large))
   await contents.makeDue('garbage')
-  contents.s3.fault = () => ({ kind: 'status', status: 503 })
+  contents.s3.fault = ({ operation }) =>
+    operation === 'delete' ? { kind: 'status', status: 503 } : undefined
 
   await contents.store.sweep.run()
 
@@ -64,7 +65,7 @@ test('an object that could not be deleted stays garbage, and another sweep delet
 
 test('the intent of a dead upload becomes garbage when it expires, with its multipart upload', async () => {
   await using contents = await openS3Contents()
-  const dead = await contents.openReplica()
+  const dead = await contents.openReplica({ timeoutMs: 600_000 })
   const draft = dead.draft()
   await draft.write(huge)
   await draft.seal()

@@ -1,17 +1,35 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import type { Postgres } from '@domains-and-files/persistence'
+import { expect, test, vi } from 'vitest'
 import { newDatabase, openReplica, toFile } from '../../support/catalogs.ts'
+
+/**
+ * Counts the statements that look files up. `fault` takes the place of one by its number; statements in the background, such
+ * as probes, pass.
+ */
+function watchLookups(
+  postgres: Postgres,
+  fault: (count: number) => Promise<never> | undefined = () => undefined,
+): () => number {
+  let count = 0
+  const query = postgres.query.bind(postgres)
+  vi.spyOn(postgres, 'query').mockImplementation((text, values) => {
+    if (!text.includes(' asked (')) return query(text, values)
+    count += 1
+    return fault(count) ?? query(text, values)
+  })
+  return () => count
+}
 
 test('look-ups of one event-loop iteration go in one statement', async () => {
   const { url } = await newDatabase()
   const { catalog, postgres } = await openReplica(url)
   await catalog.put(['a', 'b', 'c'].map(toFile))
-  const query = vi.spyOn(postgres, 'query')
-  onTestFinished(() => query.mockRestore())
+  const lookups = watchLookups(postgres)
 
   const found = await Promise.all(['a', 'b', 'nothing', 'c', 'a'].map((path) => catalog.find(path)))
 
   expect(found.map((row) => row?.path)).toEqual(['a', 'b', undefined, 'c', 'a'])
-  expect(query).toHaveBeenCalledTimes(1)
+  expect(lookups()).toBe(1)
 })
 
 test('a change by one replica is seen by the next look-up of every other', async () => {
@@ -38,8 +56,7 @@ test('after a failure the next look-up works', async () => {
   const { url } = await newDatabase()
   const { catalog, postgres } = await openReplica(url)
   await catalog.put([toFile('a')])
-  const query = vi.spyOn(postgres, 'query').mockRejectedValueOnce(new Error('gone'))
-  onTestFinished(() => query.mockRestore())
+  watchLookups(postgres, (count) => (count === 1 ? Promise.reject(new Error('gone')) : undefined))
 
   await expect(catalog.find('a')).rejects.toThrow('gone')
 
@@ -50,16 +67,15 @@ test('look-ups without an answer do not hold up later ones', async () => {
   const { url } = await newDatabase()
   const { catalog, postgres } = await openReplica(url)
   await catalog.put([toFile('a')])
-  const query = vi.spyOn(postgres, 'query')
-  onTestFinished(() => query.mockRestore())
   const silent = Promise.withResolvers<never>()
-  for (let count = 0; count < 2; count += 1) query.mockReturnValueOnce(silent.promise)
+  const lookups = watchLookups(postgres, (count) => (count <= 2 ? silent.promise : undefined))
   const stuck = []
   for (const path of ['a', 'b']) {
     stuck.push(catalog.find(path))
     await new Promise((resolve) => setImmediate(resolve))
   }
 
+  expect(lookups()).toBe(2)
   const found = await catalog.find('a')
   silent.reject(new Error('timeout'))
 

@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Transform } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
+import { reservePort } from '../../../../../test/support/reserve-port.ts'
 import { openRealStore } from './real-store.ts'
 import { S3Objects } from './s3-objects.ts'
 
@@ -62,7 +62,7 @@ export async function startS3(): Promise<S3Server> {
 }
 
 /** The store for tests, on a given port or a free one. */
-export async function startOwn(givenPort = 0): Promise<S3Server> {
+export async function startOwn(givenPort?: number): Promise<S3Server> {
   const folder = await mkdtemp(join(tmpdir(), 's3-'))
   const store = new S3Objects(folder)
   const server = createServer((request, response) => {
@@ -71,12 +71,13 @@ export async function startOwn(givenPort = 0): Promise<S3Server> {
       response.destroy()
     })
   })
-  const listen = async (port: number) => {
+  server.keepAliveTimeout = 0 // A connection that it closed by itself would be one more fault.
+  const port = givenPort ?? (await reservePort())
+  const listen = async () => {
     server.listen(port, '127.0.0.1')
     await once(server, 'listening')
-    return (server.address() as AddressInfo).port // An address with a port, since it listens on one.
   }
-  const port = await listen(givenPort)
+  await listen()
   const url = `http://127.0.0.1:${port}`
   const pause = async () => {
     const closed = once(server, 'close')
@@ -116,7 +117,7 @@ export async function startOwn(givenPort = 0): Promise<S3Server> {
     brokenDownloads: 0,
     fault: () => undefined,
     pause,
-    resume: async () => void (await listen(port)),
+    resume: listen,
     async [Symbol.asyncDispose]() {
       if (server.listening) await pause()
       await rm(folder, { recursive: true })
