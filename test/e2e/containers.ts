@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, randomBytes } from 'node:crypto'
+import { reservePorts } from '../support/ports.ts'
 import { Client } from './support/client.ts'
-import { freePort } from './support/free-port.ts'
 import { seeDomains, seeFiles, useDomains, useFiles } from './support/scenario.ts'
 import { findCompose, kill, Stack, sizeOf } from './support/stack.ts'
 import { step, until } from './support/step.ts'
@@ -19,9 +19,9 @@ if (!compose) {
 }
 
 const [domainPort, staticPort, consolePort] = await Promise.all([
-  freePort(),
-  freePort(),
-  freePort(),
+  reservePorts(),
+  reservePorts(),
+  reservePorts(),
 ])
 const domains = new Client(domainPort)
 const files = new Client(staticPort)

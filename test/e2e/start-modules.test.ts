@@ -33,9 +33,10 @@ test.each(['static-service', 'domain-service'])(
       env: { PATH: process.env.PATH, PORT: '0', DATA_DIR: dataDir },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
+    const ended = once(child, 'exit')
     const printed = text(child.stderr)
     for await (const line of child.stdout) if (String(line).includes('listening')) child.kill()
-    await once(child, 'exit')
+    await ended
 
     const modules = (await printed).split('\n').filter((line) => line.startsWith('module '))
     const has = (each: string) => modules.some((url) => url.includes(`/node_modules/${each}/`))

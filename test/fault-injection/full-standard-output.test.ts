@@ -4,7 +4,7 @@ import { closeSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { freePort } from '../e2e/support/free-port.ts'
+import { reservePorts } from '../support/ports.ts'
 
 const settings = {
   JWT_SECRET: 'a secret of these tests that is long enough',
@@ -39,7 +39,7 @@ test.each(['static-service', 'domain-service'])(
 
 async function startOnFullOutput(name: string) {
   const dataDir = mkdtempSync(join(tmpdir(), `${name}-`))
-  const port = await freePort()
+  const port = await reservePorts()
   const output = openSync('/dev/full', 'w')
   const main = join(import.meta.dirname, '../../packages', name, 'dist/main.js')
   const child = spawn(process.execPath, [main], {

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { reservePorts } from './ports.ts'
 
 export const root = join(import.meta.dirname, '../..')
 
@@ -28,7 +28,7 @@ export async function startEverything(
   rates: Record<string, string> = unlimited,
 ): Promise<Everything> {
   const dataDir = mkdtempSync(join(tmpdir(), 'everything-'))
-  const portBase = (await findFreePorts(4)) + 1 // The console has the port below.
+  const portBase = (await reservePorts(4)) + 1 // The console has the port below.
   const child = spawn(process.execPath, ['scripts/start/main.ts', ...options], {
     cwd: root,
     env: {
@@ -41,6 +41,8 @@ export async function startEverything(
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  // All programs have its standard error, so this waits for all of them: each writes to the data directory until it ends.
+  const ended = once(child, 'close')
   const text = await readUntil(child, 'Ctrl-C stops everything.')
   const at = (offset: number) => `http://127.0.0.1:${portBase + offset}`
   return {
@@ -53,9 +55,8 @@ export async function startEverything(
     text,
     child,
     [Symbol.asyncDispose]: async () => {
-      if (child.exitCode === null && child.signalCode === null && child.kill()) {
-        await once(child, 'exit')
-      }
+      child.kill()
+      await ended
       rmSync(dataDir, { recursive: true, force: true })
     },
   }
@@ -74,22 +75,5 @@ export async function readUntil(child: ChildProcess, end: string): Promise<strin
   child.stdout?.on('data', read)
   child.stderr?.on('data', read)
   child.on('exit', () => reject(new Error(`exited before it was ready:\n${text}`)))
-  return promise
-}
-
-/** The first of `count` consecutive free ports, below those that the system gives to clients. */
-async function findFreePorts(count: number): Promise<number> {
-  for (;;) {
-    const base = 20_000 + Math.floor(Math.random() * 10_000)
-    const free = await Promise.all(Array.from({ length: count }, (_, at) => isFree(base + at)))
-    if (free.every(Boolean)) return base
-  }
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = net.createServer()
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  server.once('error', () => resolve(false))
-  server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   return promise
 }

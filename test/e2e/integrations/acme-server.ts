@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Sandbox } from '../../../packages/registrar-sandbox/src/index.ts'
-import { freePort } from '../support/free-port.ts'
+import { reservePorts } from '../../support/ports.ts'
 import { runProgram, startProgram } from './program.ts'
 
 /** pebble, which resolves names at pebble-challtestsrv. */
@@ -17,10 +17,10 @@ export interface AcmeServer extends AsyncDisposable {
 
 export async function startAcmeServer(folder: string): Promise<AcmeServer> {
   const [port, management, dns, dnsManagement] = await Promise.all([
-    freePort(),
-    freePort(),
-    freePort(),
-    freePort(),
+    reservePorts(),
+    reservePorts(),
+    reservePorts(),
+    reservePorts(),
   ])
   const certificate = join(folder, 'pebble.pem')
   const privateKey = join(folder, 'pebble-key.pem')

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { type Sandbox, startSandbox } from '../../../packages/registrar-sandbox/src/index.ts'
-import { freePort } from '../support/free-port.ts'
+import { reservePorts } from '../../support/ports.ts'
 import { startProgram } from './program.ts'
 
 const root = join(import.meta.dirname, '../../..')
@@ -34,7 +34,7 @@ export async function startDnsService(options: Options): Promise<DnsService> {
   const { REGISTRAR_RATE: rate } = process.env
   const sandbox = await startSandbox({ ...account, rate: rate ?? 'off', domains })
   const bridge = await startBridge(sandbox, options.onWrite)
-  const port = await freePort()
+  const port = await reservePorts()
   const url = `http://127.0.0.1:${port}`
   const env = {
     PORT: String(port),
@@ -88,7 +88,7 @@ async function startBridge(sandbox: Sandbox, onWrite: Options['onWrite']) {
       () => response.destroy(),
     )
   })
-  const port = await freePort()
+  const port = await reservePorts()
   server.listen(port, '127.0.0.1')
   return {
     url: `http://127.0.0.1:${port}/xml.response`,

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '../support/free-port.ts'
+import { reservePorts } from '../../support/ports.ts'
 import { untilListening } from '../support/until-listening.ts'
 
 /** Ports of the replicas of docs/scaling/nginx.conf, by their names there. */
@@ -18,9 +18,9 @@ export interface LoadBalancer extends AsyncDisposable {
 export async function startLoadBalancer(replicas: Replicas): Promise<LoadBalancer> {
   const folder = mkdtempSync(join(tmpdir(), 'nginx-'))
   const [consolePort, domainPort, staticPort] = [
-    await freePort(),
-    await freePort(),
-    await freePort(),
+    await reservePorts(),
+    await reservePorts(),
+    await reservePorts(),
   ]
   const example = readFileSync(
     join(import.meta.dirname, '../../../docs/scaling/nginx.conf'),

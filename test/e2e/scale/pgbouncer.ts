@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '../support/free-port.ts'
+import { reservePorts } from '../../support/ports.ts'
 import { untilListening } from '../support/until-listening.ts'
 
 // It refuses to run as root.
@@ -15,7 +15,7 @@ export async function startPgBouncer(
 ): Promise<{ port: number } & AsyncDisposable> {
   const folder = mkdtempSync(join(tmpdir(), 'pgbouncer-'))
   chmodSync(folder, 0o755)
-  const port = await freePort()
+  const port = await reservePorts()
   const file = join(folder, 'pgbouncer.ini')
   writeFileSync(
     file,

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '../support/free-port.ts'
+import { reservePorts } from '../../support/ports.ts'
 import { untilListening } from '../support/until-listening.ts'
 
 const bucket = 'contents'
@@ -26,12 +26,12 @@ default = yes
 `,
   )
   for (const kind of ['account', 'container', 'object']) {
-    const port = await freePort()
+    const port = await reservePorts()
     buildRing(folder, kind, port)
     children.push(startServer(folder, kind, storageConfig(folder, kind, port)))
     ports.push(port)
   }
-  const port = await freePort()
+  const port = await reservePorts()
   children.push(startServer(folder, 'proxy', proxyConfig(folder, port)))
   for (const each of [...ports, port]) await untilListening(each)
   return {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from './free-port.ts'
+import { reservePorts } from '../../support/ports.ts'
 import { untilListening } from './until-listening.ts'
 
 /** Proxies with an example in docs/proxy. */
@@ -30,7 +30,7 @@ export interface Front extends AsyncDisposable {
 
 export async function standBefore(kind: Kind, behind: Behind): Promise<Front> {
   const folder = mkdtempSync(join(tmpdir(), `${kind}-`))
-  const ports = { plain: await freePort(), tls: await freePort() }
+  const ports = { plain: await reservePorts(), tls: await reservePorts() }
   const child = { nginx: runNginx, caddy: runCaddy }[kind]({ ...behind, folder, ports })
   let stderr = ''
   child.stderr?.on('data', (chunk) => {

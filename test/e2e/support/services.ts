@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from './free-port.ts'
+import { reservePorts } from '../../support/ports.ts'
 import { until } from './step.ts'
 
 const root = join(import.meta.dirname, '../../..')
@@ -60,7 +60,7 @@ export async function startServices(
 
 /** Starts a package's program on a free port; resolves when it is healthy. */
 export async function startProgram(name: string, env: Record<string, string>): Promise<Program> {
-  const port = await freePort()
+  const port = await reservePorts()
   const child: ChildProcess = spawn(
     process.execPath,
     [join(root, 'packages', name, 'dist/main.js')],

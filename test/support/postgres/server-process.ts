@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { reservePort } from '../reserve-port.ts'
+import { reservePorts } from '../ports.ts'
 
 const run = promisify(execFile)
 
@@ -49,7 +49,7 @@ export class ServerProcess {
    * switched off by default: a test that crashes it kills processes, not the machine.
    */
   static async create(directory: string, options: ServerOptions = {}): Promise<ServerProcess> {
-    const server = new ServerProcess(directory, await reservePort(), options)
+    const server = new ServerProcess(directory, await reservePorts(), options)
     if (existsSync(server.#data)) {
       await server.start()
       return server

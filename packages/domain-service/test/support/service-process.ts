@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { request } from 'undici'
 import { z } from 'zod'
+import { reservePorts } from '../../../../test/support/ports.ts'
 import { apiKey, password } from './start.ts'
 
 const packageDir = join(import.meta.dirname, '../..')
@@ -43,7 +43,7 @@ export class ServiceProcess {
   }
 
   static async create(env: Record<string, string>): Promise<ServiceProcess> {
-    return new ServiceProcess(await findPort(), env)
+    return new ServiceProcess(await reservePorts(), env)
   }
 
   /** Starts the process; `killAt` names a point of a write and how often it is reached, as in `write:sent:3`. */
@@ -129,17 +129,3 @@ export class ServiceProcess {
 }
 
 const Reply = z.looseObject({ code: z.string().optional() })
-
-// Below the ports that the system gives to others, who would take it while the service is down.
-async function findPort(): Promise<number> {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 10_000)
-    const server = createServer().listen(port, '127.0.0.1')
-    const isFree = await once(server, 'listening').then(
-      () => true,
-      () => false,
-    )
-    server.close()
-    if (isFree) return port
-  }
-}

@@ -7,7 +7,7 @@ import { Transform } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
-import { reservePort } from '../../../../../test/support/reserve-port.ts'
+import { reservePorts } from '../../../../../test/support/ports.ts'
 import { openRealStore } from './real-store.ts'
 import { S3Objects } from './s3-objects.ts'
 
@@ -72,7 +72,7 @@ export async function startOwn(givenPort?: number): Promise<S3Server> {
     })
   })
   server.keepAliveTimeout = 0 // A connection that it closed by itself would be one more fault.
-  const port = givenPort ?? (await reservePort())
+  const port = givenPort ?? (await reservePorts())
   const listen = async () => {
     server.listen(port, '127.0.0.1')
     await once(server, 'listening')
