@@ -21,7 +21,11 @@ function removeAbandoned() {
   for (const name of readdirSync(sharedMemory)) {
     const pid = /^test-run-(\d+)-/.exec(name)?.[1]
     if (pid === undefined || existsSync(`/proc/${pid}`)) continue
-    rmSync(join(sharedMemory, name), { recursive: true, force: true })
+    try {
+      rmSync(join(sharedMemory, name), { recursive: true, force: true })
+    } catch {
+      // Another run removes it, too, or it belongs to another user.
+    }
   }
 }
 

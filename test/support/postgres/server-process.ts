@@ -110,8 +110,8 @@ export class ServerProcess {
 
   async #untilReady(child: ChildProcess) {
     const status = join(this.#data, 'postmaster.pid')
-    for (let attempt = 0; attempt < 3000; attempt += 1) {
-      if (child.exitCode !== null) break
+    // The time limit of the test or hook ends it if it hangs.
+    while (child.exitCode === null && child.signalCode === null) {
       const text = await readFile(status, 'utf8').catch(() => '')
       // Line 8 is the state of this server; a file left by a crash has another process id.
       const [pid, , , , , , , state = ''] = text.split('\n')

@@ -4,25 +4,11 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { PostgresProxy } from '../../../../test/support/postgres/postgres-proxy.ts'
 import { ServerProcess } from '../../../../test/support/postgres/server-process.ts'
-import { DatabaseUnavailableError, OutcomeUnknownError, type Postgres } from '../../src/index.ts'
-import { addItem, openPostgres, schema } from '../support/postgres.ts'
+import type { Postgres } from '../../src/index.ts'
+import { addItem, type Outcome, openPostgres, outcomeOf, schema } from '../support/postgres.ts'
 
 const writes = Number(process.env.FAULT_WRITES || 400)
 const writers = 8
-
-type Outcome = 'acknowledged' | 'refused' | 'unknown'
-
-/** How a write ended for its client. @throws every other error. */
-async function outcomeOf(write: Promise<unknown>): Promise<Outcome> {
-  try {
-    await write
-    return 'acknowledged'
-  } catch (error) {
-    if (error instanceof OutcomeUnknownError) return 'unknown'
-    if (error instanceof DatabaseUnavailableError) return 'refused'
-    throw error
-  }
-}
 
 async function startServer() {
   const directory = mkdtempSync(join(tmpdir(), 'campaign-'))

@@ -6,6 +6,8 @@ import { acquire, limited } from '../../src/postgres/connections.ts'
 async function openPool() {
   const database = await testDatabase()
   const pool = new pg.Pool({ connectionString: database.directUrl, query_timeout: 60_000 })
+  // Ended, it closes its connections only in a moment: the server ends them first when the database is dropped.
+  pool.on('error', () => undefined)
   onTestFinished(async () => {
     await pool.end()
     await database[Symbol.asyncDispose]()
