@@ -25,9 +25,7 @@ const statusesIn = (text: string) =>
   [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status))
 
 test('requests that do not fit into a slice wait and are answered in order', async () => {
-  await using service = await start({
-    connections: { sliceMs: 0, maxQueueMs: 60_000, maxLoopDelayMs: 60_000 },
-  })
+  await using service = await start({ connections: { sliceMs: 0 } })
   const ids = Array.from({ length: 2100 }, (_, at) => `number-${at}`)
 
   const text = await service.raw(
@@ -54,7 +52,7 @@ test('requests that waited too long get 503 and are counted; /health is exempt',
 })
 
 test('past maxQueued requests get 503 at once, and queued ones are served', async () => {
-  await using service = await startCounting({ sliceMs: 0, maxQueueMs: 60_000, maxQueued: 20 })
+  await using service = await startCounting({ sliceMs: 0, maxQueued: 20 })
 
   const text = await service.raw(first + ask('/things').repeat(500) + last)
 
@@ -66,19 +64,25 @@ test('past maxQueued requests get 503 at once, and queued ones are served', asyn
   )
 })
 
-test('a shed request keeps its connection, also with a body or HEAD', async () => {
+// Each is shed since it arrives in one read with the first few; what arrives later belongs to another iteration.
+test.each([
+  [
+    'with a body',
+    `POST /things/a HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n${'x'.repeat(100_000)}`,
+    1,
+  ],
+  ['of HEAD', ask('/things').replace('GET', 'HEAD'), 0],
+])('a shed request %s keeps its connection', async (_what, request, bodies) => {
   await using service = await start({ connections: { sliceMs: 0, maxQueueMs: -1 } })
-  const upload = `POST /things/a HTTP/1.1\r\nhost: a\r\ncontent-length: 100000\r\n\r\n${'x'.repeat(100_000)}`
-  const head = ask('/things').replace('GET', 'HEAD')
 
-  const text = await service.raw(first + upload + head + ask('/health', 'connection: close\r\n'))
+  const text = await service.raw(first + request + ask('/health', 'connection: close\r\n'))
 
-  expect(statusesIn(text).slice(few)).toEqual([503, 503, 200])
-  expect(text.match(/"code":"unavailable"/g)).toHaveLength(1) // None for HEAD.
+  expect(statusesIn(text).slice(few)).toEqual([503, 200])
+  expect(text.match(/"code":"unavailable"/g) ?? []).toHaveLength(bodies)
 })
 
 test('new connections are accepted during a burst of requests', async () => {
-  await using service = await start({ connections: { maxQueueMs: 60_000 } })
+  await using service = await start()
   const port = Number(new URL(service.url).port)
   let answers = 0
   const crowd = Array.from({ length: 300 }, () => {
@@ -101,10 +105,10 @@ test('new connections are accepted during a burst of requests', async () => {
   for (const socket of crowd) socket.destroy()
 
   // One connection is accepted per iteration, which would otherwise serve the whole burst.
-  expect(answers).toBeLessThan((30 * 300) / 4)
+  expect(answers).toBeLessThan((30 * 300) / 3)
 })
 
-test('connections past maxConnections are counted and logged in one line', async () => {
+test('connections past maxConnections are counted, and logged in fewer lines', async () => {
   await using service = await startCounting({ maxConnections: 2 })
   const port = Number(new URL(service.url).port)
   const idle = await Promise.all(
@@ -124,7 +128,8 @@ test('connections past maxConnections are counted and logged in one line', async
   await expect
     .poll(() => figure(service, 'http_connections_dropped_total').catch(() => 0))
     .toBeGreaterThanOrEqual(3)
-  expect(service.lines().filter(({ msg }) => /connections dropped/.test(String(msg)))).toEqual([
-    expect.objectContaining({ level: 'warn', count: 1 }),
-  ])
+  // The first is logged at once, the others together five seconds later.
+  const lines = service.lines().filter(({ msg }) => /connections dropped/.test(String(msg)))
+  expect(lines[0]).toMatchObject({ level: 'warn', count: 1 })
+  expect(lines.length).toBeLessThan(3)
 })

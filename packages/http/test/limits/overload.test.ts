@@ -1,5 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createMetrics } from '../../src/index.ts'
 import { start } from '../support/start.ts'
 
@@ -26,6 +26,9 @@ test('a start that takes long does not make the first requests get 503', async (
   await using service = await start({ connections: { maxLoopDelayMs } }, (app) => {
     app.addHook('onReady', async () => {
       for (const end = performance.now() + 3 * maxLoopDelayMs; performance.now() < end; );
+      // However busy the machine is, these are the first requests.
+      const now = vi.spyOn(performance, 'now').mockReturnValue(performance.now())
+      onTestFinished(() => now.mockRestore())
     })
   })
 

@@ -107,6 +107,8 @@ export async function start(
       metrics: undefined,
       health: (): HealthReport => ({ checks: { disk: { status: 'ok' } } }),
       ...options,
+      // A busy machine must not shed the requests of tests.
+      connections: { maxLoopDelayMs: 60_000, maxQueueMs: 60_000, ...options.connections },
     },
     sampleRoutes,
   )
