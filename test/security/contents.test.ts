@@ -204,7 +204,7 @@ describe('expensive multipart forms', () => {
 
     expect(statuses).toContain(answer.status)
     expect(then.status).toBe(201)
-    expect(filesBelow(`${service.dataDir}/tmp`)).toEqual([])
+    await expect.poll(() => filesBelow(`${service.dataDir}/tmp`)).toEqual([])
     expect(service.lines().filter(({ level }) => level === 'error' || level === 'fatal')).toEqual(
       [],
     )
@@ -222,7 +222,7 @@ describe('expensive multipart forms', () => {
       })
 
       expect([201, 400]).toContain(answer.status)
-      expect(filesBelow(`${service.dataDir}/tmp`)).toEqual([])
+      await expect.poll(() => filesBelow(`${service.dataDir}/tmp`)).toEqual([])
     },
   )
 })

@@ -55,7 +55,7 @@ export class Tester implements AsyncDisposable {
     const context = await browser.newContext({ viewport, colorScheme: scheme })
     await context.grantPermissions(['clipboard-read', 'clipboard-write'])
     const page = await context.newPage()
-    page.setDefaultTimeout(15_000)
+    page.setDefaultTimeout(60_000)
     const tester = new Tester(context, page, everything, pictures)
     await page.goto(everything.console)
     await page.getByLabel('User name').waitFor()

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { Locator } from 'playwright-core'
 import type { Flows, Tester } from '../tester.ts'
 
 const domain = 'alder-and-finch.com'
@@ -101,13 +102,16 @@ export const recordFlows: Flows = {
     await openZone(tester)
     await page.keyboard.press('/')
     await page.keyboard.type('_dmarc')
-    await page.locator('tr.record').nth(1).waitFor({ state: 'detached' })
-    assert.equal(await page.locator('tr.record').count(), 1)
+    await untilCount(page.locator('tr.record'), 1)
     await page.keyboard.press('Escape')
     await page.getByLabel('Filter by type').selectOption('CAA')
-    await page.locator('tr.record').nth(2).waitFor({ state: 'detached' })
-    assert.equal(await page.locator('tr.record').count(), 2)
+    await untilCount(page.locator('tr.record'), 2)
   },
+}
+
+async function untilCount(rows: Locator, count: number) {
+  await rows.nth(count - 1).waitFor()
+  await rows.nth(count).waitFor({ state: 'detached' })
 }
 
 async function openZone(tester: Tester) {
