@@ -1,15 +1,10 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { CircuitBreaker } from '../../src/registrar/circuit-breaker.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 
-beforeEach(() => {
-  vi.useFakeTimers({ now: 1_000_000_000_000 })
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
-
-test('after five failures in a row calls fail fast, then one probes', () => {
-  const breaker = new CircuitBreaker()
+test('after five failures in a row calls fail fast, then one probes', async () => {
+  const clock = new FakeClock()
+  const breaker = new CircuitBreaker({ now: clock.now })
   for (let failure = 0; failure < 5; failure++) {
     breaker.admit()
     breaker.failed()
@@ -22,7 +17,7 @@ test('after five failures in a row calls fail fast, then one probes', () => {
     }),
   )
 
-  vi.advanceTimersByTime(5_000)
+  await clock.advance(5_000)
   expect(breaker.state).toBe('half_open')
   breaker.admit()
   expect(() => breaker.admit()).toThrow('several times in a row')
@@ -32,10 +27,11 @@ test('after five failures in a row calls fail fast, then one probes', () => {
   expect(() => breaker.admit()).not.toThrow()
 })
 
-test('a failed probe opens it again; a probe that was not made leaves it to the next call', () => {
-  const breaker = new CircuitBreaker({ threshold: 1 })
+test('a failed probe opens it again; a probe that was not made leaves it to the next call', async () => {
+  const clock = new FakeClock()
+  const breaker = new CircuitBreaker({ threshold: 1, now: clock.now })
   breaker.failed()
-  vi.advanceTimersByTime(5_000)
+  await clock.advance(5_000)
   breaker.admit()
   breaker.skipped()
   breaker.admit()

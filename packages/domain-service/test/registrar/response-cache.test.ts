@@ -1,25 +1,20 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { ResponseCache } from '../../src/registrar/response-cache.ts'
-
-beforeEach(() => {
-  vi.useFakeTimers({ now: 1_000_000_000_000 })
-})
-afterEach(() => {
-  vi.useRealTimers()
-})
+import { FakeClock } from '../support/fake-clock.ts'
 
 const fresh = { fresh: false, mayBeStale: () => true }
 
 test('concurrent loads of a key are one load, cached for its time to live', async () => {
-  const cache = new ResponseCache<number>({ ttlMs: 1_000 })
+  const clock = new FakeClock()
+  const cache = new ResponseCache<number>({ ttlMs: 1_000, now: clock.now })
   let loads = 0
   const load = async () => ++loads
 
   const all = await Promise.all(Array.from({ length: 50 }, () => cache.read('a', load, fresh)))
-  vi.advanceTimersByTime(999)
+  await clock.advance(999)
   const young = await cache.read('a', load, fresh)
   const asked = await cache.read('a', load, { ...fresh, fresh: true })
-  vi.advanceTimersByTime(1_000)
+  await clock.advance(1_000)
   const old = await cache.read('a', load, fresh)
 
   expect(new Set(all.map(({ value }) => value))).toEqual(new Set([1]))
@@ -29,20 +24,21 @@ test('concurrent loads of a key are one load, cached for its time to live', asyn
 })
 
 test('an expired value serves for five minutes while loading fails', async () => {
-  const cache = new ResponseCache<number>({ ttlMs: 1_000 })
+  const clock = new FakeClock()
+  const cache = new ResponseCache<number>({ ttlMs: 1_000, now: clock.now })
   cache.put('a', 1)
   const fail = () => Promise.reject(new Error('down'))
 
-  vi.advanceTimersByTime(300_000)
+  await clock.advance(300_000)
   expect(await cache.read('a', fail, fresh)).toEqual({ value: 1, age: 300_000, stale: true })
   await expect(cache.read('a', fail, { ...fresh, fresh: true })).rejects.toThrow('down')
   await expect(cache.read('a', fail, { ...fresh, mayBeStale: () => false })).rejects.toThrow('down')
-  vi.advanceTimersByTime(1)
+  await clock.advance(1)
   await expect(cache.read('a', fail, fresh)).rejects.toThrow('down')
 })
 
 test('a load that began before a write neither overwrites it nor is joined after it', async () => {
-  const cache = new ResponseCache<string>({ ttlMs: 1_000 })
+  const cache = new ResponseCache<string>({ ttlMs: 1_000, now: () => 0 })
   const slow = Promise.withResolvers<string>()
   const before = cache.read('a', () => slow.promise, fresh)
 
@@ -56,7 +52,7 @@ test('a load that began before a write neither overwrites it nor is joined after
 })
 
 test('the entries are bounded', async () => {
-  const cache = new ResponseCache<number>({ ttlMs: 1_000, maxEntries: 2 })
+  const cache = new ResponseCache<number>({ ttlMs: 1_000, maxEntries: 2, now: () => 0 })
   for (const key of ['a', 'b', 'c']) cache.put(key, 0)
 
   expect((await cache.read('a', async () => 1, fresh)).value).toBe(1)
@@ -65,14 +61,19 @@ test('the entries are bounded', async () => {
 
 test('while calls are scarce, a reader who wants a fresh value gets one up to freshAgeMs old', async () => {
   let freshAgeMs = 0
-  const cache = new ResponseCache<number>({ ttlMs: 30_000, freshAgeMs: () => freshAgeMs })
+  const clock = new FakeClock()
+  const cache = new ResponseCache<number>({
+    ttlMs: 30_000,
+    now: clock.now,
+    freshAgeMs: () => freshAgeMs,
+  })
   cache.put('a', 1)
   const readFresh = (value: number) => cache.read('a', async () => value, { ...fresh, fresh: true })
 
-  vi.advanceTimersByTime(9_999)
+  await clock.advance(9_999)
   freshAgeMs = 10_000
   expect(await readFresh(2)).toEqual({ value: 1, age: 9_999, stale: false })
-  vi.advanceTimersByTime(1)
+  await clock.advance(1)
   expect((await readFresh(3)).value).toBe(3)
   freshAgeMs = 0
   expect((await readFresh(4)).value).toBe(4)
