@@ -26,7 +26,12 @@ test('a forgotten challenge is removed with the next one, at no extra call', asy
   await clock.advance(day + 1)
   service.sandbox.clearCalls()
 
-  await present(service, token, 'new')
+  const getHosts = 'namecheap.domains.dns.getHosts'
+  service.sandbox.fault({ kind: 'slow', ms: 600_000, command: getHosts })
+  const presented = present(service, token, 'new')
+  await expect.poll(() => service.countWaiting()).toBe(2)
+  service.sandbox.clearFaults()
+  await presented
 
   expect(values(service)).toEqual(['new'])
   expect(service.commands().filter((each) => each.startsWith('dns.'))).toHaveLength(

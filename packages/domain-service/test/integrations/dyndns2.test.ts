@@ -72,7 +72,13 @@ test('hosts of one request are one line each, and one write per domain', async (
     'c.example.com',
   ]
 
-  const answer = await update(service, `hostname=${hosts.join(',')}&myip=192.0.2.9`, token)
+  // After the read that compares the addresses, that of the batch: it is answered when all writes wait.
+  const getHosts = 'namecheap.domains.dns.getHosts'
+  service.sandbox.fault({ kind: 'slow', ms: 600_000, command: getHosts, after: 1 })
+  const updated = update(service, `hostname=${hosts.join(',')}&myip=192.0.2.9`, token)
+  await expect.poll(() => service.countWaiting()).toBe(4)
+  service.sandbox.clearFaults()
+  const answer = await updated
 
   expect(answer.text.split('\n')).toEqual([
     'good 192.0.2.9',
