@@ -10,7 +10,10 @@ import type { FakeClock } from './fake-clock.ts'
 export async function followClock(url: string, clock: FakeClock): Promise<AsyncDisposable> {
   const postgres = await connect(url)
   await replaceClock(postgres, clock.now())
-  const stop = clock.follow((now) => move(postgres, Math.round(now)))
+  const stop = clock.follow({
+    move: (now) => move(postgres, Math.round(now)),
+    isQuiet: async () => (await postgres.query(busy)).length === 0,
+  })
   return {
     [Symbol.asyncDispose]: async () => {
       stop()
@@ -42,6 +45,10 @@ const renewed = [
     where: "status in ('queued', 'sending')",
   },
 ]
+
+/** Connections that a statement or a transaction of a service keeps busy. */
+const busy = `select from pg_stat_activity
+  where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`
 
 const retryMs = 5
 

@@ -1,14 +1,16 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { usesPostgres } from './databases.ts'
 import type { FakeClock } from './fake-clock.ts'
 
-// Longer than the service takes from one call to the next, or to an answer. Clients of several replicas are answered by
-// polling.
+// Longer than the pauses of a batch in which further writes may join it; replicas make longer ones.
 const idleMs = usesPostgres ? 150 : 30
 
+/** What goes from the service to the registrar and back takes fewer turns of the event loop, however slow the machine. */
+const idleTurns = 100
+
 /**
- * Awaits a result while a fake clock runs: a second of it whenever the service makes no call for a moment. For waits
- * that only time ends, such as a pause before a zone is read again.
+ * Awaits a result while a fake clock runs: a second of it whenever the service makes no call and has nothing to do. For
+ * waits that only time ends, such as a pause before a zone is read again.
  */
 export async function driveClock<Result>(
   clock: FakeClock,
@@ -20,13 +22,14 @@ export async function driveClock<Result>(
     isSettled = true
   }
   result.then(settle, settle)
-  let seen = -1
-  while (!isSettled) {
-    const isIdle = sandbox.calls.length === seen
+  for (let seen = -1; !isSettled; ) {
+    await Promise.race([result.catch(() => undefined), sleep(idleMs)])
+    for (let n = 0; n < idleTurns; n++) await turn()
+    const isQuiet = await clock.isQuiet()
+    const isIdle = sandbox.calls.length === seen && isQuiet
     const isBusy = sandbox.calls.some(({ outcome }) => outcome === 'under way')
     seen = sandbox.calls.length
-    if (isIdle && !isBusy) await clock.advance(1_000)
-    await Promise.race([result.catch(() => undefined), sleep(idleMs)])
+    if (isIdle && !isBusy && !isSettled) await clock.advance(1_000)
   }
   return result
 }

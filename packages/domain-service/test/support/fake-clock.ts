@@ -6,11 +6,19 @@ interface Pending {
   callback: () => void
 }
 
+/** What has the same time as a clock. */
+export interface Follower {
+  /** Called with each new time, before what is due then. */
+  move: (now: number) => Promise<void>
+  /** Whether it does nothing now. */
+  isQuiet: () => Promise<boolean>
+}
+
 /** A clock that stands still until a test moves it. Service and sandbox can share one: see `start`. */
 export class FakeClock implements Clock {
   #now: number
   #pending: Pending[] = []
-  readonly #followers = new Set<(now: number) => Promise<unknown>>()
+  readonly #followers = new Set<Follower>()
 
   constructor(now = 1_800_000_000_000) {
     this.#now = now
@@ -41,10 +49,16 @@ export class FakeClock implements Clock {
     await turn()
   }
 
-  /** Calls back with each new time, before what is due then. Returns what ends it. */
-  follow(follower: (now: number) => Promise<unknown>) {
+  /** Returns what ends it. */
+  follow(follower: Follower) {
     this.#followers.add(follower)
     return () => this.#followers.delete(follower)
+  }
+
+  /** Whether all followers do nothing now. */
+  async isQuiet(): Promise<boolean> {
+    for (const follower of this.#followers) if (!(await follower.isQuiet())) return false
+    return true
   }
 
   /** Advances to the next timer; does nothing if there is none. */
@@ -55,7 +69,7 @@ export class FakeClock implements Clock {
 
   async #moveTo(now: number) {
     this.#now = now
-    for (const follower of this.#followers) await follower(now)
+    for (const follower of this.#followers) await follower.move(now)
   }
 
   #due(end: number): Pending | undefined {

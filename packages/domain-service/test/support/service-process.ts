@@ -102,6 +102,13 @@ export class ServiceProcess {
     return this.#send(method, path, body)
   }
 
+  /** Repeats a request while it is refused with 503: on a busy machine a service that has just started may shed load. */
+  async insist(method: string, path: string, body?: unknown): Promise<Reply> {
+    let reply = await this.#send(method, path, body)
+    while (reply.status === 503) reply = await this.#send(method, path, body)
+    return reply
+  }
+
   async #send(method: string, path: string, body?: unknown): Promise<Reply> {
     try {
       const answer = await request(this.#url + path, {
@@ -119,11 +126,8 @@ export class ServiceProcess {
     }
   }
 
-  // A busy machine may make a service that has just started shed load.
   async #logIn() {
-    const logIn = () => this.#send('POST', '/api/auth/login', { username: 'admin', password })
-    let { status, body } = await logIn()
-    while (status === 503) ({ status, body } = await logIn())
+    const { body } = await this.insist('POST', '/api/auth/login', { username: 'admin', password })
     this.#token = z.object({ access_token: z.string() }).parse(body).access_token
   }
 }

@@ -1,7 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { Leases } from '../../../../src/ledger/postgres/replicas/leases.ts'
-import { makeDatabase } from '../../../support/databases.ts'
+import { makeDatabase, stopDatabaseTime } from '../../../support/databases.ts'
 
 const domain = 'example.com'
 
@@ -41,19 +40,31 @@ test('of two tasks of one replica, one acquires the lease', async () => {
 })
 
 test('a lease that is renewed outlives its time, and one that is not is acquired by another replica', async () => {
-  await using replicas = await startReplicas(600)
-  const { first, second } = replicas
+  const ttlMs = 600
+  await using replicas = await startReplicas(ttlMs)
+  const { postgres, first, second } = replicas
+  const readLeft = async () => {
+    const [lease] = await postgres.query<{ left: number }>(
+      'select until - domain_service.now_ms() as left from domain_service.leases',
+    )
+    return lease?.left
+  }
+  await stopDatabaseTime(postgres, 0)
   await first.tryAcquire(domain)
-  await sleep(900)
+
+  await stopDatabaseTime(postgres, ttlMs - 1)
+  await expect.poll(readLeft).toBe(ttlMs)
+  await stopDatabaseTime(postgres, ttlMs + 1)
   const whileRenewed = await second.tryAcquire(domain)
-
   await first.close()
-  await replicas.postgres.query(
-    `update domain_service.leases set holder = 'dead', until = domain_service.now_ms() + 300`,
+  await postgres.query(
+    `update domain_service.leases set holder = 'dead', until = domain_service.now_ms() + 1`,
   )
+  const whileAlive = await second.tryAcquire(domain)
+  await stopDatabaseTime(postgres, ttlMs + 2)
 
-  expect(whileRenewed).toBeUndefined()
-  await expect.poll(() => second.tryAcquire(domain)).toMatchObject({ fence: 2 })
+  expect([whileRenewed, whileAlive]).toEqual([undefined, undefined])
+  expect(await second.tryAcquire(domain)).toMatchObject({ fence: 2 })
 })
 
 test('what a replica records after it has lost its lease is refused', async () => {
