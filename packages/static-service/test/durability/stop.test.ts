@@ -14,7 +14,7 @@ import { findLosses, makeWriters, writeUntilGone } from '../support/writers.ts'
 function beginUpload(program: Program, token: string, path: string) {
   const form = writeForm([
     { name: 'path', content: path },
-    { name: 'file', content: path.repeat(50_000), filename: 'x' },
+    { name: 'file', content: path.repeat(20_000), filename: 'x' },
   ])
   const sent = request({
     port: program.port,

@@ -94,11 +94,12 @@ async function findMissingVersions(
 ): Promise<string[]> {
   let missing = versions
   for (let page = 1; missing.length > 0; page += 1) {
-    const { bytes, body } = await service.ask({
+    const { status, bytes, body } = await service.ask({
       method: 'GET',
       path: `/api/versions?page_size=200&page=${page}`,
       headers: { authorization: `Bearer ${token}` },
     })
+    if (status !== 200) return [`answered ${status}: ${bytes}`]
     missing = missing.filter((version) => !bytes.includes(`"${version}"`))
     if (page >= (body.pagination?.total_pages ?? 0)) break
   }

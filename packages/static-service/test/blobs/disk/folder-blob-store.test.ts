@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { blobPathOf } from '../../../src/blobs/blob-path.ts'
@@ -222,6 +223,7 @@ test('however adding, dropping and reading overlap, exactly what is referred to 
   const step = fc.record({
     do: fc.constantFrom('add' as const, 'drop' as const, 'read' as const),
     content: fc.constantFrom('one', 'two', large),
+    turns: fc.nat({ max: 60 }),
   })
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 60 }), async (steps) => {
@@ -230,6 +232,7 @@ test('however adding, dropping and reading overlap, exactly what is referred to 
 
       await Promise.all(
         steps.map(async (each) => {
+          for (let turn = 0; turn < each.turns; turn += 1) await nextTurn()
           const digest = known.get(each.content)
           if (each.do === 'add') known.set(each.content, await add(each.content))
           if (each.do === 'read' && digest) await readAll(store, digest)

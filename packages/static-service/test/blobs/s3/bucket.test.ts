@@ -48,7 +48,7 @@ test.each(['put', 'create', 'part', 'complete'] as const)(
       return { kind: 'silent' }
     }
     const ended = new AbortController()
-    const isLate = silent.promise.then(() => waitPatiently(3500, ended.signal))
+    const isLate = silent.promise.then(() => waitPatiently(3000, ended.signal))
     const upload = keep({ ...contents, store: replica }, operation === 'put' ? large : huge)
 
     await expect(Promise.race([upload, isLate])).rejects.toMatchObject({
