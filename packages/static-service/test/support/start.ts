@@ -146,7 +146,8 @@ export async function start(options: Options = {}): Promise<Service> {
     ADMIN_USERNAME: 'admin',
     ADMIN_PASSWORD: password,
     METRICS_TOKEN: 'metrics-token-of-tests',
-    ...stores?.env,
+    // A busy machine is no outage.
+    ...(stores && { DATABASE_TIMEOUT_MS: '60000', S3_TIMEOUT_MS: '60000', ...stores.env }),
     ...options.env,
   })
   const log = createLogger({ name: 'static-service', level: 'info' }, sink)

@@ -11,6 +11,7 @@ const intervalMs = 2000
 export class StatusProbe {
   readonly #probe: Probe
   #seen: Seen
+  #addedVersions = 0
 
   /** Resolves when the counters have been read once. */
   static async start(read: Read): Promise<StatusProbe> {
@@ -21,7 +22,11 @@ export class StatusProbe {
     this.#seen = seen
     this.#probe = new Probe({
       check: async () => {
-        this.#seen = split(await read())
+        const added = this.#addedVersions
+        const seen = split(await read())
+        // A version that was added meanwhile may be newer than what was read.
+        const isOlder = added !== this.#addedVersions
+        this.#seen = isOlder ? { ...seen, newestVersion: this.#seen.newestVersion } : seen
       },
       intervalMs,
       onChange: (isAvailable) => {
@@ -36,6 +41,7 @@ export class StatusProbe {
 
   /** Makes a version that this process has recorded known at once. */
   addVersion(newestVersion: string): void {
+    this.#addedVersions += 1
     this.#seen = { ...this.#seen, newestVersion }
   }
 
