@@ -48,7 +48,7 @@ describe('the regular expressions', () => {
     // The detector does not support the `v` flag: only a single character class may use it.
     if (flags.includes('v')) return expect(pattern).toMatch(/^\[.*\]$/)
 
-    const { status } = await check(pattern, flags, { timeout: 20_000, randomSeed: 1 })
+    const { status } = await check(pattern, flags, { timeout: null, randomSeed: 1 })
 
     expect(status).toBe('safe')
   })
