@@ -14,7 +14,11 @@ if (!process.env.TEST_RUN_DIRECTORY) {
   process.env.TMPDIR = directory
   process.on('exit', () => {
     stopSharedServer(directory)
-    rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
+    try {
+      rmSync(directory, { recursive: true, force: true, maxRetries: 5 })
+    } catch (error) {
+      process.stderr.write(`${directory} is left: ${error}\n`) // That fails no test.
+    }
   })
   // Tests of processes run what users run.
   execFileSync(process.execPath, [join(import.meta.dirname, 'scripts/build/main.ts')])
