@@ -25,7 +25,7 @@ interface StoredObject {
 export class S3Objects {
   readonly objects = new Map<string, StoredObject>()
   readonly uploads = new Map<string, { key: string; parts: Map<number, StoredBytes> }>()
-  /** Every key that an object was ever stored under. */
+  /** Every key that an object was ever stored under, but for that of probes. */
   readonly everStored: string[] = []
   readonly #folder: string
 
@@ -119,7 +119,7 @@ export class S3Objects {
 
   #store(key: string, object: StoredObject): string {
     this.objects.set(key, object)
-    this.everStored.push(key)
+    if (!key.endsWith('/probe')) this.everStored.push(key)
     return object.etag
   }
 }
