@@ -129,12 +129,13 @@ test('an interrupted restore is resumed, and no service starts before it is comp
   }
   await runCli({ DATA_DIR: join(folder, 'data') }, 'backup', made)
   stores.s3.fault = ({ operation }) => (operation === 'part' ? { kind: 'silent' } : undefined)
-  const killed = begin(shared, 'restore', made)
+  const killed = begin({ ...shared, S3_TIMEOUT_MS: '600000' }, 'restore', made)
+  const ended = once(killed, 'exit')
   const objects = () =>
     stores.query('select from static_service.contents where object_key is not null').catch(() => []) // The table is made by the restore.
   await expect.poll(async () => (await objects()).length).toBe(2)
   killed.kill('SIGKILL')
-  await once(killed, 'exit')
+  await ended
   stores.s3.fault = () => undefined
 
   await expect(start({ env: stores.env })).rejects.toThrow(/restore/)
