@@ -24,7 +24,8 @@ export class FakeClock implements Clock {
     this.#now = now
   }
 
-  readonly now = () => this.#now
+  // Whole milliseconds, as of the system's clock: timers may be due between them.
+  readonly now = () => Math.round(this.#now)
 
   readonly setTimer = (callback: () => void, milliseconds: number) => {
     const pending = { at: this.#now + milliseconds, callback }

@@ -1,4 +1,5 @@
 import type { FaultInput } from '@domains-and-files/registrar-sandbox'
+import type { FakeClock } from './fake-clock.ts'
 import { type Service, start } from './start.ts'
 
 // A zone in which every lossy handling would show: odd TTLs and dots, an MX preference, an e-mail type to keep.
@@ -9,8 +10,12 @@ const zone = [
   { name: 'www', type: 'A', address: '192.0.2.1', ttl: 300 },
 ]
 /** The service before a registrar with a zone of example.com. */
-export const startZone = (env: Record<string, string> = {}) =>
-  start({ domains: [{ name: 'example.com', emailType: 'MX', hosts: zone }], env })
+export const startZone = (env: Record<string, string> = {}, clock?: FakeClock) =>
+  start({
+    domains: [{ name: 'example.com', emailType: 'MX', hosts: zone }],
+    env,
+    ...(clock ? { clock } : {}),
+  })
 
 /** The same before an answer with a fault. Only where nothing is answered is there something to wait for. */
 export const startBefore = ({ kind }: FaultInput) =>

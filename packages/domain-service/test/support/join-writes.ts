@@ -8,6 +8,8 @@ interface Options {
   count: number
   /** Faults that the batch meets. */
   faults?: FaultInput[]
+  /** Each write waits when the next one is sent, so that they have this order in the batch. */
+  isOrdered?: boolean
 }
 
 /**
@@ -15,18 +17,22 @@ interface Options {
  * batch however slow the machine. Needs a `REGISTRAR_TIMEOUT_MS` that is longer than that.
  */
 export async function joinWrites<Result>(
-  { services, count, faults = [] }: Options,
+  { services, count, faults = [], isOrdered = false }: Options,
   write: (n: number) => Promise<Result>,
 ): Promise<Result[]> {
   const [{ sandbox }] = services
   sandbox.fault({ kind: 'slow', ms: 600_000, command: 'namecheap.domains.dns.getHosts' })
-  const answers = Promise.all(Array.from({ length: count }, (_, n) => write(n)))
   const countWaiting = async () => {
     const counts = await Promise.all(services.map((service) => service.countWaiting()))
     return counts.reduce((sum, waiting) => sum + waiting, 0)
   }
+  const answers: Promise<Result>[] = []
+  for (let n = 0; n < count; n++) {
+    answers.push(write(n))
+    if (isOrdered) await expect.poll(countWaiting).toBe(n + 1)
+  }
   await expect.poll(countWaiting).toBe(count)
   sandbox.clearFaults()
   sandbox.fault(...faults)
-  return answers
+  return Promise.all(answers)
 }

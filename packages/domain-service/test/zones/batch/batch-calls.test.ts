@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { driveClock } from '../../support/drive-clock.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
+import { joinWrites } from '../../support/join-writes.ts'
 import { realRate, type Service, start, www } from '../../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
@@ -44,18 +45,27 @@ test('a write that waits for its slot after the read does not erase what another
 
 test('each part of a divided batch is based on a read of the last second', async () => {
   const clock = new FakeClock()
-  await using service = await start({ env: { REGISTRAR_TIMEOUT_MS: '15000' }, clock })
-  await service.call('GET', '/health')
-  service.sandbox.fault(
-    { kind: 'slow', ms: 300, command: 'namecheap.domains.dns.getHosts' },
-    { kind: 'slow', ms: 600, when: 'after', command: setHosts },
-    { kind: 'refused_row', named: false, address: '192.0.2.66', command: setHosts, times: 0 },
-  )
+  await using service = await start({ env: { REGISTRAR_TIMEOUT_MS: '60000' }, clock })
+  const refusal = {
+    kind: 'refused_row',
+    named: false,
+    address: '192.0.2.66',
+    command: setHosts,
+    times: 0,
+  } as const
+  const held = { kind: 'slow', ms: 60_000, when: 'after', command: setHosts } as const
+  const bodies = [
+    { name: 'good', address: '192.0.2.9' },
+    { name: 'bad', address: '192.0.2.66' },
+  ]
 
-  const good = service.call('POST', `${hosts}/A`, { body: { name: 'good', address: '192.0.2.9' } })
-  const bad = service.call('POST', `${hosts}/A`, { body: { name: 'bad', address: '192.0.2.66' } })
+  const written = joinWrites({ services: [service], count: 2, faults: [held, refusal] }, (n) =>
+    service.call('POST', `${hosts}/A`, { body: bodies[n] }),
+  )
   await changeDuringSend(service, clock, [www])
-  const answers = await driveClock(clock, service, Promise.all([good, bad]))
+  service.sandbox.clearFaults()
+  service.sandbox.fault(refusal)
+  const answers = await driveClock(clock, service, written)
 
   expect(answers.map(({ status }) => status)).toEqual([201, 422])
   expect(namesOf(service)).toEqual(['good', 'panel', 'www'])

@@ -2,6 +2,7 @@ import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test } from 'vitest'
 import { driveClock } from '../../support/drive-clock.ts'
 import { FakeClock } from '../../support/fake-clock.ts'
+import { joinWrites } from '../../support/join-writes.ts'
 import { apiKey, type Service, start, www } from '../../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
@@ -23,13 +24,12 @@ async function confirmedLater(clock: FakeClock, service: Service) {
 }
 
 /** A registrar that keeps the old preference of an MX record. */
-async function startKeepingMxPref(clock?: FakeClock) {
+async function startKeepingMxPref() {
   const sandbox = await startSandbox({
     apiUser: 'tester',
     apiKey,
     rate: 'off',
     keepsMxPref: true,
-    delayMs: 50,
     domains: [
       {
         name: 'example.com',
@@ -42,7 +42,7 @@ async function startKeepingMxPref(clock?: FakeClock) {
       },
     ],
   })
-  return start({ sandbox, ...(clock ? { clock } : {}) })
+  return start({ sandbox })
 }
 
 test('a write that came back otherwise is in the history, names what differs, and can be restored', async () => {
@@ -66,18 +66,20 @@ test('a write that came back otherwise is in the history, names what differs, an
 
 test('the zones in the history of a batch that came back otherwise really were', async () => {
   await using service = await startKeepingMxPref()
-  await service.call('GET', '/health')
   const before = service.live()
+  const put = () => service.call('PUT', hosts, { body: { hosts: [www, mx] } })
 
-  const [put, post] = await Promise.all([
-    service.call('PUT', hosts, { body: { hosts: [www, mx] } }),
-    add(service, 'added'),
-  ])
+  const answers = await joinWrites({ services: [service], count: 2, isOrdered: true }, (n) =>
+    n === 0 ? put() : add(service, 'added'),
+  )
   const entries = await Promise.all(
     (await entriesOf(service)).map(({ id }) => service.call('GET', `${history}/${id}`)),
   )
 
-  expect([put.body.code, post.status]).toEqual(['write_not_confirmed', 201])
+  expect(answers.map(({ status, body }) => body.code ?? status)).toEqual([
+    'write_not_confirmed',
+    201,
+  ])
   const { body: zone } = await service.call('GET', hosts)
   expect(zone.code).toBeUndefined()
   for (const { body } of entries) {
@@ -181,6 +183,7 @@ test('a refused change is in the history with its problem and the zone as it sta
 test('an email type that getHosts does not tell is looked up, and sent as it is', async () => {
   await using service = await start({
     domains: [{ name: 'example.com', emailType: 'FWD', hosts: [www] }],
+    clock: new FakeClock(),
   })
   service.sandbox.fault({ kind: 'no_email_type', command: getHosts, times: 0 })
 
