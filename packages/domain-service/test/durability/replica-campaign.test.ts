@@ -84,7 +84,8 @@ test(`${writes} writes at three replicas with crashes, stalls, lost connections 
     sentZones,
   )
   const ledger = readerOf(database)
-  const report = await examine({ ledger, sends }, { writers, registrar, sandbox })
+  const suspensions = replicas.flatMap(({ service }) => service.suspensions)
+  const report = await examine({ ledger, sends }, { writers, registrar, sandbox, suspensions })
   const excess = await database.query(exceeding, [Number(rate.split('/')[0])])
   process.stdout.write(`${JSON.stringify({ writes, seconds, faults, ...report.figures })}\n`)
   expect({ violations: report.violations, excess }).toEqual({ violations: [], excess: [] })

@@ -50,7 +50,11 @@ test(`${writes} writes with crashes, lost answers, late writes and other tools l
     const running = writers.map(async (writer) => {
       while (left > 0) if (await writer.write()) left--
     })
-    const troubles = [registrar.trouble(isOver), crash(service, isOver), readAll(service, isOver)]
+    const troubles = [
+      registrar.trouble(isOver),
+      crash(service, isOver),
+      readOthers(service, isOver),
+    ]
     await Promise.all([...running, ...troubles])
     await registrar.calm()
     await service.stop()
@@ -104,9 +108,11 @@ async function crash(service: ServiceProcess, isOver: () => boolean) {
   if (!service.isRunning) await service.start()
 }
 
-async function readAll(service: ServiceProcess, isOver: () => boolean) {
+// What the other tool's zone was shown for, tells what a write of it was based on.
+async function readOthers(service: ServiceProcess, isOver: () => boolean) {
+  const others = domains.filter((domain) => domain !== 'tool.com')
   while (!isOver()) {
-    for (const domain of domains) await service.call('GET', `/api/domains/${domain}/dns/hosts`)
+    for (const domain of others) await service.call('GET', `/api/domains/${domain}/dns/hosts`)
     await pause(200)
   }
 }

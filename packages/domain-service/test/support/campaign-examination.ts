@@ -1,7 +1,7 @@
 import type { Sandbox } from '@domains-and-files/registrar-sandbox'
 import type { Ledger } from '../../src/ledger/ledger.ts'
 import { decodeSnapshot } from '../../src/ledger/snapshot-encoding.ts'
-import type { CampaignRegistrar } from './campaign-registrar.ts'
+import type { CampaignRegistrar, Suspension } from './campaign-registrar.ts'
 import type { CampaignWriter } from './campaign-writer.ts'
 
 /** A zone that was sent, as the ledger stores it. */
@@ -16,13 +16,15 @@ interface Evidence {
   writers: CampaignWriter[]
   registrar: CampaignRegistrar
   sandbox: Sandbox
+  suspensions?: Suspension[]
 }
 
 /** Compares what the writers were answered with the registrar's zones and with the ledger. `sends`: oldest first. */
 export async function examine(
   { ledger, sends }: { ledger: Ledger; sends: SentZone[] },
-  { writers, registrar, sandbox }: Evidence,
+  { writers, registrar, sandbox, suspensions = [] }: Evidence,
 ) {
+  registrar.collect()
   const removed = await findRemoved(ledger)
   const intents = sends.map(({ domain, snapshot, startedAt }) => ({
     domain,
@@ -33,8 +35,8 @@ export async function examine(
   const violations = [
     ...writers.flatMap((writer) => writer.violations(liveIn(writer.domain), removed)),
     ...registrar.unknownSends(intents),
-    ...registrar.overtakenSends(intents),
-    ...registrar.erased(),
+    ...registrar.overtakenSends(intents, suspensions),
+    ...registrar.erased(intents, suspensions),
   ]
   const figures = {
     answers: writers.reduce((sum, writer) => addCounts(sum, writer.answers), {}),

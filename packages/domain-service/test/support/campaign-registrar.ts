@@ -1,4 +1,4 @@
-import type { Call, FaultInput, Sandbox } from '@domains-and-files/registrar-sandbox'
+import type { Call, Fault, FaultInput, Sandbox } from '@domains-and-files/registrar-sandbox'
 
 const getHosts = 'namecheap.domains.dns.getHosts'
 const setHosts = 'namecheap.domains.dns.setHosts'
@@ -10,6 +10,9 @@ const pick = <Value>(values: readonly Value[]): Value => {
 }
 
 const maxPending = 4
+
+/** How long after a send its registrar may show the zone before: half of the time for which the service expects it. */
+const maxOutdatedMs = 30_000
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
@@ -26,6 +29,21 @@ interface Intent {
   startedAt: number
 }
 
+/** A send as the registrar has received it. */
+interface Send {
+  domain: string
+  names: string
+  at: number
+  /** The zone is as it was sent since. */
+  isDone: boolean
+}
+
+/** A time in which a process of the service stood still. */
+export interface Suspension {
+  from: number
+  until: number
+}
+
 interface ToolWrite {
   name: string
   at: number
@@ -35,10 +53,14 @@ interface ToolWrite {
 export class CampaignRegistrar {
   readonly #sandbox: Sandbox
   readonly #tool: ToolWrite[] = []
-  readonly #sends: { domain: string; names: string[]; at: number }[] = []
+  readonly #sends: Send[] = []
+  /** When the zone of the other tool was shown as it was. */
+  readonly #shown: number[] = []
   readonly #seen = new WeakSet<object>()
   /** Answers to getHosts since the last outdated one, by domain. */
   readonly #currentAnswers = new Map<string, number>()
+  /** When the zone of a domain was last replaced. */
+  readonly #sentAt = new Map<string, number>()
   #callCount = 0
   #lateWrites = 0
   #races = 0
@@ -71,7 +93,8 @@ export class CampaignRegistrar {
     })
     for (let n = 0; !isOver(); n++) {
       await pause(150)
-      this.#collect()
+      this.collect()
+      this.#dropOutdated()
       const faults: FaultInput[] = [
         ...this.#outdated(),
         { kind: 'lost', command: setHosts },
@@ -94,36 +117,50 @@ export class CampaignRegistrar {
   async calm(): Promise<void> {
     this.#sandbox.clearFaults()
     await this.#sandbox.runLate()
-    this.#collect()
+    this.collect()
   }
 
   /** Sends that are in no ledger. */
   unknownSends(intents: Intent[]): string[] {
     const known = new Set(intents.map(({ domain, names }) => `${domain} ${names}`))
     return this.#sends
-      .filter(({ domain, names }) => !known.has(`${domain} ${names.join(' ')}`))
+      .filter(({ domain, names }) => !known.has(`${domain} ${names}`))
       .map(({ domain, at }) => `${domain}: a send at ${at} is in no ledger`)
   }
 
   /** Sends that reached the registrar when a later one of their domain had begun: two processes wrote it at once. */
-  overtakenSends(intents: Intent[]): string[] {
-    return this.#sends.flatMap(({ domain, names, at }) => {
-      const begun = intents.filter((each) => each.domain === domain && each.startedAt <= at)
-      const own = begun.findLastIndex((each) => each.names === names.join(' '))
-      const later = begun.length - 1 - own
-      return own < 0 || later === 0 ? [] : [`${domain}: a send at ${at}, ${later} later ones begun`]
+  overtakenSends(intents: Intent[], suspensions: Suspension[]): string[] {
+    return this.#sends.flatMap((send) => {
+      const { domain, at } = send
+      const own = intentOf(send, intents)
+      if (!own || isHeldUp(send, own, suspensions)) return []
+      const later = intents
+        .slice(intents.indexOf(own) + 1)
+        .filter((each) => each.domain === domain && each.startedAt < at)
+      return later.length === 0
+        ? []
+        : [`${domain}: a send at ${at}, ${later.length} later ones begun`]
     })
   }
 
-  /** Records of the other tool that are gone, though they were there well before the erasing send was received. */
-  erased(): string[] {
+  /** Records of the other tool that are gone, though the erasing process must have seen them. */
+  erased(intents: Intent[], suspensions: Suspension[]): string[] {
     const live = new Set(this.#sandbox.zone('tool.com').hosts.map(({ name }) => name))
     return this.#tool.flatMap(({ name, at }) => {
       if (live.has(name)) return []
       const eraser = this.#sends.find(
-        (send) => send.domain === 'tool.com' && send.at >= at && !send.names.includes(name),
+        (send) =>
+          send.domain === 'tool.com' &&
+          send.isDone &&
+          send.at >= at &&
+          !send.names.split(' ').includes(name),
       )
-      const isRace = eraser !== undefined && eraser.at - at <= maxRaceMs
+      const isRace =
+        eraser !== undefined &&
+        (eraser.at - at <= maxRaceMs ||
+          // A machine that stands still delays what is under way.
+          !this.#shown.some((shown) => shown >= at && shown <= eraser.at) ||
+          isHeldUp(eraser, intentOf(eraser, intents), suspensions))
       if (isRace) this.#races++
       return isRace
         ? []
@@ -134,12 +171,28 @@ export class CampaignRegistrar {
   // After two current answers, since the service believes four outdated ones in a row.
   #outdated(): FaultInput[] {
     if (this.#sandbox.faults.some(({ kind }) => kind === 'outdated')) return []
-    const candidates = [...this.#currentAnswers].filter(([, count]) => count >= 2)
+    const candidates = [...this.#currentAnswers].filter(
+      ([domain, count]) => count >= 2 && this.#wasSentLately(domain),
+    )
     return candidates.map(([domain]) => ({ kind: 'outdated', command: getHosts, domain, after: 1 }))
   }
 
-  // The sandbox remembers a limited number of calls, so they are taken over now and then.
-  #collect() {
+  // No getHosts has met them in time.
+  #dropOutdated() {
+    const isDue = ({ kind, domain = '' }: Fault) =>
+      kind === 'outdated' && !this.#wasSentLately(domain)
+    if (!this.#sandbox.faults.some(isDue)) return
+    const others = this.#sandbox.faults.filter((fault) => !isDue(fault))
+    this.#sandbox.clearFaults()
+    this.#sandbox.fault(...others)
+  }
+
+  #wasSentLately(domain: string): boolean {
+    return Date.now() - (this.#sentAt.get(domain) ?? 0) < maxOutdatedMs
+  }
+
+  /** Takes over what the sandbox has recorded: it remembers a limited number of calls. */
+  collect() {
     for (const call of this.#sandbox.calls) {
       if (call.outcome === 'under way' || this.#seen.has(call)) continue
       this.#seen.add(call)
@@ -150,13 +203,18 @@ export class CampaignRegistrar {
         .filter(([key]) => /^hostname\d+$/i.test(key))
         .map(([, name]) => name.toLowerCase())
         .sort()
-      this.#sends.push({ domain: call.domain ?? '', names, at: call.at })
+        .join(' ')
+      const isDone =
+        call.outcome === 'ok' && !['reset', 'late', 'status'].includes(call.fault ?? '')
+      this.#sends.push({ domain: call.domain ?? '', names, at: call.at, isDone })
+      if (isDone) this.#sentAt.set(call.domain ?? '', call.at)
     }
   }
 
-  #countCurrent({ command, domain = '', fault, outcome }: Call) {
+  #countCurrent({ command, domain = '', fault, outcome, at }: Call) {
     if (command !== getHosts.toLowerCase() || outcome !== 'ok') return
     if (fault && fault !== 'outdated') return
+    if (!fault && domain === 'tool.com') this.#shown.push(at)
     const count = this.#currentAnswers.get(domain) ?? 0
     this.#currentAnswers.set(domain, fault === 'outdated' ? 0 : count + 1)
   }
@@ -176,3 +234,13 @@ export class CampaignRegistrar {
     await this.#sandbox.runLate()
   }
 }
+
+/** The intent of a send. The clock of the ledger may be ahead of the registrar's by a rounded millisecond. */
+const intentOf = ({ domain, names, at }: Send, intents: Intent[]) =>
+  intents.findLast(
+    (each) => each.domain === domain && each.names === names && each.startedAt <= at + 1,
+  )
+
+/** Whether the process that sent this may have been suspended between its last look at the clock and the sending. */
+const isHeldUp = ({ at }: Send, own: Intent | undefined, suspensions: Suspension[]) =>
+  own !== undefined && suspensions.some(({ from, until }) => own.startedAt <= from && until <= at)

@@ -83,7 +83,7 @@ export class CampaignWriter {
     )
     this.#note(status, code)
     // 404 contradicts what was acknowledged: the belief stays, and the examination tells.
-    this.#beliefs.set(name, status === 404 ? 'present' : beliefOf(status, code, 'absent'))
+    if (status !== 404) this.#beliefs.set(name, beliefOf(status, code, 'absent'))
   }
 
   /** Removes records that an unanswered write left, so that the zone does not fill up. */

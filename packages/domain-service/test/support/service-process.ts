@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { request } from 'undici'
 import { z } from 'zod'
 import { reservePorts } from '../../../../test/support/ports.ts'
+import type { Suspension } from './campaign-registrar.ts'
 import { apiKey, password } from './start.ts'
 
 const packageDir = join(import.meta.dirname, '../..')
@@ -24,6 +25,8 @@ export class ServiceProcess {
   #ready = Promise.withResolvers<void>()
   #isReady = false
   kills = 0
+  /** When it stood still. */
+  readonly suspensions: Suspension[] = []
 
   private constructor(port: number, env: Record<string, string>) {
     this.#url = `http://127.0.0.1:${port}`
@@ -85,7 +88,9 @@ export class ServiceProcess {
   async suspend(milliseconds: number): Promise<void> {
     const child = this.#child
     child?.kill('SIGSTOP')
+    const from = Date.now()
     await sleep(milliseconds)
+    this.suspensions.push({ from, until: Date.now() })
     child?.kill('SIGCONT')
   }
 
