@@ -50,6 +50,7 @@ async function upload(program: Program, token: string, bytes: number) {
   const sending = request(
     {
       port: program.port,
+      host: '127.0.0.1',
       method: 'POST',
       path: '/api/files/upload',
       headers: {
