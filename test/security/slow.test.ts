@@ -118,7 +118,7 @@ describe('uploads', () => {
 test('a client that does not read its large file is disconnected, and the file is released', async () => {
   await using service = await startStatic({ env: quick })
   await service.put('big.bin', Buffer.alloc(20_000_000))
-  const socket = net.connect(service.port, '127.0.0.1')
+  const socket = net.connect(service.port, '127.0.0.1').on('error', () => undefined)
   socket.write('GET /static/big.bin HTTP/1.1\r\nhost: a\r\n\r\n')
   const readInUse = async () => {
     const answer = await service.call('GET', '/metrics', {

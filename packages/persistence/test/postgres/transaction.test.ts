@@ -48,7 +48,9 @@ describe('a connection that is cut', () => {
     expect(errors[0]).toBeInstanceOf(Error)
     expect(errors[0]).not.toHaveProperty('client')
 
-    expect(await postgres.query('select 1 as one')).toEqual([{ one: 1 }])
+    // The probe may have had a second connection, whose end is not known yet.
+    const query = () => postgres.query('select 1 as one').catch(() => undefined)
+    await expect.poll(query).toEqual([{ one: 1 }])
   })
 
   it('in the middle of a transaction leaves nothing behind', async () => {

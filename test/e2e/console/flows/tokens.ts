@@ -20,6 +20,7 @@ export const tokenFlows: Flows = {
     await tester.picture('token-made')
     assert.match(token, /^ds_[0-9A-Za-z]{38}$/)
     await page.getByRole('button', { name: 'Copy', exact: true }).first().click()
+    await tester.text(/copied$/).waitFor()
     assert.equal(await tester.readClipboard(), token)
     await tester.button('Done').click()
 
