@@ -6,7 +6,8 @@ import { root, startEverything } from './everything.ts'
 
 /** The TypeScript types of a service's OpenAPI document. */
 export async function generateTypes(serviceUrl: string): Promise<string> {
-  const document = await (await fetch(`${serviceUrl}/openapi.json`)).text()
+  const headers = { connection: 'close' } // A connection that is left open may be closed while types are generated.
+  const document = await (await fetch(`${serviceUrl}/openapi.json`, { headers })).text()
   // Without this hook openapi-typescript types binary contents as string.
   const transform = ({ format }: { format?: string }) =>
     format === 'binary' ? ts.factory.createTypeReferenceNode('Blob') : undefined
