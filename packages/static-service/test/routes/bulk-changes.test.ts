@@ -189,8 +189,8 @@ test('a directory is deleted with everything below it', async () => {
 
 test('a directory of more files than one piece is deleted whole', async () => {
   await using service = await emptyService({ MAX_BATCH_FILES: '1000' })
-  for (const part of ['a', 'b', 'c']) {
-    const files = Array.from({ length: 900 }, (_, at) => ({
+  for (const part of ['a', 'b']) {
+    const files = Array.from({ length: 600 }, (_, at) => ({
       name: 'files',
       content: `${part}${at}`,
       filename: `${at % 30}/${at}`,
@@ -200,7 +200,7 @@ test('a directory of more files than one piece is deleted whole', async () => {
 
   const { body } = await remove(service, { prefix: 'd' })
 
-  expect(body).toMatchObject({ files_deleted: 2700 })
+  expect(body).toMatchObject({ files_deleted: 1200 })
   expect((await service.call('GET', '/api/files/tree')).body.tree).toMatchObject({ children: [] })
 })
 
