@@ -5,15 +5,16 @@ import type { FakeClock } from './fake-clock.ts'
 
 /**
  * Makes the clock by which the tables of a service live the fake one, until disposal. Replicas renew in no time what they
- * hold, as if they had done so while it passed.
+ * hold, as if they had done so while it passed. `isQuiet` tells whether the service asks nothing of the database.
  */
-export async function followClock(url: string, clock: FakeClock): Promise<AsyncDisposable> {
+export async function followClock(
+  url: string,
+  clock: FakeClock,
+  isQuiet: () => Promise<boolean>,
+): Promise<AsyncDisposable> {
   const postgres = await connect(url)
   await replaceClock(postgres, clock.now())
-  const stop = clock.follow({
-    move: (now) => move(postgres, Math.round(now)),
-    isQuiet: async () => (await postgres.query(busy)).length === 0,
-  })
+  const stop = clock.follow({ move: (now) => move(postgres, Math.round(now)), isQuiet })
   return {
     [Symbol.asyncDispose]: async () => {
       stop()
@@ -45,10 +46,6 @@ const renewed = [
     where: "status in ('queued', 'sending')",
   },
 ]
-
-/** Connections that a statement or a transaction of a service keeps busy. */
-const busy = `select from pg_stat_activity
-  where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`
 
 const retryMs = 5
 

@@ -129,9 +129,12 @@ export async function start(options: Options = {}): Promise<Service> {
     ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
     ...options.env,
   })
+  let url = ''
+  // While it starts and stops it does not answer.
+  const isQuiet = async () => (await readMetric(url, databaseWork).catch(() => 0)) === 0
   const followed =
     databaseUrl !== undefined && options.clock instanceof FakeClock
-      ? await followClock(databaseUrl, options.clock)
+      ? await followClock(databaseUrl, options.clock, isQuiet)
       : undefined
   if (databaseUrl === undefined) prepareUsersFile(join(dataDir, 'users.json'))
   // A busy machine must not shed the requests of tests.
@@ -145,7 +148,7 @@ export async function start(options: Options = {}): Promise<Service> {
   else await addUsersToDatabase(databaseUrl)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo // An address with a port, since we listen on one.
-  const url = `http://127.0.0.1:${port}`
+  url = `http://127.0.0.1:${port}`
   const tokenOf = (user: string) => {
     const token = tokens.get(user) ?? logIn(url, user)
     tokens.set(user, token)
@@ -198,7 +201,7 @@ export async function start(options: Options = {}): Promise<Service> {
         .hosts.map(
           (host) => `${host.name} ${host.type} ${host.address} ${host.ttl} ${host.mxPref}`,
         ),
-    countWaiting: () => readWaiting(url),
+    countWaiting: () => readMetric(url, /^zone_writes_waiting (\d+)$/gm),
     close: closeApp,
     [Symbol.asyncDispose]: async () => {
       await closeApp()
@@ -210,10 +213,16 @@ export async function start(options: Options = {}): Promise<Service> {
   }
 }
 
-async function readWaiting(url: string): Promise<number> {
+/** Statements and transactions under way, and those that wait for a connection. */
+const databaseWork = /^database_connections(?:\{state="used"\}|_waiting) (\d+)$/gm
+
+/** The sum of the samples that match. */
+async function readMetric(url: string, samples: RegExp): Promise<number> {
   const headers = { authorization: 'Bearer metrics-token-of-tests' }
   const text = await (await fetch(`${url}/metrics`, { headers })).text()
-  return Number(/^zone_writes_waiting (\d+)$/m.exec(text)?.[1])
+  const found = [...text.matchAll(samples)]
+  if (found.length === 0) throw new Error(`no sample matches ${samples}`)
+  return found.reduce((sum, [, value]) => sum + Number(value), 0)
 }
 
 const renameList = (body: { changes?: unknown }) =>
