@@ -110,6 +110,5 @@ describe('a compressed form', () => {
       const mended = await get()
       expect(brotliDecompressSync(mended.bytes).equals(content)).toBe(true)
     },
-    60_000,
   )
 })

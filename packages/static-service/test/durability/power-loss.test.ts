@@ -100,7 +100,6 @@ test.each<[string, (path: string) => string]>([
       expect([fate, await losePower(disk, everybody, chance)]).toEqual([fate, []])
     }
   },
-  60_000,
 )
 
 test('a compressed form is whole after a loss of power, or is not there', async () => {

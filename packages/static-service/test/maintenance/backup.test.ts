@@ -441,18 +441,14 @@ test.each([
   [['backup', 'a', 'b']],
   [['backup', 'a', '--force']],
   [['keep', 'a']],
-])(
-  '%j is answered with how to use it',
-  async (args) => {
-    const { status, errors } = await runCli('/nowhere', ...args)
+])('%j is answered with how to use it', async (args) => {
+  const { status, errors } = await runCli('/nowhere', ...args)
 
-    expect([status, errors?.split('\n')[0]]).toEqual([
-      2,
-      'Back up DATA_DIR (/nowhere), and restore it. With DATABASE_URL: the database instead.',
-    ])
-  },
-  20_000,
-)
+  expect([status, errors?.split('\n')[0]]).toEqual([
+    2,
+    'Back up DATA_DIR (/nowhere), and restore it. With DATABASE_URL: the database instead.',
+  ])
+})
 
 test('a folder without a store is reported', async () => {
   const { status, errors } = await runCli('/nowhere', 'backup', '/nowhere-else')
