@@ -26,7 +26,8 @@ export async function openEmbeddedStorage(
   const tidied = tidy(dataDir, { store, catalog, log })
   const closing = new AbortController()
   const files = [databaseFile(dataDir), contentDatabaseFile(dataDir)]
-  const warmed = warmPageCache(files, closing.signal)
+  const opened = new AsyncDisposableStack()
+  const warmed = warmPageCache(files, opened, closing)
   return {
     catalog,
     store,
@@ -40,6 +41,7 @@ export async function openEmbeddedStorage(
       await store.close()
       backups[Symbol.dispose]()
       await catalog.close()
+      await opened.disposeAsync()
     },
   }
 }
