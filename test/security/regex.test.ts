@@ -16,6 +16,15 @@ const bounded = new Map([
   ],
 ])
 
+/** Only what is read counts: the detector takes a match that a busy machine delays for a slow one. */
+const byCount = {
+  randomSeed: 1,
+  timeout: null,
+  seedingTimeout: null,
+  incubationTimeout: null,
+  attackTimeout: null,
+}
+
 const root = join(import.meta.dirname, '../..')
 const files = globSync('packages/*/src/**/*.ts', { cwd: root }).sort()
 
@@ -48,7 +57,7 @@ describe('the regular expressions', () => {
     // The detector does not support the `v` flag: only a single character class may use it.
     if (flags.includes('v')) return expect(pattern).toMatch(/^\[.*\]$/)
 
-    const { status } = await check(pattern, flags, { timeout: null, randomSeed: 1 })
+    const { status } = await check(pattern, flags, byCount)
 
     expect(status).toBe('safe')
   })
