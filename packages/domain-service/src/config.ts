@@ -8,7 +8,7 @@ import {
   serverSettings,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { parseRate } from './ledger/budget/call-rate.ts'
+import { parseRate } from './budget/call-windows.ts'
 
 const positive = z.coerce.number().int().min(1)
 

@@ -8,11 +8,11 @@ import {
   registerGauge,
 } from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
+import { CallBudget } from './budget/call-budget.ts'
+import { SharedCallQuota } from './budget/shared-call-quota.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import { PostgresListStore } from './domain-list/postgres-list-store.ts'
-import { CallBudget } from './ledger/postgres/budget/call-budget.ts'
-import { SharedCallQuota } from './ledger/postgres/budget/shared-call-quota.ts'
 import { migrations, schema } from './ledger/postgres/migrations.ts'
 import { PendingChanges } from './ledger/postgres/pending-changes.ts'
 import { PostgresChallengeStore } from './ledger/postgres/postgres-challenge-store.ts'

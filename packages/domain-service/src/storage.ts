@@ -1,6 +1,6 @@
+import type { CallQuota } from './budget/call-quota.ts'
 import type { ListTurns } from './domain-list/list-reader.ts'
 import type { DomainListStore } from './domain-list/list-store.ts'
-import type { CallQuota } from './ledger/budget/call-quota.ts'
 import type { ChallengeStore } from './ledger/challenge-store.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import type { WriteQueue, WriteQueueOptions } from './zones/write-queue.ts'

@@ -1,9 +1,8 @@
+import type { Priority, Reservation, ReserveOptions, WindowState } from '../budget/call-quota.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import type { emailTypes } from '../dns/email-type.ts'
 import type { Zone } from '../dns/record.ts'
 import { emailTypeConflict } from '../errors.ts'
-import type { Priority, ReserveOptions, WindowState } from '../ledger/budget/call-quota.ts'
-import type { Reservation } from '../ledger/budget/reservation.ts'
 import { type CallerOptions, type CallSlot, isNotFound, RegistrarCaller } from './caller.ts'
 import type { CacheOptions } from './response-cache.ts'
 import {

@@ -1,6 +1,6 @@
 import type { App, HeaderDoc } from '@domains-and-files/http'
-import type { WindowState } from '../ledger/budget/call-quota.ts'
-import { windowMs } from '../ledger/budget/call-rate.ts'
+import type { WindowState } from '../budget/call-quota.ts'
+import { windowMs } from '../budget/call-windows.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 
 const rateLimitHeaders: Record<string, HeaderDoc> = {

@@ -1,8 +1,7 @@
+import type { Reservation, ReserveOptions } from '../../budget/call-quota.ts'
 import type { Clock } from '../../clock.ts'
 import type { Domain } from '../../dns/domain-name.ts'
 import type { Zone } from '../../dns/record.ts'
-import type { ReserveOptions } from '../../ledger/budget/call-quota.ts'
-import type { Reservation } from '../../ledger/budget/reservation.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 
 // A write is based on a read of the last second: a little less, since the call itself takes time to arrive.

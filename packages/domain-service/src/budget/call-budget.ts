@@ -1,6 +1,5 @@
 import type { Postgres, Transaction } from '@domains-and-files/persistence'
-import type { StoredCall } from '../../budget/call-store.ts'
-import type { Priority } from '../../budget/call-windows.ts'
+import type { Priority, StoredCall } from './call-windows.ts'
 
 /** The shared budget of one registrar account, as a process reads it. Times are the database's. */
 export interface BudgetState {

@@ -1,11 +1,10 @@
 import type { Postgres } from '@domains-and-files/persistence'
 import { expect, test, vi } from 'vitest'
-import { parseRate } from '../../../../src/ledger/budget/call-rate.ts'
-import type { Priority } from '../../../../src/ledger/budget/call-windows.ts'
-import { CallBudget } from '../../../../src/ledger/postgres/budget/call-budget.ts'
-import { SharedCallQuota } from '../../../../src/ledger/postgres/budget/shared-call-quota.ts'
-import { makeDatabase, stopDatabaseTime } from '../../../support/databases.ts'
-import { realRate } from '../../../support/start.ts'
+import { CallBudget } from '../../src/budget/call-budget.ts'
+import { type Priority, parseRate } from '../../src/budget/call-windows.ts'
+import { SharedCallQuota } from '../../src/budget/shared-call-quota.ts'
+import { makeDatabase, stopDatabaseTime } from '../support/databases.ts'
+import { realRate } from '../support/start.ts'
 
 /** The quotas of some replicas of one account. */
 async function openQuotas(count: number, rate: string, maxWaitMs = 500) {

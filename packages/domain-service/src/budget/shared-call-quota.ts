@@ -1,19 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { databaseProblem } from '@domains-and-files/http'
 import { DatabaseUnavailableError } from '@domains-and-files/persistence'
-import { type Clock, systemClock, type Timer } from '../../../clock.ts'
-import { registrarUnavailable } from '../../../errors.ts'
+import { type Clock, systemClock, type Timer } from '../clock.ts'
+import { registrarUnavailable } from '../errors.ts'
+import { type BudgetChanges, type BudgetState, type CallBudget, holdMs } from './call-budget.ts'
 import {
   type CallQuota,
   followUpWaitMs,
+  Reservation,
   type ReserveOptions,
   waitOf,
-} from '../../budget/call-quota.ts'
-import type { CallLimit } from '../../budget/call-rate.ts'
-import { CallWindows, type Priority, type WindowState } from '../../budget/call-windows.ts'
-import { Reservation } from '../../budget/reservation.ts'
-import { WaitingCalls } from '../../budget/waiting-calls.ts'
-import { type BudgetChanges, type BudgetState, type CallBudget, holdMs } from './call-budget.ts'
+} from './call-quota.ts'
+import { type CallLimit, CallWindows, type Priority, type WindowState } from './call-windows.ts'
+import { WaitingCalls } from './waiting-calls.ts'
 
 interface QuotaOptions {
   limits: CallLimit[]

@@ -1,4 +1,4 @@
-import { registrarBusy } from '../../errors.ts'
+import { registrarBusy } from '../errors.ts'
 import { type CallWindows, type Priority, priorities } from './call-windows.ts'
 
 export interface WaitingCall {
