@@ -14,17 +14,35 @@ export type { RowContents } from './backup/rows.ts'
 export { exportTables, importTables, runDataCommand } from './backup-commands.ts'
 export { BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, fsyncDirectory } from './durable-files.ts'
-export { DataDirError } from './errors.ts'
-export { migrate } from './migrations.ts'
-export type { Migrations } from './postgres/migrate-postgres.ts'
-export { Postgres, type PostgresOptions } from './postgres/postgres.ts'
 export {
   DatabaseFullError,
   DatabaseRefusedError,
   DatabaseUnavailableError,
-  explainDatabaseFailure,
+  DataDirError,
   OutcomeUnknownError,
-} from './postgres/postgres-errors.ts'
+} from './errors.ts'
+export { migrate } from './migrations.ts'
+export { Postgres, type PostgresOptions } from './postgres/postgres.ts'
+export { explainDatabaseFailure } from './postgres/postgres-errors.ts'
 export { Probe } from './postgres/probe.ts'
 export type { Transaction } from './postgres/transaction.ts'
 export { FileView, updateFile } from './shared-file.ts'
+export { isUniqueViolation, type Migrations, type Sql, type SqlTransaction } from './sql/sql.ts'
+export { type SqliteOptions, SqliteSql, translateSqliteError } from './sql/sqlite.ts'
+export {
+  bytes,
+  type Dialect,
+  dialect,
+  forUpdate,
+  forUpdateSkipLocked,
+  identity,
+  int8,
+  join,
+  list,
+  name,
+  now,
+  render,
+  type Statement,
+  sql,
+  strict,
+} from './sql/statement.ts'

@@ -9,9 +9,11 @@ const retention = "interval '10 minutes'"
  * again that it had not yet written to disk, so another transaction's outcome would be reported.
  */
 export class CommitLog {
+  readonly schema: string
   readonly #table: string
 
   constructor(schema: string) {
+    this.schema = schema
     this.#table = `${schema}.commits`
   }
 

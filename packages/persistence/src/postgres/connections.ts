@@ -1,11 +1,21 @@
-import type { ClientBase, ClientConfig, Pool, PoolClient, QueryConfig, QueryResultRow } from 'pg'
+import type {
+  ClientBase,
+  ClientConfig,
+  Pool,
+  PoolClient,
+  QueryConfig,
+  QueryResult,
+  QueryResultRow,
+} from 'pg'
+import type { SqlTransaction } from '../sql/sql.ts'
+import { render, type Statement } from '../sql/statement.ts'
 import { translateError } from './postgres-errors.ts'
 
 /** Milliseconds in which a connection must be made. */
 export const connectTimeoutMs = 3000
 
 /** One connection in use, or a transaction on it. Failures are thrown as `translateError` says. */
-export interface Connection {
+export interface Connection extends SqlTransaction {
   query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>
 }
 
@@ -90,13 +100,56 @@ export async function acquire(
   return { client, leftMs }
 }
 
-/** A pg client as a `Connection`. */
-export const connectionOf = (client: Pick<ClientBase, 'query'>): Connection => ({
-  async query<Row extends QueryResultRow>(text: string, values?: unknown[]) {
+/** Statements by way of `execute`; names are in the schema. */
+export abstract class PostgresStatements implements SqlTransaction {
+  readonly dialect = 'postgres'
+  readonly schema: string
+
+  constructor(schema: string) {
+    this.schema = schema
+  }
+
+  protected abstract execute<Row extends QueryResultRow>(
+    text: string,
+    values?: unknown[],
+  ): Promise<QueryResult<Row>>
+
+  async all<Row extends object>(statement: Statement): Promise<Row[]> {
+    return (await this.#run<Row & QueryResultRow>(statement)).rows
+  }
+
+  async get<Row extends object>(statement: Statement): Promise<Row | undefined> {
+    return (await this.#run<Row & QueryResultRow>(statement)).rows[0]
+  }
+
+  async run(statement: Statement): Promise<number> {
+    return (await this.#run(statement)).rowCount ?? 0
+  }
+
+  #run<Row extends QueryResultRow>(statement: Statement) {
+    const { text, values } = render(statement, this)
+    return this.execute<Row>(text, values)
+  }
+}
+
+/** A pg client, for statements in a schema. */
+export class ClientConnection extends PostgresStatements implements Connection {
+  readonly #client: Pick<ClientBase, 'query'>
+
+  constructor(client: Pick<ClientBase, 'query'>, schema: string) {
+    super(schema)
+    this.#client = client
+  }
+
+  async query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
+    return (await this.execute<Row>(text, values)).rows
+  }
+
+  protected async execute<Row extends QueryResultRow>(text: string, values?: unknown[]) {
     try {
-      return (await client.query<Row>(text, values)).rows
+      return await this.#client.query<Row>(text, values)
     } catch (error) {
       throw translateError(error)
     }
-  },
-})
+  }
+}

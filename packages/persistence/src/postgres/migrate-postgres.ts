@@ -1,6 +1,8 @@
+import { DatabaseRefusedError } from '../errors.ts'
+import type { Migrations } from '../sql/sql.ts'
+import { render } from '../sql/statement.ts'
 import { CommitLog } from './commit-log.ts'
 import type { Connection } from './connections.ts'
-import { DatabaseRefusedError } from './postgres-errors.ts'
 import { ProcessList } from './process-list.ts'
 
 /** Records a restore that is not complete; empty otherwise. */
@@ -8,9 +10,6 @@ export const restoreTable = (schema: string) => `${schema}.restore`
 
 /** Oldest major version of PostgreSQL that is supported. */
 const minVersion = 15
-
-/** The migrations of each part of a service, by its name: SQL, in order. Names in the SQL are qualified with the schema. */
-export type Migrations = Record<string, string[]>
 
 interface MigrationJob {
   schema: string
@@ -50,7 +49,7 @@ export async function lockSchema(connection: Connection, schema: string): Promis
 interface Part {
   schema: string
   part: string
-  statements: string[]
+  statements: Migrations[string]
 }
 
 async function migratePart(connection: Connection, { schema, part, statements }: Part) {
@@ -59,13 +58,17 @@ async function migratePart(connection: Connection, { schema, part, statements }:
     [part],
   )
   const applied = row?.applied ?? 0
+  const target = { dialect: 'postgres', schema } as const
   if (applied > statements.length) {
     throw new DatabaseRefusedError(
       `The schema ${schema} in DATABASE_URL is of a newer version of this service: start that version, or restore a backup made by this one.`,
     )
   }
   if (applied === statements.length) return
-  for (const sql of statements.slice(applied)) await connection.query(sql)
+  for (const statement of statements.slice(applied)) {
+    const isText = typeof statement === 'string'
+    await connection.query(isText ? statement : render(statement, target).text)
+  }
   await connection.query(
     `insert into ${schema}.migrations (part, applied) values ($1, $2)
     on conflict (part) do update set applied = excluded.applied`,
@@ -106,6 +109,10 @@ async function createSchema(connection: Connection, schema: string) {
   if (found.length === 0) await connection.query(`create schema ${schema}`)
   await connection.query(
     `create table ${schema}.migrations (part text primary key, applied integer not null)`,
+  )
+  await connection.query(
+    `create function ${schema}.now_ms() returns bigint language sql volatile
+       as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$`,
   )
   await connection.query(CommitLog.tableStatement(schema))
   await connection.query(ProcessList.tableStatement(schema))

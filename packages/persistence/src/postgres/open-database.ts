@@ -1,11 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { clientConfig, connectionOf, limited } from './connections.ts'
-import { type Migrations, migratePostgres } from './migrate-postgres.ts'
-import {
-  DatabaseUnavailableError,
-  explainDatabaseFailure,
-  translateError,
-} from './postgres-errors.ts'
+import { DatabaseUnavailableError } from '../errors.ts'
+import type { Migrations } from '../sql/sql.ts'
+import { ClientConnection, clientConfig, limited } from './connections.ts'
+import { migratePostgres } from './migrate-postgres.ts'
+import { explainDatabaseFailure, translateError } from './postgres-errors.ts'
 import type { ProcessList } from './process-list.ts'
 
 /** Milliseconds for which a database that is starting is waited for. */
@@ -59,7 +57,7 @@ async function migrateOnce(options: DatabaseOptions) {
   client.on('error', () => undefined) // It rejects the query, too.
   try {
     await client.connect()
-    const connection = connectionOf(client)
+    const connection = new ClientConnection(client, schema)
     await client.query(limited(limitMs, 'begin; set local statement_timeout = 0'))
     await migratePostgres(connection, { schema, migrations, processes })
     await client.query('commit')

@@ -1,31 +1,12 @@
-import { DataDirError } from '../errors.ts'
-
-/** PostgreSQL cannot be reached, does not answer in time or refuses connections. The statement had no effect. */
-export class DatabaseUnavailableError extends Error {
-  constructor(cause: unknown) {
-    super('PostgreSQL is not available', { cause })
-  }
-}
-
-/** The connection was lost at COMMIT, and whether the transaction took effect could not be found out in time. */
-export class OutcomeUnknownError extends Error {
-  constructor(cause: unknown) {
-    super('whether the transaction was committed is unknown', { cause })
-  }
-}
-
-/** The disk of PostgreSQL is full. The transaction had no effect. */
-export class DatabaseFullError extends Error {
-  constructor(cause: unknown) {
-    super('the disk of PostgreSQL is full', { cause })
-  }
-}
-
-/** PostgreSQL cannot be used as configured. The message is for the operator, in full sentences. */
-export class DatabaseRefusedError extends DataDirError {}
+import {
+  DatabaseFullError,
+  DatabaseRefusedError,
+  DatabaseUnavailableError,
+  OutcomeUnknownError,
+} from '../errors.ts'
 
 /**
- * An error of the classes above as a sentence for the operator that says why; returns all others unchanged. `setting`
+ * A failure of the database as a sentence for the operator that says why; returns all others unchanged. `setting`
  * names the URL that was used.
  */
 export function explainDatabaseFailure(error: unknown, setting = 'DATABASE_URL'): unknown {
@@ -36,7 +17,7 @@ export function explainDatabaseFailure(error: unknown, setting = 'DATABASE_URL')
 }
 
 /**
- * The error of `pg` as one of the classes above. Errors of a statement itself, such as a unique violation, are returned
+ * The error of `pg` as one of the classes in errors.ts. Errors of a statement itself, such as a unique violation, are returned
  * unchanged; they have a five-character SQLSTATE in `code`.
  */
 export function translateError(error: unknown): unknown {

@@ -1,8 +1,8 @@
 import type { Pool, QueryResultRow } from 'pg'
+import type { Migrations, Sql } from '../sql/sql.ts'
 import { CommitLog } from './commit-log.ts'
-import { acquire, clientConfig, limited, serverLimits } from './connections.ts'
+import { acquire, clientConfig, limited, PostgresStatements, serverLimits } from './connections.ts'
 import { Listener } from './listener.ts'
-import type { Migrations } from './migrate-postgres.ts'
 import { openDatabase } from './open-database.ts'
 import { translateError } from './postgres-errors.ts'
 import { Probe } from './probe.ts'
@@ -45,8 +45,7 @@ const probeIntervalMs = 2000
 const pruneIntervalMs = 60_000
 
 /** A PostgreSQL database. Its statements work behind a pooler in transaction mode: none depends on session state. */
-export class Postgres {
-  readonly schema: string
+export class Postgres extends PostgresStatements implements Sql {
   readonly #pool: Pool
   readonly #log: CommitLog
   readonly #probe: Probe
@@ -58,7 +57,7 @@ export class Postgres {
   #closed: Promise<void> | undefined
 
   private constructor(pool: Pool, options: PostgresOptions & Parts) {
-    this.schema = options.schema
+    super(options.schema)
     this.#pool = pool
     this.#log = new CommitLog(options.schema)
     this.#listener = options.listener
@@ -111,11 +110,15 @@ export class Postgres {
    * effect although `DatabaseUnavailableError` is thrown.
    */
   async query<Row extends QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]> {
+    return (await this.execute<Row>(text, values)).rows
+  }
+
+  protected async execute<Row extends QueryResultRow>(text: string, values?: unknown[]) {
     const { client, leftMs } = await acquire(this.#pool, this.#limitMs)
     try {
-      const { rows } = await client.query<Row>(limited(leftMs, text, values))
+      const result = await client.query<Row>(limited(leftMs, text, values))
       client.release()
-      return rows
+      return result
     } catch (error) {
       client.release(true)
       throw translateError(error)
@@ -132,7 +135,7 @@ export class Postgres {
 
   /** Runs a read-only transaction on one snapshot (REPEATABLE READ). */
   snapshot<T>(run: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return runTransaction(this.#pool, snapshotTransaction(this.#limitMs), run)
+    return runTransaction(this.#pool, snapshotTransaction(this.schema, this.#limitMs), run)
   }
 
   /**

@@ -2,14 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Pool, PoolClient, QueryConfig } from 'pg'
+import { DatabaseUnavailableError, OutcomeUnknownError } from '../errors.ts'
 import type { CommitLog } from './commit-log.ts'
-import { acquire, type Connection, connectionOf, limited } from './connections.ts'
-import {
-  DatabaseUnavailableError,
-  isOutcomeCertain,
-  OutcomeUnknownError,
-  translateError,
-} from './postgres-errors.ts'
+import { acquire, ClientConnection, type Connection, limited } from './connections.ts'
+import { isOutcomeCertain, translateError } from './postgres-errors.ts'
 
 export type Transaction = Connection
 
@@ -18,6 +14,7 @@ const lookupMs = 5000
 const lookupPauseMs = 100
 
 interface TransactionSettings {
+  schema: string
   /** Milliseconds in which a connection and the response to BEGIN must arrive. */
   limitMs: number
   begin: string
@@ -42,16 +39,20 @@ export const writeTransaction = (
   limitMs: number,
 ): TransactionSettings => {
   const id = randomUUID()
+  const { schema } = log
+  const isCommitted = () => withConnection(pool, schema, (one) => log.isCommitted(one, id))
   return {
+    schema,
     limitMs,
     begin: `begin; set local statement_timeout = ${limitMs}; set local idle_in_transaction_session_timeout = ${limitMs}`,
     commit: log.commitStatement(id),
-    lookUp: (cause) => lookUp(() => withConnection(pool, (one) => log.isCommitted(one, id)), cause),
+    lookUp: (cause) => lookUp(isCommitted, cause),
   }
 }
 
 /** A read-only transaction on one snapshot (REPEATABLE READ). */
-export const snapshotTransaction = (limitMs: number): TransactionSettings => ({
+export const snapshotTransaction = (schema: string, limitMs: number): TransactionSettings => ({
+  schema,
   limitMs,
   begin: 'begin transaction isolation level repeatable read, read only',
   commit: 'commit',
@@ -65,8 +66,10 @@ export async function runTransaction<T>(
   run: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
   const { client, leftMs } = await acquire(pool, settings.limitMs)
-  const { begin, commit } = settings
-  const outcome = await attempt(client, { begin: limited(leftMs, begin), commit }, run)
+  const { begin, commit, schema } = settings
+  const connection = new ClientConnection(client, schema)
+  const statements = { begin: limited(leftMs, begin), commit }
+  const outcome = await attempt(client, statements, () => run(connection))
   client.release(!outcome.isClean)
   if (outcome.kind === 'committed') return outcome.value
   if (outcome.kind === 'lost' && (await settings.lookUp(outcome.error))) return outcome.value
@@ -76,12 +79,12 @@ export async function runTransaction<T>(
 async function attempt<T>(
   client: PoolClient,
   { begin, commit }: { begin: QueryConfig; commit: string },
-  run: (transaction: Transaction) => Promise<T>,
+  run: () => Promise<T>,
 ): Promise<Outcome<T>> {
   let value: T
   try {
     await client.query(begin)
-    value = await run(connectionOf(client))
+    value = await run()
   } catch (error) {
     return { kind: 'failed', error, isClean: await rollBack(client, error) }
   }
@@ -107,11 +110,15 @@ async function rollBack(client: PoolClient, error: unknown): Promise<boolean> {
 }
 
 /** Runs a task on a connection of the pool, which is closed if the task throws. */
-async function withConnection<T>(pool: Pool, task: (connection: Connection) => Promise<T>) {
+async function withConnection<T>(
+  pool: Pool,
+  schema: string,
+  task: (connection: Connection) => Promise<T>,
+) {
   const client = await pool.connect()
   let isClean = false
   try {
-    const result = await task(connectionOf(client))
+    const result = await task(new ClientConnection(client, schema))
     isClean = true
     return result
   } finally {

@@ -4,10 +4,7 @@ export const schema = 'domain_service'
 // Each brings the schema from its number to the next; append only. Columns that SQLite has too hold the same values, so
 // that a backup can be restored into either; times are milliseconds since 1970 of the database's clock.
 export const migrations = [
-  `create function domain_service.now_ms() returns bigint language sql volatile
-     as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$;
-
-   create table domain_service.zones (
+  `create table domain_service.zones (
      digest text primary key,
      snapshot bytea not null,
      used_at bigint not null default domain_service.now_ms()
