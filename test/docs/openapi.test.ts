@@ -44,12 +44,29 @@ test.each(services)('each operation of the %s is documented completely', async (
     )
     const bare = media.filter(([type, body]) => type !== '*/*' && !body.example && !body.examples)
     const dumb = Object.entries(operation.responses).filter(([, each]) => !each.description)
-    const isTagged = operation.tags?.length === 1 && Boolean(operation.summary)
-    return bare.length + dumb.length === 0 && isTagged ? [] : [id]
+    const isTold = Boolean(operation.summary && operation.description && operation.operationId)
+    const isTagged = operation.tags?.length === 1
+    return bare.length + dumb.length === 0 && isTold && isTagged ? [] : [id]
   })
 
   expect(untold).toEqual([])
 })
+
+test.each(services)(
+  'the %s says who runs it, and its patterns run in other languages',
+  async (name) => {
+    const { text } = await describe(name)
+
+    const patterns = [...text.matchAll(/"pattern":"((?:[^"\\\\]|\\\\.)*)"/g)].map(
+      ([, each]) => each,
+    )
+
+    expect(JSON.parse(text)).toMatchObject({ info: { contact: { name: expect.any(String) } } })
+    expect(patterns.length).toBeGreaterThan(1)
+    // Lookaround is unknown to RE2 and Rust; Unicode properties need a flag that JSON Schema cannot carry.
+    expect(patterns.filter((each) => /\(\?<?[=!]|\\p/.test(each ?? ''))).toEqual([])
+  },
+)
 
 test.each(services)('every named error of the %s is documented', async (name) => {
   const { text } = await describe(name)
@@ -141,6 +158,7 @@ function keysOf(value: unknown, at = ''): string[] {
 interface Operation {
   operationId?: string
   summary?: string
+  description?: string
   tags?: string[]
   requestBody?: { content?: Record<string, Media> }
   responses: Record<string, { description?: string; content?: Record<string, Media> }>

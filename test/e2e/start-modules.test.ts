@@ -9,7 +9,6 @@ import { expect, onTestFinished, test } from 'vitest'
 // What a start loads decides how long it takes.
 const loadedLater = [
   '@aws-sdk/client-s3',
-  '@fastify/swagger',
   'fast-xml-parser',
   'file-type',
   'pg',

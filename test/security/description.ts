@@ -17,6 +17,7 @@ export interface Schema {
   minLength?: number
   maxLength?: number
   pattern?: string
+  format?: string
   examples?: unknown[]
 }
 

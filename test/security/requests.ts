@@ -118,11 +118,14 @@ function byType(schema: Schema, root: object): fc.Arbitrary<unknown> {
     case 'object':
       return objectOf(schema, root)
     default:
+      if (schema.format === 'date-time') return instant
       return schema.pattern
         ? fc.stringMatching(new RegExp(schema.pattern))
         : fc.string({ unit: 'grapheme', minLength, maxLength: Math.min(maxLength, 60) })
   }
 }
+
+const instant = fc.date({ noInvalidDate: true }).map((date) => date.toISOString())
 
 function objectOf({ properties = {}, required = [] }: Schema, root: object) {
   const fields = Object.entries(properties).map(

@@ -87,7 +87,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who am I? */
+        /**
+         * Who am I?
+         * @description The caller behind the token of this request: user, role and limits.
+         */
         get: operations["getMe"];
         put?: never;
         post?: never;
@@ -104,7 +107,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List API tokens */
+        /**
+         * List API tokens
+         * @description Without their secrets, which are shown once, when a token is created.
+         */
         get: operations["listTokens"];
         put?: never;
         /**
@@ -185,7 +191,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the nameservers of a domain */
+        /**
+         * List the nameservers of a domain
+         * @description As the registrar has them. They are changed at the registrar.
+         */
         get: operations["listNameservers"];
         put?: never;
         post?: never;
@@ -230,7 +239,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read one record */
+        /**
+         * Read one record
+         * @description The `ETag` is that of the whole zone: send it as `If-Match` to change what you have read.
+         */
         get: operations["getRecord"];
         put?: never;
         /**
@@ -238,7 +250,10 @@ export interface paths {
          * @description Addresses by type: A and MXE an IPv4 address, AAAA an IPv6 address, CNAME, ALIAS, NS and MX a host name, CAA `0 issue "ca.example.net"`, TXT up to 2500 characters, URL, URL301 and FRAME an http or https URL.
          */
         post: operations["addRecord"];
-        /** Remove one record */
+        /**
+         * Remove one record
+         * @description All other records stay as they are. Preview it with `dry_run=true`.
+         */
         delete: operations["removeRecord"];
         options?: never;
         head?: never;
@@ -276,7 +291,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read one RRset */
+        /**
+         * Read one RRset
+         * @description All records of one name and type. PUT takes what this returns.
+         */
         get: operations["getRrset"];
         /**
          * Set all records of one name and type
@@ -345,7 +363,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read one change with the whole zone before and after it */
+        /**
+         * Read one change with the whole zone before and after it
+         * @description A restore writes one of these two zones.
+         */
         get: operations["getHistoryEntry"];
         put?: never;
         post?: never;
@@ -422,7 +443,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read one change and its outcome */
+        /**
+         * Read one change and its outcome
+         * @description Poll this after a `202` until its state is final.
+         */
         get: operations["getChange"];
         put?: never;
         post?: never;
@@ -460,10 +484,15 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        RecordLimitInput: {
-            /** @description relative to the domain; `*` for one label or more; `@` for the domain */
-            name: string;
-            types: string[];
+        /**
+         * @example {
+         *       "username": "admin",
+         *       "password": "the password of admin"
+         *     }
+         */
+        LoginInput: {
+            username: string;
+            password: string;
         };
         /**
          * @example {
@@ -492,58 +521,46 @@ export interface components {
             records?: components["schemas"]["RecordLimitInput"][];
             networks?: string[];
         };
-        /**
-         * @example {
-         *       "username": "admin",
-         *       "password": "the password of admin"
-         *     }
-         */
-        LoginInput: {
-            username: string;
-            password: string;
-        };
-        /**
-         * @example {
-         *       "name": "hello",
-         *       "address": "192.0.2.10"
-         *     }
-         */
-        NewRecordInput: {
-            /**
-             * @description @ for the domain itself
-             * @example www
-             */
+        RecordLimitInput: {
+            /** @description relative to the domain; `*` for one label or more; `@` for the domain */
             name: string;
-            /** @example 192.0.2.10 */
-            address: string;
-            /** @description seconds; default: that of the live record, else 1800 */
-            ttl?: number;
-            /** @description used for MX only; default: that of the live record, else 10 */
-            mx_pref?: number;
-            /** @description ignored */
-            id?: string;
-            /**
-             * @description default: unchanged
-             * @enum {string}
-             */
-            email_type?: "NONE" | "MX" | "MXE" | "FWD" | "OX" | "GMAIL";
+            types: string[];
         };
         /**
          * @example {
-         *       "address": "192.0.2.11"
+         *       "hosts": [
+         *         {
+         *           "name": "@",
+         *           "type": "A",
+         *           "address": "192.0.2.1"
+         *         },
+         *         {
+         *           "name": "hello",
+         *           "type": "A",
+         *           "address": "192.0.2.10",
+         *           "ttl": 1800
+         *         }
+         *       ]
          *     }
          */
-        RecordPatchInput: {
-            name?: string;
-            /** @description as it is: a type cannot be changed */
-            type?: string;
-            address?: string;
-            /** @description seconds; null: 1800 */
-            ttl?: number | null;
-            /** @description used for MX only; null: 10 */
-            mx_pref?: number | null;
-            /** @description ignored */
-            id?: string;
+        NewZoneInput: {
+            hosts: {
+                /**
+                 * @description @ for the domain itself
+                 * @example www
+                 */
+                name: string;
+                /** @example 192.0.2.10 */
+                address: string;
+                /** @description seconds; default: that of the live record, else 1800 */
+                ttl?: number;
+                /** @description used for MX only; default: that of the live record, else 10 */
+                mx_pref?: number;
+                /** @description ignored */
+                id?: string;
+                /** @example A */
+                type: string;
+            }[];
             /**
              * @description default: unchanged
              * @enum {string}
@@ -603,39 +620,46 @@ export interface components {
         };
         /**
          * @example {
-         *       "hosts": [
-         *         {
-         *           "name": "@",
-         *           "type": "A",
-         *           "address": "192.0.2.1"
-         *         },
-         *         {
-         *           "name": "hello",
-         *           "type": "A",
-         *           "address": "192.0.2.10",
-         *           "ttl": 1800
-         *         }
-         *       ]
+         *       "name": "hello",
+         *       "address": "192.0.2.10"
          *     }
          */
-        NewZoneInput: {
-            hosts: {
-                /**
-                 * @description @ for the domain itself
-                 * @example www
-                 */
-                name: string;
-                /** @example 192.0.2.10 */
-                address: string;
-                /** @description seconds; default: that of the live record, else 1800 */
-                ttl?: number;
-                /** @description used for MX only; default: that of the live record, else 10 */
-                mx_pref?: number;
-                /** @description ignored */
-                id?: string;
-                /** @example A */
-                type: string;
-            }[];
+        NewRecordInput: {
+            /**
+             * @description @ for the domain itself
+             * @example www
+             */
+            name: string;
+            /** @example 192.0.2.10 */
+            address: string;
+            /** @description seconds; default: that of the live record, else 1800 */
+            ttl?: number;
+            /** @description used for MX only; default: that of the live record, else 10 */
+            mx_pref?: number;
+            /** @description ignored */
+            id?: string;
+            /**
+             * @description default: unchanged
+             * @enum {string}
+             */
+            email_type?: "NONE" | "MX" | "MXE" | "FWD" | "OX" | "GMAIL";
+        };
+        /**
+         * @example {
+         *       "address": "192.0.2.11"
+         *     }
+         */
+        RecordPatchInput: {
+            name?: string;
+            /** @description as it is: a type cannot be changed */
+            type?: string;
+            address?: string;
+            /** @description seconds; null: 1800 */
+            ttl?: number | null;
+            /** @description used for MX only; null: 10 */
+            mx_pref?: number | null;
+            /** @description ignored */
+            id?: string;
             /**
              * @description default: unchanged
              * @enum {string}
@@ -692,6 +716,22 @@ export interface components {
         };
         /**
          * @example {
+         *       "service": "Domain service",
+         *       "version": "0.1.0",
+         *       "docs": "docs",
+         *       "openapi": "openapi.json"
+         *     }
+         */
+        ServiceInfo: {
+            service: string;
+            version: string;
+            /** @description path of the page to read and try the API */
+            docs: string;
+            /** @description path of the OpenAPI document */
+            openapi: string;
+        };
+        /**
+         * @example {
          *       "status": "ok",
          *       "version": "0.1.0",
          *       "uptime_seconds": 86400,
@@ -725,75 +765,61 @@ export interface components {
         };
         /**
          * @example {
-         *       "service": "Domain service",
-         *       "version": "0.1.0",
-         *       "docs": "docs",
-         *       "openapi": "openapi.json"
+         *       "user": {
+         *         "username": "admin",
+         *         "role": "admin"
+         *       },
+         *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl",
+         *       "token_type": "Bearer",
+         *       "expires_in": 3600
          *     }
          */
-        ServiceInfo: {
-            service: string;
-            version: string;
-            /** @description path of the page to read and try the API */
-            docs: string;
-            /** @description path of the OpenAPI document */
-            openapi: string;
+        LoggedIn: {
+            user: components["schemas"]["Account"];
+            /** @description for the header Authorization: Bearer … */
+            access_token: string;
+            /** @constant */
+            token_type: "Bearer";
+            /** @description seconds */
+            expires_in: number;
         };
-        Pagination: {
-            page: number;
-            page_size: number;
-            total_items: number;
-            total_pages: number;
+        /**
+         * @example {
+         *       "username": "admin",
+         *       "role": "admin"
+         *     }
+         */
+        Account: {
+            username: string;
+            /** @enum {string} */
+            role: "viewer" | "editor" | "admin";
+            /** @description only these; absent: all */
+            domains?: string[];
+        };
+        /**
+         * @example {
+         *       "user": {
+         *         "username": "admin",
+         *         "role": "admin"
+         *       },
+         *       "expires_at": "2027-01-15T10:30:00.000Z"
+         *     }
+         */
+        Me: {
+            user: components["schemas"]["Account"];
+            /** @description null: never */
+            expires_at: string | null;
+            /** @description the API token, if one was sent */
+            token?: {
+                id: string;
+                name: string;
+                records?: components["schemas"]["RecordLimit"][];
+            };
         };
         RecordLimit: {
             /** @description relative to the domain; `*` for one label or more; `@` for the domain */
             name: string;
             types: string[];
-        };
-        /**
-         * @example {
-         *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
-         *       "name": "certificates of example.com",
-         *       "hint": "x7Qa",
-         *       "owner": "admin",
-         *       "role": null,
-         *       "domains": [
-         *         "example.com"
-         *       ],
-         *       "records": [
-         *         {
-         *           "name": "_acme-challenge",
-         *           "types": [
-         *             "TXT"
-         *           ]
-         *         }
-         *       ],
-         *       "networks": null,
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "expires_at": "2027-04-15T09:30:00.000Z",
-         *       "last_used_at": null
-         *     }
-         */
-        ApiToken: {
-            id: string;
-            name: string;
-            /** @description the last four characters of the token */
-            hint: string;
-            owner: string;
-            /** @description null: only `records` */
-            role: ("viewer" | "editor" | "admin") | null;
-            /** @description null: those of its owner */
-            domains: string[] | null;
-            /** @description null: not limited */
-            records: components["schemas"]["RecordLimit"][] | null;
-            /** @description null: from everywhere */
-            networks: string[] | null;
-            /** Format: date-time */
-            created_at: string;
-            /** @description null: never */
-            expires_at: string | null;
-            /** @description to the minute; null: not used yet */
-            last_used_at: string | null;
         };
         /**
          * @example {
@@ -883,352 +909,54 @@ export interface components {
         };
         /**
          * @example {
-         *       "username": "admin",
-         *       "role": "admin"
+         *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
+         *       "name": "certificates of example.com",
+         *       "hint": "x7Qa",
+         *       "owner": "admin",
+         *       "role": null,
+         *       "domains": [
+         *         "example.com"
+         *       ],
+         *       "records": [
+         *         {
+         *           "name": "_acme-challenge",
+         *           "types": [
+         *             "TXT"
+         *           ]
+         *         }
+         *       ],
+         *       "networks": null,
+         *       "created_at": "2027-01-15T09:30:00.000Z",
+         *       "expires_at": "2027-04-15T09:30:00.000Z",
+         *       "last_used_at": null
          *     }
          */
-        Account: {
-            username: string;
-            /** @enum {string} */
-            role: "viewer" | "editor" | "admin";
-            /** @description only these; absent: all */
-            domains?: string[];
-        };
-        /**
-         * @example {
-         *       "user": {
-         *         "username": "admin",
-         *         "role": "admin"
-         *       },
-         *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl",
-         *       "token_type": "Bearer",
-         *       "expires_in": 3600
-         *     }
-         */
-        LoggedIn: {
-            user: components["schemas"]["Account"];
-            /** @description for the header Authorization: Bearer … */
-            access_token: string;
-            /** @constant */
-            token_type: "Bearer";
-            /** @description seconds */
-            expires_in: number;
-        };
-        /**
-         * @example {
-         *       "user": {
-         *         "username": "admin",
-         *         "role": "admin"
-         *       },
-         *       "expires_at": "2027-01-15T10:30:00.000Z"
-         *     }
-         */
-        Me: {
-            user: components["schemas"]["Account"];
+        ApiToken: {
+            id: string;
+            name: string;
+            /** @description the last four characters of the token */
+            hint: string;
+            owner: string;
+            /** @description null: only `records` */
+            role: ("viewer" | "editor" | "admin") | null;
+            /** @description null: those of its owner */
+            domains: string[] | null;
+            /** @description null: not limited */
+            records: components["schemas"]["RecordLimit"][] | null;
+            /** @description null: from everywhere */
+            networks: string[] | null;
+            /** Format: date-time */
+            created_at: string;
             /** @description null: never */
             expires_at: string | null;
-            /** @description the API token, if one was sent */
-            token?: {
-                id: string;
-                name: string;
-                records?: components["schemas"]["RecordLimit"][];
-            };
+            /** @description to the minute; null: not used yet */
+            last_used_at: string | null;
         };
-        /**
-         * @example {
-         *       "id": "b71c42652efd",
-         *       "name": "hello",
-         *       "type": "A",
-         *       "address": "192.0.2.10",
-         *       "ttl": 1800
-         *     }
-         */
-        HostRecord: {
-            /** @description 12 hex digits, from name, type, address and mx_pref */
-            id: string;
-            /**
-             * @description @ for the domain itself
-             * @example www
-             */
-            name: string;
-            /** @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written */
-            type: string;
-            /** @example 192.0.2.10 */
-            address: string;
-            /** @description seconds */
-            ttl: number;
-            /** @description MX records only */
-            mx_pref?: number;
-        };
-        /**
-         * @example {
-         *       "added": [
-         *         {
-         *           "id": "b71c42652efd",
-         *           "name": "hello",
-         *           "type": "A",
-         *           "address": "192.0.2.10",
-         *           "ttl": 1800
-         *         }
-         *       ],
-         *       "removed": [],
-         *       "kept": 1
-         *     }
-         */
-        Changes: {
-            added: components["schemas"]["HostRecord"][];
-            removed: components["schemas"]["HostRecord"][];
-            /** @description records that stayed as they were */
-            kept: number;
-        };
-        /**
-         * @example {
-         *       "domain": "alder-and-finch.com",
-         *       "uses_registrar_dns": true,
-         *       "email_type": "NONE",
-         *       "hosts": [
-         *         {
-         *           "id": "cf895225975d",
-         *           "name": "@",
-         *           "type": "A",
-         *           "address": "192.0.2.1",
-         *           "ttl": 1800
-         *         },
-         *         {
-         *           "id": "b71c42652efd",
-         *           "name": "hello",
-         *           "type": "A",
-         *           "address": "192.0.2.10",
-         *           "ttl": 1800
-         *         }
-         *       ]
-         *     }
-         */
-        Zone: {
-            domain: string;
-            /** @description false: the domain uses other nameservers, so its records cannot be written here */
-            uses_registrar_dns: boolean;
-            /** @description how the domain receives mail: NONE, MX, MXE, FWD, OX, GMAIL; null: unknown */
-            email_type: string | null;
-            /** @description by name (@ first), type and address */
-            hosts: components["schemas"]["HostRecord"][];
-        };
-        /**
-         * @example {
-         *       "domain": "alder-and-finch.com",
-         *       "uses_registrar_dns": true,
-         *       "email_type": "NONE",
-         *       "hosts": [
-         *         {
-         *           "id": "cf895225975d",
-         *           "name": "@",
-         *           "type": "A",
-         *           "address": "192.0.2.1",
-         *           "ttl": 1800
-         *         },
-         *         {
-         *           "id": "b71c42652efd",
-         *           "name": "hello",
-         *           "type": "A",
-         *           "address": "192.0.2.10",
-         *           "ttl": 1800
-         *         }
-         *       ],
-         *       "changes": {
-         *         "added": [
-         *           {
-         *             "id": "b71c42652efd",
-         *             "name": "hello",
-         *             "type": "A",
-         *             "address": "192.0.2.10",
-         *             "ttl": 1800
-         *           }
-         *         ],
-         *         "removed": [],
-         *         "kept": 1
-         *       },
-         *       "warnings": []
-         *     }
-         */
-        WrittenZone: {
-            domain: string;
-            /** @description false: the domain uses other nameservers, so its records cannot be written here */
-            uses_registrar_dns: boolean;
-            /** @description how the domain receives mail: NONE, MX, MXE, FWD, OX, GMAIL; null: unknown */
-            email_type: string | null;
-            /** @description by name (@ first), type and address */
-            hosts: components["schemas"]["HostRecord"][];
-            /**
-             * @description nothing was written
-             * @constant
-             */
-            dry_run?: true;
-            /**
-             * @description the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome
-             * @constant
-             */
-            verified?: false;
-            changes: components["schemas"]["Changes"];
-            /** @description what the write lost, and what to know of it */
-            warnings: string[];
-        };
-        /**
-         * @example {
-         *       "id": "b71c42652efd",
-         *       "name": "hello",
-         *       "type": "A",
-         *       "address": "192.0.2.10",
-         *       "ttl": 1800
-         *     }
-         */
-        AddedRecord: {
-            /** @description 12 hex digits, from name, type, address and mx_pref */
-            id: string;
-            /**
-             * @description @ for the domain itself
-             * @example www
-             */
-            name: string;
-            /** @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written */
-            type: string;
-            /** @example 192.0.2.10 */
-            address: string;
-            /** @description seconds */
-            ttl: number;
-            /** @description MX records only */
-            mx_pref?: number;
-            /**
-             * @description nothing was written
-             * @constant
-             */
-            dry_run?: true;
-            /**
-             * @description the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome
-             * @constant
-             */
-            verified?: false;
-            /** @description what the write lost, and what to know of it */
-            warnings?: string[];
-        };
-        ChangeSummary: {
-            added: components["schemas"]["HostRecord"][];
-            removed: components["schemas"]["HostRecord"][];
-            /** @description records that the change left as they were */
-            kept: number;
-            /** @description in lists: records of large changes that are not shown; read the change itself */
-            omitted?: {
-                added: number;
-                removed: number;
-            };
-        };
-        /**
-         * @example {
-         *       "id": 1,
-         *       "at": "2027-01-15T09:30:00.000Z",
-         *       "by": "admin",
-         *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
-         *       "status": "confirmed",
-         *       "changes": {
-         *         "added": [
-         *           {
-         *             "id": "b71c42652efd",
-         *             "name": "hello",
-         *             "type": "A",
-         *             "address": "192.0.2.10",
-         *             "ttl": 1800
-         *           }
-         *         ],
-         *         "removed": [],
-         *         "kept": 1
-         *       },
-         *       "email_type_before": "NONE",
-         *       "email_type_after": "NONE"
-         *     }
-         */
-        HistoryEntry: {
-            id: number;
-            /** Format: date-time */
-            at: string;
-            /** @description a username, or domain-service for a repaired late write */
-            by: string;
-            /** @description name of the API token that was used */
-            token?: string;
-            /** @description the x-request-id of the write */
-            request_id: string;
-            /**
-             * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent
-             * @enum {string}
-             */
-            status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
-            /** @description late_write: the service restored the zone */
-            reason?: string;
-            /**
-             * @description the zone could not be read back yet
-             * @constant
-             */
-            verified?: false;
-            warnings?: string[];
-            /** @description why the change was refused or is unconfirmed */
-            problem?: components["schemas"]["Problem"];
-            changes: components["schemas"]["ChangeSummary"];
-            email_type_before: string | null;
-            email_type_after: string | null;
-        };
-        /**
-         * @example {
-         *       "id": 1,
-         *       "at": "2027-01-15T09:30:00.000Z",
-         *       "by": "admin",
-         *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
-         *       "status": "confirmed",
-         *       "changes": {
-         *         "added": [
-         *           {
-         *             "id": "b71c42652efd",
-         *             "name": "hello",
-         *             "type": "A",
-         *             "address": "192.0.2.10",
-         *             "ttl": 1800
-         *           }
-         *         ],
-         *         "removed": [],
-         *         "kept": 1
-         *       },
-         *       "domain": "alder-and-finch.com",
-         *       "sent_at": "2027-01-15T09:30:00.000Z",
-         *       "ended_at": "2027-01-15T09:30:01.000Z"
-         *     }
-         */
-        Change: {
-            id: number;
-            /** Format: date-time */
-            at: string;
-            /** @description a username, or domain-service for a repaired late write */
-            by: string;
-            /** @description name of the API token that was used */
-            token?: string;
-            /** @description the x-request-id of the write */
-            request_id: string;
-            /**
-             * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent
-             * @enum {string}
-             */
-            status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
-            /** @description late_write: the service restored the zone */
-            reason?: string;
-            /**
-             * @description the zone could not be read back yet
-             * @constant
-             */
-            verified?: false;
-            warnings?: string[];
-            /** @description why the change was refused or is unconfirmed */
-            problem?: components["schemas"]["Problem"];
-            domain: string;
-            sent_at: string | null;
-            ended_at: string | null;
-            /** @description null until the change was evaluated */
-            changes: components["schemas"]["ChangeSummary"] | null;
+        Pagination: {
+            page: number;
+            page_size: number;
+            total_items: number;
+            total_pages: number;
         };
         /**
          * @example {
@@ -1339,6 +1067,362 @@ export interface components {
         };
         /**
          * @example {
+         *       "domain": "alder-and-finch.com",
+         *       "uses_registrar_dns": true,
+         *       "email_type": "NONE",
+         *       "hosts": [
+         *         {
+         *           "id": "cf895225975d",
+         *           "name": "@",
+         *           "type": "A",
+         *           "address": "192.0.2.1",
+         *           "ttl": 1800
+         *         },
+         *         {
+         *           "id": "b71c42652efd",
+         *           "name": "hello",
+         *           "type": "A",
+         *           "address": "192.0.2.10",
+         *           "ttl": 1800
+         *         }
+         *       ]
+         *     }
+         */
+        Zone: {
+            domain: string;
+            /** @description false: the domain uses other nameservers, so its records cannot be written here */
+            uses_registrar_dns: boolean;
+            /** @description how the domain receives mail: NONE, MX, MXE, FWD, OX, GMAIL; null: unknown */
+            email_type: string | null;
+            /** @description by name (@ first), type and address */
+            hosts: components["schemas"]["HostRecord"][];
+        };
+        /**
+         * @example {
+         *       "id": "b71c42652efd",
+         *       "name": "hello",
+         *       "type": "A",
+         *       "address": "192.0.2.10",
+         *       "ttl": 1800
+         *     }
+         */
+        HostRecord: {
+            /** @description 12 hex digits, from name, type, address and mx_pref */
+            id: string;
+            /**
+             * @description @ for the domain itself
+             * @example www
+             */
+            name: string;
+            /** @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written */
+            type: string;
+            /** @example 192.0.2.10 */
+            address: string;
+            /** @description seconds */
+            ttl: number;
+            /** @description MX records only */
+            mx_pref?: number;
+        };
+        /**
+         * @example {
+         *       "domain": "alder-and-finch.com",
+         *       "uses_registrar_dns": true,
+         *       "email_type": "NONE",
+         *       "hosts": [
+         *         {
+         *           "id": "cf895225975d",
+         *           "name": "@",
+         *           "type": "A",
+         *           "address": "192.0.2.1",
+         *           "ttl": 1800
+         *         },
+         *         {
+         *           "id": "b71c42652efd",
+         *           "name": "hello",
+         *           "type": "A",
+         *           "address": "192.0.2.10",
+         *           "ttl": 1800
+         *         }
+         *       ],
+         *       "changes": {
+         *         "added": [
+         *           {
+         *             "id": "b71c42652efd",
+         *             "name": "hello",
+         *             "type": "A",
+         *             "address": "192.0.2.10",
+         *             "ttl": 1800
+         *           }
+         *         ],
+         *         "removed": [],
+         *         "kept": 1
+         *       },
+         *       "warnings": []
+         *     }
+         */
+        WrittenZone: {
+            domain: string;
+            /** @description false: the domain uses other nameservers, so its records cannot be written here */
+            uses_registrar_dns: boolean;
+            /** @description how the domain receives mail: NONE, MX, MXE, FWD, OX, GMAIL; null: unknown */
+            email_type: string | null;
+            /** @description by name (@ first), type and address */
+            hosts: components["schemas"]["HostRecord"][];
+            /**
+             * @description nothing was written
+             * @constant
+             */
+            dry_run?: true;
+            /**
+             * @description the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome
+             * @constant
+             */
+            verified?: false;
+            changes: components["schemas"]["Changes"];
+            /** @description what the write lost, and what to know of it */
+            warnings: string[];
+        };
+        /**
+         * @example {
+         *       "added": [
+         *         {
+         *           "id": "b71c42652efd",
+         *           "name": "hello",
+         *           "type": "A",
+         *           "address": "192.0.2.10",
+         *           "ttl": 1800
+         *         }
+         *       ],
+         *       "removed": [],
+         *       "kept": 1
+         *     }
+         */
+        Changes: {
+            added: components["schemas"]["HostRecord"][];
+            removed: components["schemas"]["HostRecord"][];
+            /** @description records that stayed as they were */
+            kept: number;
+        };
+        /**
+         * @example {
+         *       "id": 1,
+         *       "at": "2027-01-15T09:30:00.000Z",
+         *       "by": "admin",
+         *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+         *       "status": "confirmed",
+         *       "changes": {
+         *         "added": [
+         *           {
+         *             "id": "b71c42652efd",
+         *             "name": "hello",
+         *             "type": "A",
+         *             "address": "192.0.2.10",
+         *             "ttl": 1800
+         *           }
+         *         ],
+         *         "removed": [],
+         *         "kept": 1
+         *       },
+         *       "domain": "alder-and-finch.com",
+         *       "sent_at": "2027-01-15T09:30:00.000Z",
+         *       "ended_at": "2027-01-15T09:30:01.000Z"
+         *     }
+         */
+        Change: {
+            id: number;
+            /** Format: date-time */
+            at: string;
+            /** @description a username, or domain-service for a repaired late write */
+            by: string;
+            /** @description name of the API token that was used */
+            token?: string;
+            /** @description the x-request-id of the write */
+            request_id: string;
+            /**
+             * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent
+             * @enum {string}
+             */
+            status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
+            /** @description late_write: the service restored the zone */
+            reason?: string;
+            /**
+             * @description the zone could not be read back yet
+             * @constant
+             */
+            verified?: false;
+            warnings?: string[];
+            /** @description why the change was refused or is unconfirmed */
+            problem?: components["schemas"]["Problem"];
+            domain: string;
+            sent_at: string | null;
+            ended_at: string | null;
+            /** @description null until the change was evaluated */
+            changes: components["schemas"]["ChangeSummary"] | null;
+        };
+        ChangeSummary: {
+            added: components["schemas"]["HostRecord"][];
+            removed: components["schemas"]["HostRecord"][];
+            /** @description records that the change left as they were */
+            kept: number;
+            /** @description in lists: records of large changes that are not shown; read the change itself */
+            omitted?: {
+                added: number;
+                removed: number;
+            };
+        };
+        /**
+         * @example {
+         *       "id": "b71c42652efd",
+         *       "name": "hello",
+         *       "type": "A",
+         *       "address": "192.0.2.10",
+         *       "ttl": 1800
+         *     }
+         */
+        AddedRecord: {
+            /** @description 12 hex digits, from name, type, address and mx_pref */
+            id: string;
+            /**
+             * @description @ for the domain itself
+             * @example www
+             */
+            name: string;
+            /** @description one of A, AAAA, ALIAS, CAA, CNAME, MX, MXE, NS, TXT, URL, URL301, FRAME; others can be read, not written */
+            type: string;
+            /** @example 192.0.2.10 */
+            address: string;
+            /** @description seconds */
+            ttl: number;
+            /** @description MX records only */
+            mx_pref?: number;
+            /**
+             * @description nothing was written
+             * @constant
+             */
+            dry_run?: true;
+            /**
+             * @description the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome
+             * @constant
+             */
+            verified?: false;
+            /** @description what the write lost, and what to know of it */
+            warnings?: string[];
+        };
+        /**
+         * @example {
+         *       "name": "hello",
+         *       "type": "A",
+         *       "ttl": 1800,
+         *       "values": [
+         *         "192.0.2.10"
+         *       ]
+         *     }
+         */
+        Rrset: {
+            /** @description @ for the domain itself */
+            name: string;
+            type: string;
+            /** @description seconds; the lowest of the records */
+            ttl: number;
+            /** @description addresses; of MX with the preference: 10 mx1.example.net */
+            values: string[];
+            /**
+             * @description the TTLs of the records differ
+             * @constant
+             */
+            mixed_ttl?: true;
+        };
+        /**
+         * @example {
+         *       "name": "hello",
+         *       "type": "A",
+         *       "ttl": 1800,
+         *       "values": [
+         *         "192.0.2.10"
+         *       ]
+         *     }
+         */
+        WrittenRrset: {
+            /** @description @ for the domain itself */
+            name: string;
+            type: string;
+            /** @description seconds; the lowest of the records */
+            ttl: number;
+            /** @description addresses; of MX with the preference: 10 mx1.example.net */
+            values: string[];
+            /**
+             * @description the TTLs of the records differ
+             * @constant
+             */
+            mixed_ttl?: true;
+            /**
+             * @description nothing was written
+             * @constant
+             */
+            dry_run?: true;
+            /**
+             * @description the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome
+             * @constant
+             */
+            verified?: false;
+            /** @description what the write lost, and what to know of it */
+            warnings?: string[];
+        };
+        /**
+         * @example {
+         *       "id": 1,
+         *       "at": "2027-01-15T09:30:00.000Z",
+         *       "by": "admin",
+         *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+         *       "status": "confirmed",
+         *       "changes": {
+         *         "added": [
+         *           {
+         *             "id": "b71c42652efd",
+         *             "name": "hello",
+         *             "type": "A",
+         *             "address": "192.0.2.10",
+         *             "ttl": 1800
+         *           }
+         *         ],
+         *         "removed": [],
+         *         "kept": 1
+         *       },
+         *       "email_type_before": "NONE",
+         *       "email_type_after": "NONE"
+         *     }
+         */
+        HistoryEntry: {
+            id: number;
+            /** Format: date-time */
+            at: string;
+            /** @description a username, or domain-service for a repaired late write */
+            by: string;
+            /** @description name of the API token that was used */
+            token?: string;
+            /** @description the x-request-id of the write */
+            request_id: string;
+            /**
+             * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent
+             * @enum {string}
+             */
+            status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
+            /** @description late_write: the service restored the zone */
+            reason?: string;
+            /**
+             * @description the zone could not be read back yet
+             * @constant
+             */
+            verified?: false;
+            warnings?: string[];
+            /** @description why the change was refused or is unconfirmed */
+            problem?: components["schemas"]["Problem"];
+            changes: components["schemas"]["ChangeSummary"];
+            email_type_before: string | null;
+            email_type_after: string | null;
+        };
+        /**
+         * @example {
          *       "email_type": "NONE",
          *       "hosts": [
          *         {
@@ -1428,66 +1512,6 @@ export interface components {
                 at: string;
                 code: string;
             } | null;
-        };
-        /**
-         * @example {
-         *       "name": "hello",
-         *       "type": "A",
-         *       "ttl": 1800,
-         *       "values": [
-         *         "192.0.2.10"
-         *       ]
-         *     }
-         */
-        Rrset: {
-            /** @description @ for the domain itself */
-            name: string;
-            type: string;
-            /** @description seconds; the lowest of the records */
-            ttl: number;
-            /** @description addresses; of MX with the preference: 10 mx1.example.net */
-            values: string[];
-            /**
-             * @description the TTLs of the records differ
-             * @constant
-             */
-            mixed_ttl?: true;
-        };
-        /**
-         * @example {
-         *       "name": "hello",
-         *       "type": "A",
-         *       "ttl": 1800,
-         *       "values": [
-         *         "192.0.2.10"
-         *       ]
-         *     }
-         */
-        WrittenRrset: {
-            /** @description @ for the domain itself */
-            name: string;
-            type: string;
-            /** @description seconds; the lowest of the records */
-            ttl: number;
-            /** @description addresses; of MX with the preference: 10 mx1.example.net */
-            values: string[];
-            /**
-             * @description the TTLs of the records differ
-             * @constant
-             */
-            mixed_ttl?: true;
-            /**
-             * @description nothing was written
-             * @constant
-             */
-            dry_run?: true;
-            /**
-             * @description the registrar reported success, but the zone could not be read back yet: GET /api/changes tells the outcome
-             * @constant
-             */
-            verified?: false;
-            /** @description what the write lost, and what to know of it */
-            warnings?: string[];
         };
     };
     responses: never;
@@ -6540,10 +6564,11 @@ export interface operations {
                         reason?: string;
                         /**
                          * @description the zone could not be read back yet
-                         * @enum {boolean}
+                         * @constant
                          */
                         verified?: false;
                         warnings?: string[];
+                        /** @description why the change was refused or is unconfirmed */
                         problem?: components["schemas"]["Problem"];
                         changes: components["schemas"]["ChangeSummary"];
                         email_type_before: string | null;

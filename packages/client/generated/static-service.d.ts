@@ -87,7 +87,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Who am I? */
+        /**
+         * Who am I?
+         * @description The caller behind the token of this request: user, role and limits.
+         */
         get: operations["getMe"];
         put?: never;
         post?: never;
@@ -104,7 +107,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List API tokens */
+        /**
+         * List API tokens
+         * @description Without their secrets, which are shown once, when a token is created.
+         */
         get: operations["listTokens"];
         put?: never;
         /**
@@ -178,6 +184,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the record of a file
+         * @description What is stored about it, not its bytes: those are at `/static/{path}`.
+         */
+        get: operations["getFile"];
+        /**
+         * Store the request body as a file
+         * @description The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The response has no ETag (RFC 9110, 9.3.4), since GET returns the record; If-Match also accepts the quoted `sha256`.
+         */
+        put: operations["putFile"];
+        post?: never;
+        /**
+         * Delete a file
+         * @description After the response no GET returns the file.
+         */
+        delete: operations["deleteFile"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/files": {
         parameters: {
             query?: never;
@@ -205,7 +239,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Count files by category, largest count first */
+        /**
+         * Count files by category, largest count first
+         * @description The category follows from the media type of a file.
+         */
         get: operations["listCategories"];
         put?: never;
         post?: never;
@@ -326,7 +363,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Storage statistics */
+        /**
+         * Storage statistics
+         * @description Counted while files change, so that reading them is cheap.
+         */
         get: operations["getStats"];
         put?: never;
         post?: never;
@@ -343,36 +383,14 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read one version with its whole changelog */
+        /**
+         * Read one version with its whole changelog
+         * @description The list cuts long changelogs.
+         */
         get: operations["getVersion"];
         put?: never;
         post?: never;
         delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/files/{path}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Read the record of a file */
-        get: operations["getFile"];
-        /**
-         * Store the request body as a file
-         * @description The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The response has no ETag (RFC 9110, 9.3.4), since GET returns the record; If-Match also accepts the quoted `sha256`.
-         */
-        put: operations["putFile"];
-        post?: never;
-        /**
-         * Delete a file
-         * @description After the response no GET returns the file.
-         */
-        delete: operations["deleteFile"];
         options?: never;
         head?: never;
         patch?: never;
@@ -402,10 +420,15 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        RecordLimitInput: {
-            /** @description relative to the domain; `*` for one label or more; `@` for the domain */
-            name: string;
-            types: string[];
+        /**
+         * @example {
+         *       "username": "admin",
+         *       "password": "the password of admin"
+         *     }
+         */
+        LoginInput: {
+            username: string;
+            password: string;
         };
         /**
          * @example {
@@ -434,39 +457,10 @@ export interface components {
             records?: components["schemas"]["RecordLimitInput"][];
             networks?: string[];
         };
-        /**
-         * @example {
-         *       "username": "admin",
-         *       "password": "the password of admin"
-         *     }
-         */
-        LoginInput: {
-            username: string;
-            password: string;
-        };
-        FileNodeInput: {
+        RecordLimitInput: {
+            /** @description relative to the domain; `*` for one label or more; `@` for the domain */
             name: string;
-            path: string;
-            /** @constant */
-            type: "file";
-            size: number;
-            content_type: string;
-        };
-        DirectoryNodeInput: {
-            name: string;
-            path: string;
-            /** @constant */
-            type: "directory";
-            /** @description including everything below */
-            file_count: number;
-            /** @description including everything below */
-            total_size: number;
-            children: (components["schemas"]["DirectoryNodeInput"] | components["schemas"]["FileNodeInput"])[] | null;
-            /**
-             * @description the directory has more children than a response can hold
-             * @constant
-             */
-            truncated?: true;
+            types: string[];
         };
         /**
          * @example {
@@ -529,6 +523,22 @@ export interface components {
         };
         /**
          * @example {
+         *       "service": "Domain service",
+         *       "version": "0.1.0",
+         *       "docs": "docs",
+         *       "openapi": "openapi.json"
+         *     }
+         */
+        ServiceInfo: {
+            service: string;
+            version: string;
+            /** @description path of the page to read and try the API */
+            docs: string;
+            /** @description path of the OpenAPI document */
+            openapi: string;
+        };
+        /**
+         * @example {
          *       "status": "ok",
          *       "version": "0.1.0",
          *       "uptime_seconds": 86400,
@@ -562,75 +572,61 @@ export interface components {
         };
         /**
          * @example {
-         *       "service": "Domain service",
-         *       "version": "0.1.0",
-         *       "docs": "docs",
-         *       "openapi": "openapi.json"
+         *       "user": {
+         *         "username": "admin",
+         *         "role": "admin"
+         *       },
+         *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl",
+         *       "token_type": "Bearer",
+         *       "expires_in": 3600
          *     }
          */
-        ServiceInfo: {
-            service: string;
-            version: string;
-            /** @description path of the page to read and try the API */
-            docs: string;
-            /** @description path of the OpenAPI document */
-            openapi: string;
+        LoggedIn: {
+            user: components["schemas"]["Account"];
+            /** @description for the header Authorization: Bearer … */
+            access_token: string;
+            /** @constant */
+            token_type: "Bearer";
+            /** @description seconds */
+            expires_in: number;
         };
-        Pagination: {
-            page: number;
-            page_size: number;
-            total_items: number;
-            total_pages: number;
+        /**
+         * @example {
+         *       "username": "admin",
+         *       "role": "admin"
+         *     }
+         */
+        Account: {
+            username: string;
+            /** @enum {string} */
+            role: "viewer" | "editor" | "admin";
+            /** @description only these; absent: all */
+            domains?: string[];
+        };
+        /**
+         * @example {
+         *       "user": {
+         *         "username": "admin",
+         *         "role": "admin"
+         *       },
+         *       "expires_at": "2027-01-15T10:30:00.000Z"
+         *     }
+         */
+        Me: {
+            user: components["schemas"]["Account"];
+            /** @description null: never */
+            expires_at: string | null;
+            /** @description the API token, if one was sent */
+            token?: {
+                id: string;
+                name: string;
+                records?: components["schemas"]["RecordLimit"][];
+            };
         };
         RecordLimit: {
             /** @description relative to the domain; `*` for one label or more; `@` for the domain */
             name: string;
             types: string[];
-        };
-        /**
-         * @example {
-         *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
-         *       "name": "certificates of example.com",
-         *       "hint": "x7Qa",
-         *       "owner": "admin",
-         *       "role": null,
-         *       "domains": [
-         *         "example.com"
-         *       ],
-         *       "records": [
-         *         {
-         *           "name": "_acme-challenge",
-         *           "types": [
-         *             "TXT"
-         *           ]
-         *         }
-         *       ],
-         *       "networks": null,
-         *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "expires_at": "2027-04-15T09:30:00.000Z",
-         *       "last_used_at": null
-         *     }
-         */
-        ApiToken: {
-            id: string;
-            name: string;
-            /** @description the last four characters of the token */
-            hint: string;
-            owner: string;
-            /** @description null: only `records` */
-            role: ("viewer" | "editor" | "admin") | null;
-            /** @description null: those of its owner */
-            domains: string[] | null;
-            /** @description null: not limited */
-            records: components["schemas"]["RecordLimit"][] | null;
-            /** @description null: from everywhere */
-            networks: string[] | null;
-            /** Format: date-time */
-            created_at: string;
-            /** @description null: never */
-            expires_at: string | null;
-            /** @description to the minute; null: not used yet */
-            last_used_at: string | null;
         };
         /**
          * @example {
@@ -720,56 +716,54 @@ export interface components {
         };
         /**
          * @example {
-         *       "username": "admin",
-         *       "role": "admin"
+         *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
+         *       "name": "certificates of example.com",
+         *       "hint": "x7Qa",
+         *       "owner": "admin",
+         *       "role": null,
+         *       "domains": [
+         *         "example.com"
+         *       ],
+         *       "records": [
+         *         {
+         *           "name": "_acme-challenge",
+         *           "types": [
+         *             "TXT"
+         *           ]
+         *         }
+         *       ],
+         *       "networks": null,
+         *       "created_at": "2027-01-15T09:30:00.000Z",
+         *       "expires_at": "2027-04-15T09:30:00.000Z",
+         *       "last_used_at": null
          *     }
          */
-        Account: {
-            username: string;
-            /** @enum {string} */
-            role: "viewer" | "editor" | "admin";
-            /** @description only these; absent: all */
-            domains?: string[];
-        };
-        /**
-         * @example {
-         *       "user": {
-         *         "username": "admin",
-         *         "role": "admin"
-         *       },
-         *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZG1pbiJ9.c2lnbmF0dXJl",
-         *       "token_type": "Bearer",
-         *       "expires_in": 3600
-         *     }
-         */
-        LoggedIn: {
-            user: components["schemas"]["Account"];
-            /** @description for the header Authorization: Bearer … */
-            access_token: string;
-            /** @constant */
-            token_type: "Bearer";
-            /** @description seconds */
-            expires_in: number;
-        };
-        /**
-         * @example {
-         *       "user": {
-         *         "username": "admin",
-         *         "role": "admin"
-         *       },
-         *       "expires_at": "2027-01-15T10:30:00.000Z"
-         *     }
-         */
-        Me: {
-            user: components["schemas"]["Account"];
+        ApiToken: {
+            id: string;
+            name: string;
+            /** @description the last four characters of the token */
+            hint: string;
+            owner: string;
+            /** @description null: only `records` */
+            role: ("viewer" | "editor" | "admin") | null;
+            /** @description null: those of its owner */
+            domains: string[] | null;
+            /** @description null: not limited */
+            records: components["schemas"]["RecordLimit"][] | null;
+            /** @description null: from everywhere */
+            networks: string[] | null;
+            /** Format: date-time */
+            created_at: string;
             /** @description null: never */
             expires_at: string | null;
-            /** @description the API token, if one was sent */
-            token?: {
-                id: string;
-                name: string;
-                records?: components["schemas"]["RecordLimit"][];
-            };
+            /** @description to the minute; null: not used yet */
+            last_used_at: string | null;
+        };
+        Pagination: {
+            page: number;
+            page_size: number;
+            total_items: number;
+            total_pages: number;
         };
         /**
          * @example {
@@ -825,14 +819,6 @@ export interface components {
             file_count: number;
             total_size: number;
         };
-        FileNode: {
-            name: string;
-            path: string;
-            /** @constant */
-            type: "file";
-            size: number;
-            content_type: string;
-        };
         DirectoryNode: {
             name: string;
             path: string;
@@ -848,6 +834,14 @@ export interface components {
              * @constant
              */
             truncated?: true;
+        };
+        FileNode: {
+            name: string;
+            path: string;
+            /** @constant */
+            type: "file";
+            size: number;
+            content_type: string;
         };
         /**
          * @example {
@@ -2027,6 +2021,435 @@ export interface operations {
             };
         };
     };
+    getFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETag of a cached copy: 304 if still current. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-none-match"?: string;
+            };
+            path: {
+                /**
+                 * @description path of a file, its slashes not percent-encoded
+                 * @example notes/hello.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The record of the file */
+            200: {
+                headers: {
+                    /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "notes/hello.txt",
+                     *       "name": "hello.txt",
+                     *       "category": "document",
+                     *       "content_type": "text/plain",
+                     *       "size": 13,
+                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *       "url": "/static/notes/hello.txt",
+                     *       "uploaded_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "updated_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            /** @description Not modified since the record of If-None-Match */
+            304: {
+                headers: {
+                    /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    putFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-match"?: string;
+                /** @description `*`: only if there is no such file. For example `*` */
+                "if-none-match"?: string;
+                /** @description SHA-256 of the body (RFC 9530), checked before anything is stored. For example `sha-256=:oXJbunNw5AqnjWiMyZCJ/N89ep2F4R5DCrg6jc63Vdw=:` */
+                "content-digest"?: string;
+            };
+            path: {
+                /**
+                 * @description path of a file, its slashes not percent-encoded
+                 * @example notes/hello.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example Hello, files */
+                "application/octet-stream": Blob;
+            };
+        };
+        responses: {
+            /** @description Replaced: the record of the file */
+            200: {
+                headers: {
+                    /**
+                     * @description URL of the record
+                     * @example /api/files/notes/hello.txt
+                     */
+                    location?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "notes/hello.txt",
+                     *       "name": "hello.txt",
+                     *       "category": "document",
+                     *       "content_type": "text/plain",
+                     *       "size": 13,
+                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *       "url": "/static/notes/hello.txt",
+                     *       "uploaded_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "updated_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            /** @description Created: the record of the file */
+            201: {
+                headers: {
+                    /**
+                     * @description URL of the record
+                     * @example /api/files/notes/hello.txt
+                     */
+                    location?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "path": "notes/hello.txt",
+                     *       "name": "hello.txt",
+                     *       "category": "document",
+                     *       "content_type": "text/plain",
+                     *       "size": 13,
+                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *       "url": "/static/notes/hello.txt",
+                     *       "uploaded_by": "admin",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "updated_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredFile"];
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `digest_mismatch`, `malformed_request`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `path_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage`, `quota_exceeded` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteFile: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-match"?: string;
+            };
+            path: {
+                /**
+                 * @description path of a file, its slashes not percent-encoded
+                 * @example notes/hello.txt
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listFiles: {
         parameters: {
             query?: {
@@ -2093,7 +2516,7 @@ export interface operations {
                             total_pages: number;
                             /**
                              * @description total_items is a lower bound
-                             * @enum {boolean}
+                             * @constant
                              */
                             total_is_exact?: false;
                         };
@@ -2987,435 +3410,6 @@ export interface operations {
             };
             /** @description `version_not_found` */
             404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `url_too_long` */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error, such as `internal_error` */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    getFile: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description ETag of a cached copy: 304 if still current. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
-                "if-none-match"?: string;
-            };
-            path: {
-                /**
-                 * @description path of a file, its slashes not percent-encoded
-                 * @example notes/hello.txt
-                 */
-                path: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The record of the file */
-            200: {
-                headers: {
-                    /**
-                     * @description Changes with every change of the record
-                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
-                     */
-                    etag?: string;
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "path": "notes/hello.txt",
-                     *       "name": "hello.txt",
-                     *       "category": "document",
-                     *       "content_type": "text/plain",
-                     *       "size": 13,
-                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
-                     *       "url": "/static/notes/hello.txt",
-                     *       "uploaded_by": "admin",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "updated_at": "2027-01-15T09:30:00.000Z"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["StoredFile"];
-                };
-            };
-            /** @description Not modified since the record of If-None-Match */
-            304: {
-                headers: {
-                    /**
-                     * @description Changes with every change of the record
-                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
-                     */
-                    etag?: string;
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unauthorized`, `token_expired` */
-            401: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `file_not_found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `url_too_long` */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error, such as `internal_error` */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    putFile: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
-                "if-match"?: string;
-                /** @description `*`: only if there is no such file. For example `*` */
-                "if-none-match"?: string;
-                /** @description SHA-256 of the body (RFC 9530), checked before anything is stored. For example `sha-256=:oXJbunNw5AqnjWiMyZCJ/N89ep2F4R5DCrg6jc63Vdw=:` */
-                "content-digest"?: string;
-            };
-            path: {
-                /**
-                 * @description path of a file, its slashes not percent-encoded
-                 * @example notes/hello.txt
-                 */
-                path: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /** @example Hello, files */
-                "application/octet-stream": Blob;
-            };
-        };
-        responses: {
-            /** @description Replaced: the record of the file */
-            200: {
-                headers: {
-                    /**
-                     * @description URL of the record
-                     * @example /api/files/notes/hello.txt
-                     */
-                    location?: string;
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "path": "notes/hello.txt",
-                     *       "name": "hello.txt",
-                     *       "category": "document",
-                     *       "content_type": "text/plain",
-                     *       "size": 13,
-                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
-                     *       "url": "/static/notes/hello.txt",
-                     *       "uploaded_by": "admin",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "updated_at": "2027-01-15T09:30:00.000Z"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["StoredFile"];
-                };
-            };
-            /** @description Created: the record of the file */
-            201: {
-                headers: {
-                    /**
-                     * @description URL of the record
-                     * @example /api/files/notes/hello.txt
-                     */
-                    location?: string;
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example {
-                     *       "path": "notes/hello.txt",
-                     *       "name": "hello.txt",
-                     *       "category": "document",
-                     *       "content_type": "text/plain",
-                     *       "size": 13,
-                     *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
-                     *       "url": "/static/notes/hello.txt",
-                     *       "uploaded_by": "admin",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "updated_at": "2027-01-15T09:30:00.000Z"
-                     *     }
-                     */
-                    "application/json": components["schemas"]["StoredFile"];
-                };
-            };
-            /** @description `invalid_path`, `reserved_path`, `digest_mismatch`, `malformed_request`, `validation_failed` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unauthorized`, `token_expired` */
-            401: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `forbidden` */
-            403: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `file_not_found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `path_conflict` */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `precondition_failed` */
-            412: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `file_too_large` */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `url_too_long` */
-            414: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unsupported_media_type` */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `insufficient_storage`, `quota_exceeded` */
-            507: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description Any other error, such as `internal_error` */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    deleteFile: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
-                "if-match"?: string;
-            };
-            path: {
-                /**
-                 * @description path of a file, its slashes not percent-encoded
-                 * @example notes/hello.txt
-                 */
-                path: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Deleted */
-            204: {
-                headers: {
-                    /**
-                     * @description The id of this request, also in the log; the one you sent, if any
-                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
-                     */
-                    "x-request-id"?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unauthorized`, `token_expired` */
-            401: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `forbidden` */
-            403: {
-                headers: {
-                    /**
-                     * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
-                     */
-                    "www-authenticate"?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `file_not_found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `precondition_failed` */
-            412: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -5,7 +5,7 @@ import Fastify, {
   type FastifyInstance,
   type RawServerDefault,
 } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { ZodTypeProvider } from './define-route.ts'
 import {
   answerSocketError,
   type ConnectionLimits,
@@ -23,9 +23,8 @@ import { LazyLogger } from './logging/lazy-logger.ts'
 import type { Logger } from './logging/logger.ts'
 import { type HealthReport, serveHealth } from './monitoring/health.ts'
 import { type Metrics, RequestMetrics, serveMetrics } from './monitoring/metrics.ts'
-import type { About } from './openapi/about.ts'
-import { serveRoot } from './openapi/root.ts'
-import { serveOpenapi } from './openapi/routes.ts'
+import type { About } from './openapi/document.ts'
+import { serveOpenapi, serveRoot } from './openapi/routes.ts'
 import { answerError, type HttpError } from './problem-details.ts'
 import { maxParamLength, noSuchRoute, trackMethods } from './requests/allowed-methods.ts'
 import { answerEarly, type EarlyResponder } from './requests/early-responses.ts'

@@ -2,11 +2,79 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type {
   ContextConfigDefault,
   FastifySchema,
+  FastifyTypeProvider,
   RawServerDefault,
   RouteGenericInterface,
   RouteOptions,
 } from 'fastify'
-import type { ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { z } from 'zod'
+import type { Fault } from './problem-details.ts'
+
+/** Who may call a route: everybody, or callers with at least this role. */
+export type Access = 'public' | 'viewer' | 'editor' | 'admin'
+
+/** A header: its purpose, and an example value. */
+export interface HeaderDoc {
+  description: string
+  example: string
+}
+
+/** A response beside its schema. `content` is its media type where that is not JSON. */
+export interface ResponseDoc {
+  description: string
+  headers?: Record<string, HeaderDoc>
+  content?: string
+  /** A body of that media type; without it the body is binary. */
+  example?: string
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A route without it stops the boot. */
+    access?: Access
+    /**
+     * The handler checks API tokens that are limited to some RRsets. Other routes reject such tokens, except for
+     * reading where the token has a role.
+     */
+    enforcesRecordLimits?: boolean
+    /**
+     * More faults of a request that the schemas reject, so that one 400 names every fault. Its argument is not
+     * validated.
+     */
+    moreFaults?: (request: { params: unknown; body: unknown }) => Fault[]
+    /** The path whose routes serve the other methods of this one; without it they are 405. */
+    otherMethods?: string
+  }
+  // Documentation of a route beside its schemas. Words are Markdown.
+  interface FastifySchema {
+    /** Not in the OpenAPI document. */
+    hide?: boolean
+    operationId?: string
+    summary?: string
+    description?: string
+    tags?: readonly string[]
+    /** Media types of the body. Default: `application/json`. */
+    consumes?: readonly string[]
+    /** Security requirements. Default: by the route's access. */
+    security?: readonly Record<string, readonly string[]>[]
+    /** Request headers with a meaning here, by name. */
+    requestHeaders?: Record<string, HeaderDoc>
+    /** By status. */
+    responses?: Record<number, ResponseDoc>
+    /** An example of each error that a caller can meet here. */
+    errors?: readonly Error[]
+  }
+  interface FastifyReply {
+    /** The code of the problem that this reply carries, for metrics. */
+    problemCode?: string
+  }
+}
+
+/** Types requests and replies by the zod schemas of their route. */
+export interface ZodTypeProvider extends FastifyTypeProvider {
+  validator: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
+  serializer: this['schema'] extends z.ZodType ? z.output<this['schema']> : unknown
+}
 
 /**
  * An endpoint as one object: method, URL, access, schema and handler, whose request is typed by the zod schemas.

@@ -1,7 +1,6 @@
 export type { Histogram } from 'prom-client'
 export { type App, type AppOptions, createApp } from './create-app.ts'
-export { defineRoute } from './define-route.ts'
-export type { Access, HeaderDoc, ResponseDoc } from './fastify-types.ts'
+export { type Access, defineRoute, type HeaderDoc, type ResponseDoc } from './define-route.ts'
 export { StartRefusedError } from './lifecycle/start-failure.ts'
 export { startService } from './lifecycle/start-service.ts'
 export { createLogger, type Logger } from './logging/logger.ts'

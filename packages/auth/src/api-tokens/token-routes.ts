@@ -32,7 +32,11 @@ const exampleRecord = {
 
 const NewToken = z
   .strictObject({
-    name: TokenName.meta({ description: 'for the list, the history and the logs' }),
+    name: TokenName.meta({
+      description: 'for the list, the history and the logs',
+      // Not every language knows \p{Cc}.
+      pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]{1,100}$',
+    }),
     expires_in: z
       .int()
       .min(0)
@@ -129,6 +133,7 @@ const listTokens = (tokens: ApiTokens) =>
     schema: {
       operationId: 'listTokens',
       summary: 'List API tokens',
+      description: 'Without their secrets, which are shown once, when a token is created.',
       tags: ['auth'],
       querystring: z.strictObject({
         ...pageQuery(50, 200),

@@ -129,6 +129,7 @@ const getMe = defineRoute({
   schema: {
     operationId: 'getMe',
     summary: 'Who am I?',
+    description: 'The caller behind the token of this request: user, role and limits.',
     tags: ['auth'],
     responses: { 200: { description: 'The account of the token, and its expiry' } },
     response: { 200: Me },

@@ -77,6 +77,7 @@ function getChange(app: App, { ledger }: Dependencies) {
       schema: {
         operationId: 'getChange',
         summary: 'Read one change and its outcome',
+        description: 'Poll this after a `202` until its state is final.',
         tags: ['history'],
         params: AtChange,
         errors: [changeNotFound(7)],

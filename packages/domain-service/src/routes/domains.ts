@@ -190,6 +190,7 @@ function registerNameservers(
       schema: {
         operationId: 'listNameservers',
         summary: 'List the nameservers of a domain',
+        description: 'As the registrar has them. They are changed at the registrar.',
         tags,
         params: AtDomain,
         requestHeaders: takesFresh,

@@ -96,6 +96,7 @@ function getHistoryEntry(app: App, { ledger }: Dependencies) {
       schema: {
         operationId: 'getHistoryEntry',
         summary: 'Read one change with the whole zone before and after it',
+        description: 'A restore writes one of these two zones.',
         tags,
         params: AtEntry,
         errors: notFound,

@@ -1,5 +1,4 @@
-import type { FastifyInstance, preHandlerHookHandler } from 'fastify'
-import { serializerCompiler } from 'fastify-type-provider-zod'
+import type { FastifyInstance, FastifySerializerCompiler, preHandlerHookHandler } from 'fastify'
 import { z } from 'zod'
 import { type Fault, validationFailed } from '../problem-details.ts'
 import { describeIssue, isMissing } from './validation-messages.ts'
@@ -14,8 +13,14 @@ const places: Record<Part, string> = { params: '/path', querystring: '/query', b
  */
 export const zodCompilers: object = {
   buildValidator: () => () => (value: unknown) => ({ value }),
-  buildSerializer: () => serializerCompiler,
+  buildSerializer: () => encodeResponse,
 }
+
+// Applies defaults and codecs; a response that its schema rejects is a bug, answered with 500.
+const encodeResponse: FastifySerializerCompiler<z.ZodType> =
+  ({ schema }) =>
+  (data) =>
+    JSON.stringify(z.encode(schema, data))
 
 /**
  * Validates path, query and body of each route by its zod schemas, so that one 400 names every fault. A route without a

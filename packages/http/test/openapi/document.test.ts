@@ -1,33 +1,39 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { HttpError } from '../../src/index.ts'
-import { completeDocument } from '../../src/openapi/document.ts'
+import { generateDocument } from '../../src/openapi/document.ts'
+import type { DocumentedRoute } from '../../src/openapi/operation.ts'
 import { start } from '../support/start.ts'
+
+const about = { title: 'Things', version: '1.2.3', description: 'a test' }
 
 const Problem = z.object({
   properties: z.object({ code: z.object({ enum: z.array(z.string()) }) }),
 })
 const Document = z.object({
   components: z.object({ schemas: z.looseObject({ Problem }) }),
+  paths: z.record(z.string(), z.record(z.string(), z.unknown())),
 })
+
+const describe = (...routes: DocumentedRoute[]) => Document.parse(generateDocument(about, routes))
 
 test('the error codes of routes are examples by status', () => {
   const conflict = new HttpError(409, 'edit_conflict', 'The record has changed')
-  const operation = { 'x-documentation': { errors: [conflict] }, responses: {} }
 
-  completeDocument({ paths: { '/a': { post: operation } } })
+  const { paths } = describe({ method: 'POST', url: '/a', schema: { errors: [conflict] } })
 
-  expect(operation.responses).toMatchObject({
-    409: {
-      description: '`edit_conflict`',
-      content: {
-        'application/problem+json': {
-          examples: { edit_conflict: { value: { status: 409, code: 'edit_conflict' } } },
+  expect(paths['/a']?.post).toMatchObject({
+    responses: {
+      409: {
+        description: '`edit_conflict`',
+        content: {
+          'application/problem+json': {
+            examples: { edit_conflict: { value: { status: 409, code: 'edit_conflict' } } },
+          },
         },
       },
     },
   })
-  expect(operation).not.toHaveProperty('x-documentation')
 })
 
 test('a document lists the codes that clients can get', async () => {
@@ -44,37 +50,52 @@ test('a document lists the codes that clients can get', async () => {
 })
 
 test('HEAD and trailing slashes are left out, and a wildcard gets a name', () => {
-  const get = { parameters: [{ name: '*', in: 'path' }] }
-  const document = completeDocument({
-    paths: { '/files': { get: {}, head: {} }, '/files/': { get: {} }, '/files/{*}': { get } },
-  })
+  const schema = {}
+  const params = z.object({ '*': z.string().meta({ description: 'of the file' }) })
 
-  expect(Object.keys(document.paths)).toEqual(['/files', '/files/{path}'])
-  expect(document.paths['/files']).not.toHaveProperty('head')
-  expect(get.parameters[0]?.name).toBe('path')
+  const { paths } = describe(
+    { method: ['GET', 'HEAD'], url: '/files', schema },
+    { method: 'GET', url: '/files/', schema },
+    { method: 'GET', url: '/files/*', schema: { params } },
+    { method: 'GET', url: '/', schema },
+  )
+
+  expect(Object.keys(paths)).toEqual(['/files', '/files/{path}', '/'])
+  expect(Object.keys(paths['/files'] ?? {})).toEqual(['get'])
+  expect(paths['/files/{path}']?.get).toMatchObject({
+    parameters: [{ name: 'path', in: 'path', required: true, description: 'of the file' }],
+  })
 })
 
-test('schemas that nothing refers to are removed, also when only removed ones did', () => {
-  const document = completeDocument({
-    components: {
-      schemas: {
-        Used: {},
-        Unused: { properties: { inner: { $ref: '#/components/schemas/Inner' } } },
-        Inner: {},
-      },
-    },
-    paths: {
-      '/a': {
-        get: {
-          responses: {
-            200: {
-              content: { 'application/json': { schema: { $ref: '#/components/schemas/Used' } } },
-            },
-          },
+test('a schema with an id is a component for each side that uses it', () => {
+  const Inner = z.object({ size: z.int().default(1) }).meta({ id: 'Inner' })
+  const Outer = z.object({ inner: Inner }).meta({ id: 'Outer', examples: [{ inner: { size: 2 } }] })
+
+  const { components, paths } = describe({
+    method: 'PUT',
+    url: '/a',
+    schema: { body: Outer, response: { 200: Inner, 204: z.undefined() } },
+  })
+
+  expect(Object.keys(components.schemas).sort()).toEqual([
+    'Inner',
+    'InnerInput',
+    'OuterInput',
+    'Problem',
+  ])
+  expect(paths['/a']?.put).toMatchObject({
+    requestBody: {
+      content: {
+        'application/json': {
+          schema: { $ref: '#/components/schemas/OuterInput' },
+          example: { inner: { size: 2 } },
         },
       },
     },
+    responses: {
+      200: { content: { 'application/json': { schema: { $ref: '#/components/schemas/Inner' } } } },
+      204: { description: '' },
+    },
   })
-
-  expect(Object.keys(document.components.schemas)).toEqual(['Used'])
+  expect(paths).not.toHaveProperty(['/a', 'put', 'responses', '204', 'content'])
 })

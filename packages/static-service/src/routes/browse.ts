@@ -96,6 +96,7 @@ function listFiles(app: App, slash: string, { catalog, publicBaseUrl }: Dependen
 const listCategoriesSchema = {
   operationId: 'listCategories',
   summary: 'Count files by category, largest count first',
+  description: 'The category follows from the media type of a file.',
   tags,
   responses: { 200: { description: 'The categories with at least one file' } },
   response: {

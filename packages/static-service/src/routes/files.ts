@@ -33,6 +33,7 @@ export const pathFaults = [invalidPath('a segment is empty'), reservedPath('tree
 const getFileSchema = {
   operationId: 'getFile',
   summary: 'Read the record of a file',
+  description: 'What is stored about it, not its bytes: those are at `/static/{path}`.',
   tags: ['files'],
   params: FilePath,
   requestHeaders: ifNoneMatchHeader,

@@ -82,6 +82,7 @@ export const listVersionsSchema = {
 export const versionSchema = {
   operationId: 'getVersion',
   summary: 'Read one version with its whole changelog',
+  description: 'The list cuts long changelogs.',
   tags,
   params: z.object({
     version: z.string().meta({ description: 'name of the version', examples: [version.version] }),
@@ -108,6 +109,7 @@ export const currentVersionSchema = {
 export const statsSchema = {
   operationId: 'getStats',
   summary: 'Storage statistics',
+  description: 'Counted while files change, so that reading them is cheap.',
   tags,
   responses: { 200: { description: 'Files, bytes, categories and versions' } },
   response: { 200: Stats },

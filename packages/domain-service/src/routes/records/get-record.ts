@@ -19,6 +19,8 @@ import { AtRecord } from './record-path.ts'
 const schema = {
   operationId: 'getRecord',
   summary: 'Read one record',
+  description:
+    'The `ETag` is that of the whole zone: send it as `If-Match` to change what you have read.',
   tags: ['records'],
   params: AtRecord,
   requestHeaders: { ...takesNoneMatch, ...takesFresh },

@@ -14,6 +14,7 @@ import { AtRecord } from './record-path.ts'
 const schema = {
   operationId: 'removeRecord',
   summary: 'Remove one record',
+  description: 'All other records stay as they are. Preview it with `dry_run=true`.',
   tags: ['records'],
   params: AtRecord,
   requestHeaders: writeHeaders,

@@ -19,6 +19,7 @@ import { AtRrset, exampleRrset, Rrset } from './rrset-schema.ts'
 const schema = {
   operationId: 'getRrset',
   summary: 'Read one RRset',
+  description: 'All records of one name and type. PUT takes what this returns.',
   tags: ['records'],
   params: AtRrset,
   requestHeaders: { ...takesNoneMatch, ...takesFresh },

@@ -1,0 +1,54 @@
+import { z } from 'zod'
+
+/** A JSON Schema of draft 2020-12, as OpenAPI 3.1 embeds it. */
+export interface JsonSchema {
+  $ref?: string
+  description?: string
+  examples?: unknown[]
+  properties?: Record<string, JsonSchema>
+  required?: string[]
+  [keyword: string]: unknown
+}
+
+/** Converted zod schemas. Those with an `id`, and all that these refer to, are components. */
+export interface JsonSchemas {
+  components: Record<string, JsonSchema>
+  /** The JSON Schema of one of the converted schemas. */
+  of(schema: z.ZodType): JsonSchema
+}
+
+/**
+ * Converts zod schemas, as they describe what is sent (`input`) or returned (`output`). A component's name is its `id`,
+ * for inputs with the suffix `Input`: both sides of one zod schema differ where it has defaults or transforms.
+ */
+export function toJsonSchemas(io: 'input' | 'output', schemas: Iterable<z.ZodType>): JsonSchemas {
+  const keys = new Map([...new Set(schemas)].map((schema, index) => [schema, `schema${index}`]))
+  // One conversion of all: then zod collects each named schema once.
+  const all = z.object(Object.fromEntries([...keys].map(([schema, key]) => [key, schema])))
+  const converted = z.toJSONSchema(all, { io, unrepresentable: 'any', override: complete })
+  const suffix = io === 'input' ? 'Input' : ''
+  const { properties, $defs }: { properties: Record<string, JsonSchema>; $defs?: object } =
+    JSON.parse(
+      JSON.stringify(converted).replace(
+        /"#\/\$defs\/(\w+)"/g,
+        (_all, id) => `"#/components/schemas/${id}${suffix}"`,
+      ),
+    )
+  const named = Object.entries($defs ?? {}).map(([id, schema]) => [`${id}${suffix}`, schema])
+  return {
+    components: Object.fromEntries(named),
+    of: (schema) => properties[keys.get(schema) ?? ''] ?? {},
+  }
+}
+
+type Override = NonNullable<NonNullable<Parameters<typeof z.toJSONSchema>[1]>['override']>
+
+// zod omits defaults and examples of schemas with a transform. Where a format or an integer says it all, a pattern would
+// only be another notation, which generators of other languages have to translate.
+const complete: Override = ({ zodSchema, jsonSchema }) => {
+  const { def } = zodSchema._zod
+  if (def.type === 'default') jsonSchema.default ??= def.defaultValue
+  const meta = z.globalRegistry.get(zodSchema)
+  if (Array.isArray(meta?.examples)) jsonSchema.examples ??= meta.examples
+  if (jsonSchema.type === 'integer' || jsonSchema.format) delete jsonSchema.pattern
+}

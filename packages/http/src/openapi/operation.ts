@@ -1,0 +1,202 @@
+import type { RouteOptions } from 'fastify'
+import { z } from 'zod'
+import type { HeaderDoc, ResponseDoc } from '../define-route.ts'
+import {
+  HttpError,
+  malformedBody,
+  Problem,
+  problemOf,
+  validationFailed,
+} from '../problem-details.ts'
+import type { JsonSchema, JsonSchemas } from './json-schemas.ts'
+
+export type DocumentedRoute = Pick<RouteOptions, 'method' | 'url' | 'schema' | 'config'>
+
+/** The schemas of a document, as requests have them and as responses have them. */
+export interface BothSides {
+  input: JsonSchemas
+  output: JsonSchemas
+}
+
+interface Media {
+  schema: JsonSchema
+  example?: unknown
+  examples?: Record<string, { value: unknown }>
+}
+
+interface Response {
+  description: string
+  headers?: Record<string, object>
+  content?: Record<string, Media>
+}
+
+/** The OpenAPI operation of a route. */
+export function describeOperation(route: DocumentedRoute, sides: BothSides) {
+  const { operationId, summary, description, tags, security } = route.schema ?? {}
+  const { params, querystring, body } = requestSchemas(route)
+  const isOpen = (route.config?.access ?? 'public') === 'public'
+  return {
+    operationId,
+    summary,
+    description,
+    tags,
+    parameters: [
+      ...parameters(params, 'path', sides.input),
+      ...parameters(querystring, 'query', sides.input),
+      ...headerParameters(route.schema?.requestHeaders ?? {}),
+    ],
+    ...(body ? { requestBody: describeBody(body, route, sides.input) } : {}),
+    security: security ?? (isOpen ? [] : [{ token: [] }]),
+    responses: describeResponses(route, sides.output),
+  }
+}
+
+/** The zod schemas of a route's request. */
+export function requestSchemas({ schema = {} }: DocumentedRoute) {
+  const { params, querystring, body } = schema
+  return { params: asZod(params), querystring: asZod(querystring), body: asZod(body) }
+}
+
+/** The zod schemas of a route's responses by status; undefined for those without a body. */
+export const responseSchemas = ({ schema = {} }: DocumentedRoute) =>
+  Object.entries(schema.response ?? {}).map(([status, each]) => {
+    const found = asZod(each)
+    return { status, schema: found instanceof z.ZodUndefined ? undefined : found }
+  })
+
+/** The errors of a route: those that it names, and those that follow from its input. */
+export const failuresOf = ({ schema = {} }: DocumentedRoute): HttpError[] =>
+  [
+    ...(schema.errors ?? []),
+    validationFailed([{ path: '/query/colour', message: 'is not known here' }]),
+    ...(schema.params ? [urlTooLong] : []),
+    ...(schema.body && !schema.consumes ? bodyErrors : []),
+  ].filter((error) => error instanceof HttpError)
+
+const urlTooLong = new HttpError(414, 'url_too_long', 'A part of the path is too long')
+
+const bodyErrors = [
+  malformedBody('The body is not valid JSON'),
+  new HttpError(413, 'body_too_large', 'The body is too large for this endpoint'),
+  new HttpError(415, 'unsupported_media_type', 'Unsupported content type: send application/json'),
+]
+
+const asZod = (schema: unknown) => (schema instanceof z.ZodType ? schema : undefined)
+
+// The router's `*` has a name in the document.
+function parameters(schema: z.ZodType | undefined, place: 'path' | 'query', input: JsonSchemas) {
+  const { properties = {}, required = [] } = schema ? input.of(schema) : {}
+  return Object.entries(properties).map(([name, { description, ...rest }]) => ({
+    name: name === '*' ? 'path' : name,
+    in: place,
+    ...(description ? { description } : {}),
+    required: place === 'path' || required.includes(name),
+    ...mediaOf(rest, input),
+  }))
+}
+
+// The example is prose: the docs page would send an `example`.
+const headerParameters = (headers: Record<string, HeaderDoc>) =>
+  Object.entries(headers).map(([name, { description, example }]) => ({
+    name,
+    in: 'header',
+    description: `${description}. For example \`${example}\``,
+    schema: { type: 'string' },
+  }))
+
+function describeBody(body: z.ZodType, { schema }: DocumentedRoute, input: JsonSchemas) {
+  const types = schema?.consumes ?? ['application/json']
+  const media = mediaOf(input.of(body), input)
+  return { required: true, content: Object.fromEntries(types.map((type) => [type, media])) }
+}
+
+// The example stands beside the schema, for readers that do not follow references.
+function mediaOf(json: JsonSchema, { components }: JsonSchemas): Media {
+  const { examples = components[json.$ref?.split('/').at(-1) ?? '']?.examples, ...schema } = json
+  return { schema, ...(examples ? { example: examples[0] } : {}) }
+}
+
+function describeResponses(route: DocumentedRoute, output: JsonSchemas): Record<string, Response> {
+  const documented = describeSuccesses(route, output)
+  const failures = Object.groupBy(failuresOf(route), ({ status }) => status)
+  for (const [status, alike = []] of Object.entries(failures)) {
+    documented[status] = describeFailures(alike, output, documented[status])
+  }
+  documented.default = describeFailures([internalError], output, {
+    description: 'Any other error, such as',
+  })
+  return documented
+}
+
+const internalError = new HttpError(500, 'internal_error', 'Internal error')
+
+function describeSuccesses(route: DocumentedRoute, output: JsonSchemas): Record<string, Response> {
+  const docs = route.schema?.responses ?? {}
+  const schemas = new Map(responseSchemas(route).map(({ status, schema }) => [status, schema]))
+  const statuses = [...new Set([...Object.keys(docs), ...schemas.keys()])]
+  return Object.fromEntries(
+    statuses.map((status) => {
+      const doc = docs[Number(status)]
+      const schema = schemas.get(status)
+      const json = schema && { 'application/json': mediaOf(output.of(schema), output) }
+      const content = doc?.content ? { [doc.content]: mediaOfDoc(doc) } : json
+      const headers = describeHeaders({ ...doc?.headers, 'x-request-id': requestId })
+      return [
+        status,
+        { description: doc?.description ?? '', headers, ...(content ? { content } : {}) },
+      ]
+    }),
+  )
+}
+
+const mediaOfDoc = ({ example }: ResponseDoc): Media =>
+  example === undefined
+    ? { schema: { type: 'string', format: 'binary' } }
+    : { schema: { type: 'string' }, example }
+
+// One example per code, as it is sent.
+function describeFailures(
+  failures: HttpError[],
+  output: JsonSchemas,
+  success: Response = { description: '' },
+): Response {
+  const byCode = new Map(failures.map((failure) => [failure.code, failure]))
+  const codes = [...byCode.keys()].map((code) => `\`${code}\``).join(', ')
+  const examples = [...byCode].map(([code, failure]) => [
+    code,
+    { value: problemOf(failure, requestId.example) },
+  ])
+  const headers = failures.flatMap((failure) =>
+    Object.entries(failure.headers).map(([name, example]) => [
+      name,
+      { description: failureHeaders[name] ?? '', example },
+    ]),
+  )
+  const problem = { schema: output.of(Problem), examples: Object.fromEntries(examples) }
+  return {
+    description: success.description ? `${success.description} ${codes}` : codes,
+    headers: { ...success.headers, ...describeHeaders(Object.fromEntries(headers)) },
+    content: { ...success.content, 'application/problem+json': problem },
+  }
+}
+
+const failureHeaders: Record<string, string> = {
+  'retry-after': 'Seconds to wait before the next attempt',
+  'www-authenticate': 'The challenge (RFC 6750)',
+  etag: 'The current entity tag',
+  'accept-ranges': 'The unit of ranges',
+  'content-range': 'The length of the file',
+}
+
+const describeHeaders = (headers: Record<string, HeaderDoc>) =>
+  Object.fromEntries(
+    Object.entries(headers).map(([name, { description, example }]) => [
+      name,
+      { description, example, schema: { type: 'string' } },
+    ]),
+  )
+
+const requestId = {
+  description: 'The id of this request, also in the log; the one you sent, if any',
+  example: '5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44',
+}
