@@ -64,7 +64,7 @@ function registerRegistrarMetrics({ metrics, registrar }: MetricSources) {
       help: 'Calls left in each window of the rate limit',
       label: 'window',
     },
-    () => Object.fromEntries(registrar.windows().map(({ window, left }) => [window, left])),
+    () => Object.fromEntries(registrar.quota.state().map(({ window, left }) => [window, left])),
   )
   registerGauge(
     metrics,
@@ -73,7 +73,7 @@ function registerRegistrarMetrics({ metrics, registrar }: MetricSources) {
       help: 'Calls allowed in each window of the rate limit',
       label: 'window',
     },
-    () => Object.fromEntries(registrar.windows().map(({ window, limit }) => [window, limit])),
+    () => Object.fromEntries(registrar.quota.state().map(({ window, limit }) => [window, limit])),
   )
   registerGauge(
     metrics,

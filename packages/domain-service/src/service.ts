@@ -8,7 +8,6 @@ import { DomainList } from './domain-list/domain-list.ts'
 import { openEmbeddedStorage } from './embedded-storage.ts'
 import { HistoryPruning } from './ledger/history-pruning.ts'
 import { createCallHistogram } from './metrics.ts'
-import { CircuitBreaker } from './registrar/circuit-breaker.ts'
 import { RegistrarClient } from './registrar/client.ts'
 import { ZoneWriter } from './zones/zone-writer.ts'
 
@@ -49,9 +48,8 @@ async function compose(config: Config, log: Logger, clock: Clock): Promise<App> 
     const auth = await openAuth(config, { audience: 'domain-service', log, database: postgres })
     const { account, timeout: timeoutMs, cacheTtl: cacheTtlMs, verify, historyDays } = config
     const { ledger, challenges, quota } = storage
-    const breaker = new CircuitBreaker({ now: clock.now })
     const calls = createCallHistogram(metrics)
-    const registrar = new RegistrarClient({ account, timeoutMs, quota, breaker, clock, log, calls })
+    const registrar = new RegistrarClient({ account, timeoutMs, quota, clock, log, calls })
     const { domainsTtlMs: ttlMs } = config
     const domains = await DomainList.open({ registrar, ...storage.domainList, ttlMs, clock, log })
     const zones = new ZoneWriter({

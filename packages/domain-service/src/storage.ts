@@ -3,8 +3,8 @@ import type { ListTurns } from './domain-list/list-reader.ts'
 import type { DomainListStore } from './domain-list/list-store.ts'
 import type { ChallengeStore } from './ledger/challenge-store.ts'
 import type { Ledger } from './ledger/ledger.ts'
+import type { Versions } from './registrar/response-cache.ts'
 import type { WriteQueue, WriteQueueOptions } from './zones/write-queue.ts'
-import type { ZoneVersions } from './zones/zone-cache.ts'
 
 /** Where the service keeps its state, alone or together with other replicas. */
 export interface Storage {
@@ -13,7 +13,7 @@ export interface Storage {
   quota: CallQuota
   domainList: { store: DomainListStore; turns?: ListTurns }
   /** Only with several replicas. */
-  versions?: ZoneVersions
+  versions?: Versions
   openQueue(options: WriteQueueOptions): WriteQueue
   /** Whether this process runs the background tasks. */
   isActive(): boolean

@@ -9,7 +9,9 @@ import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
 export const pageSize = 100
 
 /** What the list needs of the registrar. */
-export type ListSource = Pick<RegistrarClient, 'listDomains' | 'waitMs' | 'freshAgeMs'>
+export interface ListSource extends Pick<RegistrarClient, 'listDomains' | 'freshAgeMs'> {
+  quota: Pick<RegistrarClient['quota'], 'waitMs'>
+}
 
 /** Lets one process at a time read the account's list. */
 export interface ListTurns {
@@ -73,7 +75,7 @@ export class ListReader {
   /** When the rest of the pass under way can have been read, in milliseconds from now. */
   remainingMs(priority: Priority): number {
     const { pagesRead, pages = pagesRead + 1 } = this.progress
-    return this.#options.registrar.waitMs(priority, Math.max(1, pages - pagesRead))
+    return this.#options.registrar.quota.waitMs(priority, Math.max(1, pages - pagesRead))
   }
 
   /**

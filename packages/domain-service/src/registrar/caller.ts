@@ -1,12 +1,10 @@
 import { type Histogram, HttpError, type Logger } from '@domains-and-files/http'
 import type { CallQuota, Priority, Reservation } from '../budget/call-quota.ts'
 import { type Clock, delay } from '../clock.ts'
-import { domainNotFound } from '../errors.ts'
+import { domainNotFound, registrarUnavailable } from '../errors.ts'
 import { CallFailed } from './call-failed.ts'
-import type { CircuitBreaker } from './circuit-breaker.ts'
-import type { Element } from './element.ts'
+import type { Element } from './responses.ts'
 import type { Account, RegistrarTransport } from './transport.ts'
-import { UnknownDomains } from './unknown-domains.ts'
 
 /** Where a call gets its slot: the reservation of its round, or the queue of all calls. */
 export type CallSlot = Priority | Pick<Reservation, 'use'>
@@ -16,7 +14,6 @@ export interface CallerOptions {
   /** Per call. A read is repeated only while less than twice this has passed since its first try. */
   timeoutMs: number
   quota: CallQuota
-  breaker: CircuitBreaker
   clock: Clock
   log: Logger
   /** Observes the seconds of each call. */
@@ -30,8 +27,10 @@ export interface Command<Value> {
   /** Empty for a command about the whole account. */
   domain: string
   /** Converts the answer; throws {CallFailed} where it cannot. */
-  read: (response: Element, result: Element) => Value
+  read: (result: Element, domain: string, response: Element) => Value
   slot: CallSlot
+  /** Called right before the first byte is sent. Where it throws, nothing is sent. */
+  onSend?: (() => void) | undefined
 }
 
 const maxTries = 3
@@ -39,14 +38,16 @@ const maxTries = 3
 /** Makes calls: within the quota, past the circuit breaker, measured, and repeated where that is harmless. */
 export class RegistrarCaller {
   readonly #options: CallerOptions
-  #transport: Promise<RegistrarTransport> | undefined
   readonly #unknown: UnknownDomains
+  readonly breaker: CircuitBreaker
+  #transport: Promise<RegistrarTransport> | undefined
   #lastSuccess: Date | undefined
   #lastFailure: { at: Date; code: string } | undefined
 
   constructor(options: CallerOptions) {
     this.#options = options
     this.#unknown = new UnknownDomains(options.clock)
+    this.breaker = new CircuitBreaker(options.clock)
   }
 
   /**
@@ -54,44 +55,48 @@ export class RegistrarCaller {
    * @throws {HttpError}; a domain that the registrar does not know is remembered for 60 s.
    */
   async read<Value>(command: Command<Value>): Promise<Value> {
+    const { clock, timeoutMs, log } = this.#options
     const { name, domain } = command
     if (this.#unknown.has(name, domain)) throw domainNotFound(domain)
-    try {
-      return await this.#repeat(command)
-    } catch (error) {
-      if (domain && isNotFound(error)) this.#unknown.add(name, domain)
-      throw error
+    const startedAt = clock.now()
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.send(command)
+      } catch (error) {
+        if (domain && isNotFound(error)) this.#unknown.add(name, domain)
+        if (!(error instanceof CallFailed)) throw error
+        const mayHelp = error.kind === 'unknown' || error.kind === 'busy'
+        const isLate = clock.now() - startedAt >= 2 * timeoutMs
+        if (!mayHelp || tries === maxTries || isLate) throw error
+        log.warn({ command: name, code: error.code }, 'retrying read')
+        await delay(clock, backoffMs(tries))
+      }
     }
   }
 
-  /** Makes a call once. @throws {CallFailed}, or the HttpError of quota and breaker, which sent nothing. */
+  /** Makes a call once. @throws {CallFailed}, or the HttpError of quota, breaker and `onSend`, which sent nothing. */
   async send<Value>(command: Command<Value>): Promise<Value> {
-    const { breaker, quota, calls } = this.#options
-    const { name, slot } = command
-    const transport = await this.#openTransport()
-    breaker.admit()
+    const { quota, calls } = this.#options
+    const { name, slot, params, result: resultName, domain, onSend = ignore } = command
+    this.breaker.admit()
+    let observe: ReturnType<NonNullable<typeof calls>['startTimer']> | undefined
     try {
+      const transport = await this.#openTransport()
       await (typeof slot === 'string' ? quota.take(slot) : slot.use())
-    } catch (error) {
-      breaker.skipped()
-      throw error
-    }
-    const observe = calls?.startTimer({ command: name })
-    try {
-      const { response, result } = await transport.call(command.params, {
-        ...command,
-        command: name,
-      })
-      const value = command.read(response, result)
-      breaker.succeeded()
+      observe = calls?.startTimer({ command: name })
+      const expected = { command: name, result: resultName, domain }
+      const { response, result } = await transport.call(params, expected, onSend)
+      const value = command.read(result, domain, response)
+      this.breaker.succeeded()
       this.#lastSuccess = new Date()
       this.#lastFailure = undefined
       observe?.({ outcome: 'ok' })
       return value
     } catch (error) {
-      if (!(error instanceof CallFailed)) throw error
-      observe?.({ outcome: error.error.code })
-      this.#recordFailure(error, command)
+      if (error instanceof CallFailed) {
+        observe?.({ outcome: error.code })
+        this.#recordFailure(error, command)
+      } else this.breaker.skipped()
       throw error
     }
   }
@@ -121,44 +126,101 @@ export class RegistrarCaller {
     return this.#transport
   }
 
-  async #repeat<Value>(command: Command<Value>): Promise<Value> {
-    const { clock, timeoutMs, log } = this.#options
-    const startedAt = clock.now()
-    for (let tries = 1; ; tries++) {
-      try {
-        return await this.send(command)
-      } catch (error) {
-        if (!(error instanceof CallFailed)) throw error
-        const mayHelp = error.kind === 'unknown' || error.kind === 'busy'
-        const isLate = clock.now() - startedAt >= 2 * timeoutMs
-        if (!mayHelp || tries === maxTries || isLate) throw error.error
-        log.warn({ command: command.name, code: error.error.code }, 'retrying read')
-        await delay(clock, backoffMs(tries))
-      }
-    }
-  }
-
   #recordFailure(failure: CallFailed, { name, domain }: Command<unknown>) {
-    const { breaker, quota, log } = this.#options
+    const { quota, log, account } = this.#options
     const { kind, number } = failure
-    if (kind === 'auth') log.error({ command: name, number }, this.#remedy())
+    if (kind === 'auth') log.error({ command: name, number }, remedyOf(account))
     if (kind === 'busy') quota.pause(1_000)
     // What the registrar answers about one domain says nothing about the account.
     const isAboutAccount = !failure.isAnswer || domain === '' || kind === 'auth' || kind === 'busy'
-    if (kind === 'unknown' && isAboutAccount) breaker.failed()
-    else breaker.succeeded()
+    if (kind === 'unknown' && isAboutAccount) this.breaker.failed()
+    else this.breaker.succeeded()
     if (kind !== 'refused' && isAboutAccount)
-      this.#lastFailure = { at: new Date(), code: failure.error.code }
-  }
-
-  #remedy(): string {
-    const { clientIp, apiUser } = this.#options.account
-    return `registrar refused the credentials: whitelist the address ${clientIp} in its panel for ${apiUser}, enable API access, check REGISTRAR_API_USER and REGISTRAR_API_KEY`
+      this.#lastFailure = { at: new Date(), code: failure.code }
   }
 }
+
+const ignore = () => undefined
+
+const remedyOf = ({ clientIp, apiUser }: Account) =>
+  `registrar refused the credentials: whitelist the address ${clientIp} in its panel for ${apiUser}, enable API access, check REGISTRAR_API_USER and REGISTRAR_API_KEY`
 
 export const isNotFound = (error: unknown) =>
   error instanceof HttpError && error.code === 'domain_not_found'
 
 // Jitter avoids synchronized retries.
 const backoffMs = (tries: number) => 50 * 2 ** tries * (0.5 + Math.random() / 2)
+
+const breakerThreshold = 5
+const breakerPauseMs = 5_000
+
+/**
+ * Circuit breaker: after 5 failures in a row, calls fail with 503 `registrar_unavailable` for 5 s. Then one call probes;
+ * others fail fast until it completes.
+ */
+export class CircuitBreaker {
+  readonly #clock: Pick<Clock, 'now'>
+  #failures = 0
+  #openUntil = 0
+  #isProbing = false
+
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock
+  }
+
+  get state(): 'closed' | 'open' | 'half_open' {
+    if (this.#failures < breakerThreshold) return 'closed'
+    return this.#clock.now() < this.#openUntil ? 'open' : 'half_open'
+  }
+
+  /** @throws 503 `registrar_unavailable` while open, or while another call probes. */
+  admit() {
+    if (this.#failures < breakerThreshold) return
+    const leftMs = this.#openUntil - this.#clock.now()
+    if (leftMs > 0 || this.#isProbing)
+      throw registrarUnavailable(Math.max(1, Math.ceil(leftMs / 1000)))
+    this.#isProbing = true
+  }
+
+  succeeded() {
+    this.#failures = 0
+    this.#isProbing = false
+  }
+
+  failed() {
+    this.#failures++
+    this.#isProbing = false
+    if (this.#failures >= breakerThreshold) this.#openUntil = this.#clock.now() + breakerPauseMs
+  }
+
+  /** The admitted call was not made. */
+  skipped() {
+    this.#isProbing = false
+  }
+}
+
+const keepMs = 60_000
+const maxEntries = 10_000
+
+/** Names that the registrar does not know, per command, for 60 s: repeated requests for them cost no call. */
+export class UnknownDomains {
+  readonly #clock: Pick<Clock, 'now'>
+  readonly #until = new Map<string, number>()
+
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock
+  }
+
+  has(command: string, domain: string): boolean {
+    return (this.#until.get(`${command} ${domain}`) ?? 0) > this.#clock.now()
+  }
+
+  add(command: string, domain: string) {
+    const key = `${command} ${domain}`
+    // Re-inserted, so that the map is in order of expiry.
+    this.#until.delete(key)
+    this.#until.set(key, this.#clock.now() + keepMs)
+    const [oldest] = this.#until.keys()
+    if (this.#until.size > maxEntries && oldest !== undefined) this.#until.delete(oldest)
+  }
+}

@@ -1,4 +1,4 @@
-import type { Priority, Reservation, ReserveOptions, WindowState } from '../budget/call-quota.ts'
+import type { CallQuota } from '../budget/call-quota.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import type { emailTypes } from '../dns/email-type.ts'
 import type { Zone } from '../dns/record.ts'
@@ -31,10 +31,13 @@ export interface ListQuery {
 export class RegistrarClient {
   readonly #options: CallerOptions
   readonly #caller: RegistrarCaller
+  /** The calls that the registrar allows. */
+  readonly quota: CallQuota
 
   constructor(options: CallerOptions) {
     this.#options = options
     this.#caller = new RegistrarCaller(options)
+    this.quota = options.quota
   }
 
   /** One page of the account's domains, and the number of all that match. */
@@ -64,7 +67,7 @@ export class RegistrarClient {
       params: { DomainName: domain.name },
       result: 'DomainGetInfoResult',
       domain: domain.name,
-      read: (_response, result) => readDomainInfo(result, domain.name),
+      read: readDomainInfo,
       slot,
     })
   }
@@ -85,7 +88,7 @@ export class RegistrarClient {
         params: { SLD: domain.sld, TLD: domain.tld },
         result: 'DomainDNSGetListResult',
         domain: domain.name,
-        read: (_response, result) => readNameserverList(result, domain.name),
+        read: readNameserverList,
         slot: 'read',
       })
     } catch (error) {
@@ -96,59 +99,48 @@ export class RegistrarClient {
     }
   }
 
-  /**
-   * Holds the slots of a write round: read, write, read-back. Pass it to `zone` and `replaceZone`, and release it in the
-   * end. Calls beyond the reserved ones go before everything else.
-   * @throws 503 `registrar_busy` where the slots do not come free in time; nothing is sent then.
-   */
-  reserve(calls: number, options?: ReserveOptions): Promise<Reservation> {
-    return this.#options.quota.reserve(calls, options)
-  }
-
-  /** The zone as it is now. */
-  zone(domain: Domain, slot: CallSlot): Promise<Zone> {
+  /** The zone as it is now. `onSend` is called right before each request for it is sent. */
+  zone(domain: Domain, slot: CallSlot, onSend?: () => void): Promise<Zone> {
     return this.#caller.read({
       name: 'namecheap.domains.dns.getHosts',
       params: { SLD: domain.sld, TLD: domain.tld },
       result: 'DomainDNSGetHostsResult',
       domain: domain.name,
-      read: (_response, result) => readZone(result, domain.name),
+      read: readZone,
       slot,
+      onSend,
     })
   }
 
   /**
-   * Replaces the whole zone; sent once.
+   * Replaces the whole zone; sent once. `onSend` is called right before the first byte is sent: where it throws, nothing
+   * is.
    * @throws {CallFailed} whose kind tells whether it may have been done all the same.
    * @throws 409 `email_type_conflict` for a zone of unknown email type; nothing is sent.
    */
-  async replaceZone(domain: Domain, zone: Zone, slot: CallSlot = 'write'): Promise<void> {
+  async replaceZone(
+    domain: Domain,
+    zone: Zone,
+    slot: CallSlot = 'write',
+    onSend?: () => void,
+  ): Promise<void> {
     return this.#caller.send({
       name: 'namecheap.domains.dns.setHosts',
       params: { SLD: domain.sld, TLD: domain.tld, ...hostParams(zone) },
       result: 'DomainDNSSetHostsResult',
       domain: domain.name,
-      read: (_response, result) => requireSuccess(result, domain.name),
+      read: requireSuccess,
       slot,
+      onSend,
     })
-  }
-
-  /** Calls made and left in each window of the registrar's limits. */
-  windows(): WindowState[] {
-    return this.#options.quota.state()
-  }
-
-  /** Whether every counted call is stored; false while the disk is full or failing. */
-  get isCountStored(): boolean {
-    return this.#options.quota.isStored
   }
 
   /** What is known of the registrar without calling it. */
   state() {
-    const { account, breaker, quota } = this.#options
+    const { account, quota } = this.#options
     return {
       clientIp: account.clientIp,
-      breaker: breaker.state,
+      breaker: this.#caller.breaker.state,
       windows: quota.state(),
       waiting: quota.waiting,
       ...this.#caller.outcomes,
@@ -157,17 +149,12 @@ export class RegistrarClient {
 
   /** How old an answer a reader gets who wants a fresh one: 10 s while the readers' calls are scarce, otherwise 0. */
   get freshAgeMs(): number {
-    return this.#options.quota.readsAreScarce ? 10_000 : 0
+    return this.quota.readsAreScarce ? 10_000 : 0
   }
 
   /** Options of a cache for answers of this registrar. */
   cacheOptions(ttlMs: number): CacheOptions {
     return { ttlMs, freshAgeMs: () => this.freshAgeMs, now: this.#options.clock.now }
-  }
-
-  /** How long so many calls take that are made one by one as slots come free; an upper estimate. */
-  waitMs(priority: Priority, calls: number): number {
-    return this.#options.quota.waitMs(priority, calls)
   }
 
   /** Refuses calls that wait for a slot; resolves when calls under way are answered. */

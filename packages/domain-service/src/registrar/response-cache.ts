@@ -13,6 +13,15 @@ export interface Cached<Value> {
   stale: boolean
 }
 
+/** What other processes have written, by key. */
+export interface Versions {
+  /** False once after each write of another process. @throws where that cannot be known. */
+  isCurrent(key: string): Promise<boolean>
+  /** This process has cached the value as its own write left it. */
+  recordPut(key: string): void
+  recordDrop(key: string): void
+}
+
 export interface CacheOptions {
   ttlMs: number
   /** The oldest value that a reader who wants a fresh one gets; 0 unless calls are scarce. */
@@ -21,6 +30,8 @@ export interface CacheOptions {
   maxStaleMs?: number
   maxEntries?: number
   now?: () => number
+  /** With these, a write of another process is seen by every later read. */
+  versions?: Versions | undefined
 }
 
 /**
@@ -33,6 +44,7 @@ export class ResponseCache<Value> {
   readonly #maxStaleMs: number
   readonly #maxEntries: number
   readonly #now: () => number
+  readonly #versions: Versions | undefined
   readonly #entries = new Map<string, Entry<Value>>()
   readonly #loads = new Map<string, Promise<Value>>()
   readonly counts = { hit: 0, miss: 0, stale: 0 }
@@ -43,6 +55,7 @@ export class ResponseCache<Value> {
     this.#maxStaleMs = options.maxStaleMs ?? 300_000
     this.#maxEntries = options.maxEntries ?? 2_000
     this.#now = options.now ?? steadyNow
+    this.#versions = options.versions
   }
 
   /**
@@ -54,6 +67,7 @@ export class ResponseCache<Value> {
     load: () => Promise<Value>,
     options: { fresh: boolean; mayBeStale: (error: unknown) => boolean },
   ): Promise<Cached<Value>> {
+    if (this.#versions && !(await this.#versions.isCurrent(key))) this.#remove(key)
     const entry = this.#entries.get(key)
     const age = entry ? Math.max(0, this.#now() - entry.at) : Number.POSITIVE_INFINITY
     const isYoung = (!options.fresh && age < this.#ttlMs) || age < this.#freshAgeMs()
@@ -73,14 +87,23 @@ export class ResponseCache<Value> {
   }
 
   put(key: string, value: Value) {
-    this.#loads.delete(key)
-    this.#entries.delete(key)
+    this.#store(key, value)
+    this.#versions?.recordPut(key)
+  }
+
+  drop(key: string) {
+    this.#remove(key)
+    this.#versions?.recordDrop(key)
+  }
+
+  #store(key: string, value: Value) {
+    this.#remove(key)
     this.#entries.set(key, { value, at: this.#now() })
     const [oldest] = this.#entries.keys()
     if (this.#entries.size > this.#maxEntries && oldest !== undefined) this.#entries.delete(oldest)
   }
 
-  drop(key: string) {
+  #remove(key: string) {
     this.#loads.delete(key)
     this.#entries.delete(key)
   }
@@ -90,7 +113,7 @@ export class ResponseCache<Value> {
     if (running) return running
     const started = load().then(
       (value) => {
-        if (this.#loads.get(key) === started) this.put(key, value)
+        if (this.#loads.get(key) === started) this.#store(key, value)
         return value
       },
       (error) => {

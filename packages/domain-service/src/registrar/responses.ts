@@ -1,7 +1,21 @@
 import { emailTypes } from '../dns/email-type.ts'
 import type { Row, Zone } from '../dns/record.ts'
 import { badAnswer, badResult } from './call-failed.ts'
-import { childOf, childrenOf, type Element } from './element.ts'
+
+/** An XML element. Every value stays text: a TXT record `1e3` is no number. */
+export interface Element {
+  name: string
+  attributes: Record<string, string>
+  children: Element[]
+  text: string
+}
+
+/** Children by name, case-insensitive: the registrar sends `host` and documents `Host`. */
+export const childrenOf = (element: Element | undefined, name: string): Element[] =>
+  element?.children.filter((child) => child.name.toLowerCase() === name.toLowerCase()) ?? []
+
+export const childOf = (element: Element | undefined, name: string): Element | undefined =>
+  childrenOf(element, name)[0]
 
 // Results of the registrar as our own types. Nearly every attribute has been seen missing: null, never a guess.
 
@@ -45,8 +59,9 @@ export interface Nameservers {
 }
 
 export function readDomainList(
-  response: Element,
   result: Element,
+  _domain: string,
+  response: Element,
 ): { domains: DomainEntry[]; total: number } {
   const total = toCount(childOf(childOf(response, 'Paging'), 'TotalItems')?.text)
   if (total === null) throw badResult('lacks the total number of domains')
@@ -178,7 +193,7 @@ const guardStates: Record<string, string> = {
   notalloted: 'NOTPRESENT',
 }
 
-// Somebody else's answer: the connection or the registrar mixes answers up, so this is no word about the domain.
+// The answer to another request: the connection or the registrar mixes answers up.
 function requireDomain(named: string | undefined, domain: string) {
   if (named?.toLowerCase().replace(/\.$/, '') !== domain) throw badAnswer('is about another domain')
 }

@@ -1,14 +1,9 @@
-import type { HttpError } from '@domains-and-files/http'
-import { Agent, request } from 'undici'
-import {
-  registrarBadAnswer,
-  registrarBusy,
-  registrarError,
-  registrarTimeout,
-  registrarUnreachable,
-} from '../errors.ts'
-import { badAnswer, CallFailed } from './call-failed.ts'
-import { type Envelope, type Expected, readEnvelope } from './envelope.ts'
+import { HttpError } from '@domains-and-files/http'
+import { Agent, type Dispatcher, request } from 'undici'
+import { registrarBusy, registrarError, registrarTimeout, registrarUnreachable } from '../errors.ts'
+import { badAnswer, badResult, CallFailed, mapRegistrarErrors } from './call-failed.ts'
+import { childOf, childrenOf, type Element } from './responses.ts'
+import { parseResponse } from './xml.ts'
 
 export interface Account {
   url: string
@@ -16,6 +11,19 @@ export interface Account {
   apiKey: string
   userName: string
   clientIp: string
+}
+
+export interface Expected {
+  command: string
+  /** The name of the result element. */
+  result: string
+  /** The domain in question; empty for a command about the whole account. */
+  domain: string
+}
+
+export interface Envelope {
+  response: Element
+  result: Element
 }
 
 const maxBytes = 10 * 1024 * 1024
@@ -36,43 +44,58 @@ export class RegistrarTransport {
     })
   }
 
-  /** Sends one command and reads its answer. @throws {CallFailed} */
-  async call(params: Record<string, string>, expected: Expected): Promise<Envelope> {
-    return readEnvelope(await this.#post(expected.command, params), expected)
+  /**
+   * Sends one command and reads its answer. `onSend` is called when a connection is free and open, right before the
+   * first byte goes out; where it throws, nothing is sent, and that is the error.
+   * @throws {CallFailed}
+   */
+  async call(
+    params: Record<string, string>,
+    expected: Expected,
+    onSend: () => void,
+  ): Promise<Envelope> {
+    const { url, apiUser, apiKey, userName, clientIp } = this.#account
+    const credentials = { ApiUser: apiUser, ApiKey: apiKey, UserName: userName, ClientIp: clientIp }
+    const body = new URLSearchParams({ ...credentials, Command: expected.command, ...params })
+    try {
+      const response = await request(url, {
+        // Reads are POST too: that keeps the API key out of URLs, and so out of the logs of proxies.
+        method: 'POST',
+        headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/xml' },
+        body: body.toString(),
+        dispatcher: this.#agent.compose(
+          (dispatch) => (options, handler) => dispatch(options, watchStart(handler, onSend)),
+        ),
+        signal: AbortSignal.timeout(this.#timeoutMs),
+      })
+      const answer = await response.body.arrayBuffer()
+      requireOk(response.statusCode)
+      return readEnvelope(new TextDecoder('utf-8', { fatal: true }).decode(answer), expected)
+    } catch (error) {
+      if (error instanceof HttpError) throw error
+      throw toCallFailed(error, this.#timeoutMs)
+    }
   }
 
   close(): Promise<void> {
     return this.#agent.close()
   }
-
-  // Reads are POST too: that keeps the API key out of URLs, and so out of the logs of proxies.
-  async #post(command: string, params: Record<string, string>): Promise<string> {
-    try {
-      const response = await request(this.#account.url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/xml' },
-        body: new URLSearchParams({
-          ...this.#credentials(),
-          Command: command,
-          ...params,
-        }).toString(),
-        dispatcher: this.#agent,
-        signal: AbortSignal.timeout(this.#timeoutMs),
-      })
-      const body = await response.body.arrayBuffer()
-      requireOk(response.statusCode)
-      return decodeUtf8(body)
-    } catch (error) {
-      if (error instanceof CallFailed) throw error
-      throw new CallFailed('unknown', describeFailure(error, this.#timeoutMs))
-    }
-  }
-
-  #credentials() {
-    const { apiUser, apiKey, userName, clientIp } = this.#account
-    return { ApiUser: apiUser, ApiKey: apiKey, UserName: userName, ClientIp: clientIp }
-  }
 }
+
+// undici calls `onRequestStart` once the request has a connected socket, and then writes it.
+const watchStart = (
+  handler: Dispatcher.DispatchHandler,
+  onSend: () => void,
+): Dispatcher.DispatchHandler => ({
+  onRequestStart: (...started) => {
+    onSend()
+    handler.onRequestStart?.(...started)
+  },
+  onResponseStart: (...response) => handler.onResponseStart?.(...response),
+  onResponseData: (...data) => handler.onResponseData?.(...data),
+  onResponseEnd: (...end) => handler.onResponseEnd?.(...end),
+  onResponseError: (...failure) => handler.onResponseError?.(...failure),
+})
 
 // The registrar reports too many requests as 405; all its other answers, errors included, are 200.
 function requireOk(status: number) {
@@ -81,21 +104,56 @@ function requireOk(status: number) {
   if (status !== 200) throw badAnswer(`is an HTTP ${status}`)
 }
 
-function decodeUtf8(bytes: ArrayBuffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw badAnswer('is not valid UTF-8')
-  }
-}
-
-function describeFailure(error: unknown, timeoutMs: number): HttpError {
+function toCallFailed(error: unknown, timeoutMs: number): CallFailed {
   const { name, code } = error as { name?: string; code?: string } // Anything can be thrown; both may be missing.
   if (name === 'TimeoutError' || code?.endsWith('_TIMEOUT') || code === 'ETIMEDOUT')
-    return registrarTimeout(timeoutMs)
-  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return registrarBadAnswer('is longer than 10 MiB')
+    return new CallFailed('unknown', registrarTimeout(timeoutMs))
+  if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return badAnswer('is not valid UTF-8')
+  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return badAnswer('is longer than 10 MiB')
   if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH')
-    return registrarBadAnswer('is shorter than its Content-Length')
-  if (code?.startsWith('HPE_')) return registrarBadAnswer('is not HTTP')
-  return registrarUnreachable(code ?? name)
+    return badAnswer('is shorter than its Content-Length')
+  if (code?.startsWith('HPE_')) return badAnswer('is not HTTP')
+  return new CallFailed('unknown', registrarUnreachable(code ?? name))
+}
+
+/**
+ * Reads the envelope of an answer. `Status` and `Errors` come first: a refused command can carry a result that looks
+ * like data. The answer must belong to this command and have exactly one result element.
+ * @throws {CallFailed}
+ */
+export function readEnvelope(
+  text: string,
+  { command, result: resultName, domain }: Expected,
+): Envelope {
+  const root = parse(text)
+  const errors = childrenOf(childOf(root, 'Errors'), 'Error').map((error) => ({
+    number: error.attributes.Number?.trim() ?? '',
+    words: error.text,
+  }))
+  if (errors.length > 0) throw mapRegistrarErrors(errors, command, domain)
+  const status = root.attributes.Status?.toUpperCase()
+  if (status !== 'OK') {
+    const problem = registrarError(
+      `status ${status === 'ERROR' ? 'ERROR' : 'unknown'} without a reason`,
+    )
+    throw new CallFailed('unknown', problem, { isAnswer: true })
+  }
+
+  const response = childOf(root, 'CommandResponse')
+  const names = [response?.attributes.Type, childOf(root, 'RequestedCommand')?.text.trim()]
+  if (names.some((name) => name && name.toLowerCase() !== command.toLowerCase())) {
+    throw badAnswer('belongs to another command')
+  }
+  const [result, ...more] = childrenOf(response, resultName)
+  if (!response || !result || more.length > 0) throw badResult(`has no single ${resultName}`)
+  return { response, result }
+}
+
+function parse(text: string): Element {
+  try {
+    return parseResponse(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) throw badAnswer(error.message)
+    throw error
+  }
 }

@@ -20,8 +20,8 @@ const rateLimitHeaders: Record<string, HeaderDoc> = {
  * (draft-ietf-httpapi-ratelimit-headers). Register it before these routes.
  */
 export function addRateLimitHeaders(app: App, registrar: RegistrarClient) {
-  const policy = registrar
-    .windows()
+  const policy = registrar.quota
+    .state()
     .map(({ window, limit }) => `"${window}";q=${limit};w=${windowMs[window] / 1000}`)
     .join(', ')
   app.addHook('onRoute', (route) => {
@@ -31,7 +31,7 @@ export function addRateLimitHeaders(app: App, registrar: RegistrarClient) {
     route.onSend = [
       ...[route.onSend ?? []].flat(),
       (_request, reply, payload, done) => {
-        const left = describeLeft(registrar.windows())
+        const left = describeLeft(registrar.quota.state())
         reply.header('ratelimit-policy', policy).header('ratelimit', left)
         done(null, payload)
       },

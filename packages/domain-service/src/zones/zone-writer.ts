@@ -3,11 +3,10 @@ import type { Domain } from '../dns/domain-name.ts'
 import type { Zone } from '../dns/record.ts'
 import type { QueuedChange } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
-import type { Cached } from '../registrar/response-cache.ts'
+import { type Cached, ResponseCache, type Versions } from '../registrar/response-cache.ts'
 import type { BatchParts } from './batch/write-batch.ts'
 import { ChangeQueue } from './change-queue.ts'
 import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
-import { ZoneCache, type ZoneVersions } from './zone-cache.ts'
 import { ZoneChecks } from './zone-checks.ts'
 import { toChangeRequest, type WriteResult, type ZoneWrite } from './zone-write.ts'
 
@@ -19,7 +18,7 @@ interface Options extends Omit<BatchParts, 'cache' | 'onLateWrite' | 'lookAgainM
   lookAgainMs?: number
   openQueue: (options: WriteQueueOptions) => WriteQueue
   /** What other processes have written, where there are any. */
-  versions?: ZoneVersions | undefined
+  versions?: Versions | undefined
   /** Whether this process is the one that carries out asynchronous changes. */
   isActive?: (() => boolean) | undefined
 }
@@ -27,7 +26,7 @@ interface Options extends Omit<BatchParts, 'cache' | 'onLateWrite' | 'lookAgainM
 /** The zones of all domains: cached reads, and writes that lose nothing. */
 export class ZoneWriter {
   readonly #options: Options
-  readonly #cache: ZoneCache
+  readonly #cache: ResponseCache<Zone>
   readonly #queue: WriteQueue
   readonly #checks: ZoneChecks
   /** The asynchronous changes. */
@@ -38,7 +37,7 @@ export class ZoneWriter {
     const { registrar, ledger, clock, log, timeoutMs, cacheTtlMs } = options
     const { lookAgainMs = 1_000, versions, isActive } = options
     this.#options = options
-    this.#cache = new ZoneCache(registrar.cacheOptions(cacheTtlMs), versions)
+    this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versions })
     const onLateWrite = () => this.#lateWrites++
     this.#queue = options.openQueue({
       registrar,

@@ -33,7 +33,7 @@ async function listOf(pages: string[][], total = pages.flat().length) {
       if (!names) return new Promise(() => undefined)
       return Promise.resolve({ domains: names.map(entry), total })
     },
-    waitMs: (priority) => (priority === 'read' ? 1 : 120_000),
+    quota: { waitMs: (priority) => (priority === 'read' ? 1 : 120_000) },
     freshAgeMs: 0,
   }
   const list = await DomainList.open({

@@ -1,4 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { CircuitBreaker, UnknownDomains } from '../../src/registrar/caller.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { add, final, passing, startBefore, startZone } from '../support/faulty-answers.ts'
 import type { Service } from '../support/start.ts'
 
@@ -73,4 +75,72 @@ describe('a read whose answer is', () => {
     expect(service.commands()).not.toContain('dns.sethosts')
     expect(service.live()).toEqual(before)
   })
+})
+
+test('after five failures in a row calls fail fast, then one probes', async () => {
+  const clock = new FakeClock()
+  const breaker = new CircuitBreaker(clock)
+  for (let failure = 0; failure < 5; failure++) {
+    breaker.admit()
+    breaker.failed()
+  }
+  expect(() => breaker.admit()).toThrow(
+    expect.objectContaining({
+      status: 503,
+      code: 'registrar_unavailable',
+      headers: { 'retry-after': '5' },
+    }),
+  )
+
+  await clock.advance(5_000)
+  expect(breaker.state).toBe('half_open')
+  breaker.admit()
+  expect(() => breaker.admit()).toThrow('several times in a row')
+  breaker.succeeded()
+
+  expect(breaker.state).toBe('closed')
+  expect(() => breaker.admit()).not.toThrow()
+})
+
+test('a failed probe opens it again; a probe that was not made leaves it to the next call', async () => {
+  const clock = new FakeClock()
+  const breaker = new CircuitBreaker(clock)
+  for (let failure = 0; failure < 5; failure++) breaker.failed()
+  await clock.advance(5_000)
+  breaker.admit()
+  breaker.skipped()
+  breaker.admit()
+  breaker.failed()
+
+  expect(breaker.state).toBe('open')
+})
+
+test('a success resets the count of failures', () => {
+  const breaker = new CircuitBreaker(new FakeClock())
+  for (let failure = 0; failure < 4; failure++) breaker.failed()
+  breaker.succeeded()
+  for (let failure = 0; failure < 4; failure++) breaker.failed()
+
+  expect(breaker.state).toBe('closed')
+})
+
+test('a name is remembered for 60 s, for its command only', async () => {
+  const clock = new FakeClock()
+  const unknown = new UnknownDomains(clock)
+  unknown.add('getHosts', 'example.com')
+
+  await clock.advance(59_999)
+  expect(unknown.has('getHosts', 'example.com')).toBe(true)
+  expect(unknown.has('getInfo', 'example.com')).toBe(false)
+  await clock.advance(1)
+  expect(unknown.has('getHosts', 'example.com')).toBe(false)
+})
+
+test('the oldest of more than 10,000 names is forgotten', () => {
+  const unknown = new UnknownDomains(new FakeClock())
+  for (let name = 0; name <= 10_000; name++) unknown.add('getHosts', `${name}.com`)
+
+  expect(unknown.has('getHosts', '0.com')).toBe(false)
+  expect(unknown.has('getHosts', '1.com')).toBe(true)
+  expect(unknown.has('getHosts', '10000.com')).toBe(true)
 })

@@ -3,7 +3,6 @@ import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test } from 'vitest'
 import { LocalCallQuota } from '../../src/budget/local-call-quota.ts'
 import { systemClock } from '../../src/clock.ts'
-import { CircuitBreaker } from '../../src/registrar/circuit-breaker.ts'
 import { RegistrarClient } from '../../src/registrar/client.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { apiKey, realRate, start } from '../support/start.ts'
@@ -104,7 +103,6 @@ test('a zone of unknown email type is not sent: a guess could end e-mail forward
     account: { ...account, clientIp: '127.0.0.1' },
     timeoutMs: 1_000,
     quota: new LocalCallQuota({ limits: [{ calls: 20, window: 'minute' }], store: memoryStore }),
-    breaker: new CircuitBreaker(),
     clock: systemClock,
     log: createLogger({ name: 'test', level: 'silent' }),
   })

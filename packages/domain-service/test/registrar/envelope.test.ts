@@ -1,7 +1,7 @@
 import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
-import { readEnvelope } from '../../src/registrar/envelope.ts'
 import { requireSuccess } from '../../src/registrar/responses.ts'
+import { readEnvelope } from '../../src/registrar/transport.ts'
 import { failureOf, getHosts, getInfo, getList, getServers, setHosts } from '../support/expected.ts'
 import { answer, refusal } from '../support/responses.ts'
 
@@ -36,8 +36,8 @@ test.each([
 
   const failure = failureOf(() => readEnvelope(refusal(number, 'secret words', skeleton), expected))
 
-  expect(failure).toMatchObject({ kind, number, error: { status, code } })
-  expect(failure.error).toBeInstanceOf(HttpError)
+  expect(failure).toMatchObject({ kind, number, status, code })
+  expect(failure).toBeInstanceOf(HttpError)
 })
 
 test('of several errors the most specific one decides', () => {
@@ -46,13 +46,13 @@ test('of several errors the most specific one decides', () => {
     '<Error Number="2019166">not found</Error></Errors>',
   )
 
-  expect(failureOf(() => readEnvelope(text, getHosts)).error.code).toBe('domain_not_found')
+  expect(failureOf(() => readEnvelope(text, getHosts)).code).toBe('domain_not_found')
 })
 
 test('the words of a rejection are passed on, printable and shortened', () => {
   const text = refusal('2011170', `TTL\u0085is ${'bad '.repeat(200)}`)
 
-  const { message } = failureOf(() => readEnvelope(text, setHosts)).error
+  const { message } = failureOf(() => readEnvelope(text, setHosts))
   expect(message).toMatch(/^The registrar refused this: TTL is bad bad/)
   expect(message.length).toBeLessThan(400)
 })

@@ -2,8 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { CallFailed } from '../../src/registrar/call-failed.ts'
-import type { Element } from '../../src/registrar/element.ts'
-import { readEnvelope } from '../../src/registrar/envelope.ts'
+import type { Element } from '../../src/registrar/responses.ts'
 import {
   readDomainInfo,
   readDomainList,
@@ -11,6 +10,7 @@ import {
   readZone,
   requireSuccess,
 } from '../../src/registrar/responses.ts'
+import { readEnvelope } from '../../src/registrar/transport.ts'
 
 // Answers recorded by others. They are read in place: REGISTRAR_DATA names the folder.
 const folder =
@@ -19,24 +19,24 @@ const files = existsSync(folder) ? globSync('answers/**/*.xml', { cwd: folder })
 
 const readers: Record<
   string,
-  { result: string; read: (response: Element, result: Element, domain: string) => unknown }
+  { result: string; read: (result: Element, domain: string, response: Element) => unknown }
 > = {
   'namecheap.domains.getlist': { result: 'DomainGetListResult', read: readDomainList },
   'namecheap.domains.getinfo': {
     result: 'DomainGetInfoResult',
-    read: (_, result, domain) => readDomainInfo(result, domain),
+    read: readDomainInfo,
   },
   'namecheap.domains.dns.getlist': {
     result: 'DomainDNSGetListResult',
-    read: (_, result, domain) => readNameserverList(result, domain),
+    read: readNameserverList,
   },
   'namecheap.domains.dns.gethosts': {
     result: 'DomainDNSGetHostsResult',
-    read: (_, result, domain) => readZone(result, domain),
+    read: readZone,
   },
   'namecheap.domains.dns.sethosts': {
     result: 'DomainDNSSetHostsResult',
-    read: (_, result, domain) => requireSuccess(result, domain),
+    read: requireSuccess,
   },
 }
 
@@ -97,7 +97,7 @@ function readAs(command: string, { text, domain }: Recording): unknown {
     result: reader.result,
     domain,
   })
-  return reader.read(response, result, domain)
+  return reader.read(result, domain, response)
 }
 
 const codeOf = (run: () => unknown): string => {
@@ -105,7 +105,7 @@ const codeOf = (run: () => unknown): string => {
     run()
     return 'accepted'
   } catch (error) {
-    if (error instanceof CallFailed) return error.error.code
+    if (error instanceof CallFailed) return error.code
     throw error
   }
 }

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
 import { CallFailed } from '../../src/registrar/call-failed.ts'
-import { readEnvelope } from '../../src/registrar/envelope.ts'
 import {
   readDomainInfo,
   readDomainList,
@@ -8,6 +7,7 @@ import {
   readNameserverList,
   readZone,
 } from '../../src/registrar/responses.ts'
+import { readEnvelope } from '../../src/registrar/transport.ts'
 import { failureOf, getHosts, getInfo, getList, getServers } from '../support/expected.ts'
 import { answer, host, zoneAnswer } from '../support/responses.ts'
 
@@ -92,7 +92,8 @@ test.each([
 
   expect(failure).toMatchObject({
     kind: 'unknown',
-    error: { status: 502, code: 'registrar_bad_answer' },
+    status: 502,
+    code: 'registrar_bad_answer',
   })
 })
 
@@ -145,7 +146,7 @@ test('a list of domains', () => {
   )
 
   const { response, result } = readEnvelope(text, getList)
-  expect(readDomainList(response, result)).toEqual({
+  expect(readDomainList(result, '', response)).toEqual({
     total: 12,
     domains: [
       {
@@ -182,7 +183,7 @@ test('a list that does not say how long it is cannot be paged', () => {
     getList,
   )
 
-  expect(failureOf(() => readDomainList(response, result)).error.code).toBe('registrar_bad_answer')
+  expect(failureOf(() => readDomainList(result, '', response)).code).toBe('registrar_bad_answer')
 })
 
 test('a domain with all details, and one with hardly any', () => {

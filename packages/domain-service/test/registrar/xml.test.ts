@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { childOf, childrenOf, type Element } from '../../src/registrar/element.ts'
+import { childOf, childrenOf, type Element } from '../../src/registrar/responses.ts'
 import { parseResponse } from '../../src/registrar/xml.ts'
 
 const wrap = (inner: string) =>

@@ -15,7 +15,11 @@ const domainOf = (name: string): Domain => {
 function openQueue() {
   const reserve = () => new Promise(() => undefined)
   // The only method and the only parts that waiting writes need.
-  const options = { registrar: { reserve }, batch: { clock: new FakeClock() }, onBatch: () => {} }
+  const options = {
+    registrar: { quota: { reserve } },
+    batch: { clock: new FakeClock() },
+    onBatch: () => {},
+  }
   return new LocalWriteQueue(options as unknown as WriteQueueOptions)
 }
 

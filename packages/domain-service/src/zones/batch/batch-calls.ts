@@ -1,14 +1,21 @@
+import { HttpError } from '@domains-and-files/http'
 import type { Reservation, ReserveOptions } from '../../budget/call-quota.ts'
 import type { Clock } from '../../clock.ts'
 import type { Domain } from '../../dns/domain-name.ts'
 import type { Zone } from '../../dns/record.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 
-// A write is based on a read of the last second: a little less, since the call itself takes time to arrive.
-const maxReadAgeMs = 900
+// Another tool may have written since, and a write would undo that. From the first byte of the read's request to the
+// first byte of the write's: less than a second, with a margin for the resolution of clocks.
+const maxReadAgeMs = 980
 
 /** Thrown at the moment of sending: the zone was read too long ago. Nothing was sent. */
-export class StaleRead extends Error {}
+export class StaleRead extends HttpError {
+  constructor() {
+    const detail = 'The registrar answers so slowly that its zones are outdated at once'
+    super(503, 'registrar_busy', `${detail}: try again later`, { headers: { 'retry-after': '10' } })
+  }
+}
 
 interface Options {
   registrar: RegistrarClient
@@ -31,30 +38,27 @@ export class BatchCalls implements Disposable {
 
   /** Holds so many slots. @throws 503 `registrar_busy`; nothing is sent then. */
   static async reserve(options: Options, calls: number, reserve: ReserveOptions) {
-    return new BatchCalls(options, await options.registrar.reserve(calls, reserve))
+    return new BatchCalls(options, await options.registrar.quota.reserve(calls, reserve))
   }
 
   /** Holds slots for so many further calls, before everything else, so that no later call of them waits. */
   async ensure(calls: number): Promise<void> {
     if (this.#reservation.unused >= calls) return
     this.#reservation.release()
-    this.#reservation = await this.#options.registrar.reserve(calls, { priority: 'follow-up' })
-  }
-
-  /** How many calls can be made without waiting for a slot. */
-  get reserved(): number {
-    return this.#reservation.unused
+    this.#reservation = await this.#options.registrar.quota.reserve(calls, {
+      priority: 'follow-up',
+    })
   }
 
   get isFresh(): boolean {
     return this.#options.clock.now() - this.#readAt <= maxReadAgeMs
   }
 
-  async read(): Promise<Zone> {
+  read(): Promise<Zone> {
     const { registrar, clock, domain } = this.#options
-    const zone = await registrar.zone(domain, this.#reservation)
-    this.#readAt = clock.now()
-    return zone
+    return registrar.zone(domain, this.#reservation, () => {
+      this.#readAt = clock.now()
+    })
   }
 
   /** The email type by getInfo; undefined where that does not say. */
@@ -66,12 +70,10 @@ export class BatchCalls implements Disposable {
   /** @throws {CallFailed}, {StaleRead} if the zone was read more than a second before the moment of sending. */
   replace(zone: Zone): Promise<void> {
     const { registrar, domain, checkLease } = this.#options
-    const use = async () => {
-      await this.#reservation.use()
-      if (!this.isFresh) throw new StaleRead('the zone was read more than a second ago')
+    return registrar.replaceZone(domain, zone, this.#reservation, () => {
+      if (!this.isFresh) throw new StaleRead()
       checkLease?.()
-    }
-    return registrar.replaceZone(domain, zone, { use })
+    })
   }
 
   [Symbol.dispose]() {

@@ -1,7 +1,7 @@
 import { HttpError, type Logger } from '@domains-and-files/http'
 import { type Clock, delay } from '../../clock.ts'
 import { etagOf, type Zone } from '../../dns/record.ts'
-import { registrarBusy, writeNotConfirmed } from '../../errors.ts'
+import { writeNotConfirmed } from '../../errors.ts'
 import type { RecentSend } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
 import { type BatchCalls, StaleRead } from './batch-calls.ts'
@@ -57,7 +57,7 @@ export async function writeVerified(write: Write): Promise<WriteOutcome> {
     const { failure } = sent
     const isOpen = failure?.kind === 'unknown' || failure?.kind === 'doubtful'
     if (failure && !isOpen)
-      return { kind: 'refused', error: failure.error, rows: failure.rowIndexes, unanswered }
+      return { kind: 'refused', error: failure, rows: failure.rowIndexes, unanswered }
     if (!failure && !write.verify)
       return { kind: 'written', zone: write.after, verified: true, unanswered }
 
@@ -67,9 +67,8 @@ export async function writeVerified(write: Write): Promise<WriteOutcome> {
     if (failure?.kind === 'unknown' && !isDone) unanswered += 1
     if (outcome !== 'unchanged') return { ...outcome, unanswered }
     if (failure?.kind === 'doubtful')
-      return { kind: 'refused', error: failure.error, rows: [], unanswered }
-    if (!isLast)
-      write.log.warn({ domain: write.domain, code: failure?.error.code }, 'resending write')
+      return { kind: 'refused', error: failure, rows: [], unanswered }
+    if (!isLast) write.log.warn({ domain: write.domain, code: failure?.code }, 'resending write')
   }
   const detail =
     'The registrar did not carry out the change, which was sent twice: the zone is as it was'
@@ -104,13 +103,13 @@ async function send(write: Write): Promise<Sent> {
     } catch (error) {
       if (error instanceof StaleRead) {
         if (attempt < busyTries) continue
-        return { unsent: registrarBusy(1) }
+        return { unsent: error }
       }
       // The call was not made: no slot came free, the circuit is open, or the zone could not be read.
-      if (error instanceof HttpError) return { unsent: error }
-      if (!(error instanceof CallFailed)) throw error
+      if (!(error instanceof HttpError)) throw error
+      if (!(error instanceof CallFailed)) return { unsent: error }
       if (error.kind !== 'busy') return { failure: error }
-      if (attempt >= busyTries) return { unsent: error.error }
+      if (attempt >= busyTries) return { unsent: error }
     }
   }
 }
