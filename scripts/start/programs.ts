@@ -71,10 +71,7 @@ export function listPrograms(settings: StartSettings, admin: Admin | undefined):
 const originsAt = (port: number) => `http://127.0.0.1:${port},http://localhost:${port}`
 
 const sandboxAccount = (port: number, rate: string) => ({
-  REGISTRAR_URL: `http://127.0.0.1:${port}/xml.response`,
-  REGISTRAR_API_USER: 'sandbox',
-  REGISTRAR_API_KEY: 'sandbox-key-for-development-only',
-  REGISTRAR_CLIENT_IP: '127.0.0.1',
+  SANDBOX_URL: `http://127.0.0.1:${port}/xml.response`,
   REGISTRAR_RATE: process.env.REGISTRAR_RATE || (rate === 'off' ? developmentRate : rate),
 })
 

@@ -20,6 +20,7 @@ const Compose = z.looseObject({ services: z.record(z.string(), Service) })
 const readCompose = (file: string) =>
   Compose.parse(parse(readFileSync(join(root, file), 'utf8'), { merge: true })).services
 
+const consoleOnly = ['DOMAIN_SERVICE_URL', 'STATIC_SERVICE_URL']
 const settingsOf: [RegExp, string[]][] = [
   [/^domain-service/, Object.keys(DomainSettings.shape)],
   [/^static-service/, Object.keys(StaticSettings.shape)],
@@ -40,6 +41,27 @@ test.each([
     )
     expect([name, unknown]).toEqual([name, []])
   }
+})
+
+// Set by the image, by the file itself, or of the other form.
+const fixed = ['HOST', 'PORT', 'DATA_DIR']
+const ofReplicas = /^(?:DATABASE|S3|AWS)_|^GARBAGE_GRACE_S$/
+const ofOneMachine = ['USERS_FILE', 'AWS_SESSION_TOKEN']
+
+test.each([
+  ['docker-compose.yml', (setting: string) => ofReplicas.test(setting)],
+  ['docker-compose.scale.yml', (setting: string) => ofOneMachine.includes(setting)],
+])('%s passes on every setting of its services', (file, isLeftOut) => {
+  const missing = Object.entries(readCompose(file)).flatMap(([name, { environment }]) => {
+    const known = settingsOf.find(([pattern]) => pattern.test(name))?.[1] ?? []
+    const of = name === 'console' ? ['LOG_LEVEL', 'TRUST_PROXY', ...consoleOnly] : known
+    return of
+      .filter((setting) => !fixed.includes(setting) && !isLeftOut(setting))
+      .filter((setting) => !(setting in environment))
+      .map((setting) => `${name}: ${setting}`)
+  })
+
+  expect(missing).toEqual([])
 })
 
 // A replica ends if the database is away for long when it starts.

@@ -54,7 +54,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       health: () => ({
         checks: {
           database: checkDatabase(ledger, registrar),
-          registrar: checkRegistrar(registrar),
+          registrar: checkRegistrar(registrar, config.account.registrar),
         },
       }),
     },
@@ -68,7 +68,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       await registerZoneFileRoutes(app, zones)
       registerHistoryRoutes(app, { ledger, zones })
       registerChangeRoutes(app, { ledger, zones })
-      registerRegistrarRoutes(app, { registrar, domains })
+      registerRegistrarRoutes(app, { registrar, domains, name: config.account.registrar })
       await registerIntegrations(app, { ...parts, tokens: parts.auth.apiTokens })
     },
   )
@@ -81,13 +81,13 @@ const checkDatabase = (ledger: Ledger, registrar: RegistrarClient) => ({
 })
 
 // From the last calls: the registrar is not called.
-function checkRegistrar(registrar: RegistrarClient) {
+function checkRegistrar(registrar: RegistrarClient, name: string) {
   const { breaker, lastFailure } = registrar.state()
-  if (breaker === 'closed' && !lastFailure) return { status: 'ok' as const }
+  if (breaker === 'closed' && !lastFailure) return { status: 'ok' as const, registrar: name }
   const failure = lastFailure
     ? { last_failure: lastFailure.code, failed_at: lastFailure.at.toISOString() }
     : {}
-  return { status: 'degraded' as const, breaker, ...failure }
+  return { status: 'degraded' as const, registrar: name, breaker, ...failure }
 }
 
 const description = `Domains and their DNS records at a registrar, safe to share.

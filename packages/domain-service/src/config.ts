@@ -16,6 +16,9 @@ export const Settings = z.object({
   ...serverSettings({ port: 3001, dataDir: 'data/domain-service' }),
   ...authSettings,
   ...databaseSettings,
+  SANDBOX_URL: z
+    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+    .default('http://127.0.0.1:3003/xml.response'),
   REGISTRAR_URL: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional(),
   REGISTRAR_API_USER: z.string().min(1).optional(),
   REGISTRAR_API_KEY: z.string().min(1).optional(),
@@ -50,12 +53,10 @@ export const Settings = z.object({
   HISTORY_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
 })
 
-/** The bundled sandbox, with its default credentials. */
+/** The default credentials of the bundled sandbox. */
 const sandbox = {
-  url: 'http://127.0.0.1:3003/xml.response',
   apiUser: 'sandbox',
   apiKey: 'sandbox-key-for-development-only',
-  userName: 'sandbox',
   clientIp: '127.0.0.1',
 }
 
@@ -100,15 +101,18 @@ export function readStoreConfig(env: Record<string, string | undefined>) {
   return { database: databaseConfig(settings), account: accountOf(settings) }
 }
 
+/** The account, and which registrar it is: `sandbox`, or the host of its API. */
 function accountOf(settings: z.output<typeof Settings>) {
   const {
-    REGISTRAR_URL: url,
+    SANDBOX_URL: sandboxUrl,
+    REGISTRAR_URL: url = sandboxUrl,
     REGISTRAR_API_USER: apiUser = sandbox.apiUser,
     REGISTRAR_API_KEY: apiKey = sandbox.apiKey,
     REGISTRAR_USERNAME: userName = apiUser,
     REGISTRAR_CLIENT_IP: clientIp = sandbox.clientIp,
   } = settings
-  return url ? { url, apiUser, apiKey, userName, clientIp } : sandbox
+  const registrar = url === sandboxUrl ? 'sandbox' : new URL(url).host
+  return { registrar, url, apiUser, apiKey, userName, clientIp }
 }
 
 // Production, or any of these four set, requires all four.

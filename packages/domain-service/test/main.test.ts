@@ -260,7 +260,21 @@ test('without a registrar in the environment the sandbox is used', () => {
   expect(readConfig({}).account).toMatchObject({
     url: 'http://127.0.0.1:3003/xml.response',
     apiUser: 'sandbox',
+    registrar: 'sandbox',
   })
+})
+
+test('in production the sandbox is used only where REGISTRAR_URL names it', () => {
+  const production = { NODE_ENV: 'production', JWT_SECRET: 'a secret that is long enough to pass' }
+  const SANDBOX_URL = 'http://registrar-sandbox:3003/xml.response'
+
+  expect(() => readConfig({ ...production, SANDBOX_URL })).toThrow(/REGISTRAR_URL: is required/)
+  expect(
+    readConfig({ ...production, ...account, SANDBOX_URL, REGISTRAR_URL: SANDBOX_URL }).account,
+  ).toMatchObject({ url: SANDBOX_URL, registrar: 'sandbox' })
+  expect(readConfig({ ...production, ...account }).account.registrar).toBe(
+    new URL(account.REGISTRAR_URL).host,
+  )
 })
 
 test('an incomplete account is refused', () => {

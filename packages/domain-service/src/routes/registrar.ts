@@ -5,6 +5,7 @@ import type { RegistrarClient } from '../registrar/client.ts'
 
 const RegistrarState = z
   .object({
+    registrar: z.string().meta({ description: 'host of REGISTRAR_URL, or `sandbox`' }),
     client_ip: z
       .ipv4()
       .meta({ description: 'REGISTRAR_CLIENT_IP: the address to whitelist at the registrar' }),
@@ -39,6 +40,7 @@ const RegistrarState = z
     id: 'RegistrarState',
     examples: [
       {
+        registrar: 'api.namecheap.com',
         client_ip: '192.0.2.7',
         breaker: 'closed',
         budget: [
@@ -63,7 +65,7 @@ const RegistrarState = z
 /** GET /api/registrar: the state of the account behind the service, for operators; it makes no call. */
 export function registerRegistrarRoutes(
   app: App,
-  { registrar, domains }: { registrar: RegistrarClient; domains: DomainList },
+  { registrar, domains, name }: { registrar: RegistrarClient; domains: DomainList; name: string },
 ) {
   app.get(
     '/api/registrar',
@@ -82,6 +84,7 @@ export function registerRegistrarRoutes(
       const { clientIp, breaker, windows, waiting, lastSuccess, lastFailure } = registrar.state()
       const list = domains.state()
       return {
+        registrar: name,
         client_ip: clientIp,
         breaker,
         budget: windows.map(({ window, limit, left, nextFreeAt }) => ({
