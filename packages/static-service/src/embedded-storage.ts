@@ -1,6 +1,6 @@
 import type { Logger } from '@domains-and-files/http'
 import { BackupWatch } from '@domains-and-files/persistence'
-import { contentDatabaseFile } from './blobs/disk/content-database.ts'
+import { blobDatabaseFile } from './blobs/disk/blob-database.ts'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
 import type { Catalog } from './catalog/catalog.ts'
 import { databaseFile } from './catalog/sqlite/database.ts'
@@ -20,12 +20,13 @@ export async function openEmbeddedStorage(
   const store = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),
     isBackedUp: () => backups.isRunning,
+    otherDatabases: [databaseFile(dataDir)],
     onError: (error) => log.error({ err: error }, 'content not removed'),
   })
   catalog.onFree((digests) => store.collect(digests))
   const tidied = tidy(dataDir, { store, catalog, log })
   const closing = new AbortController()
-  const files = [databaseFile(dataDir), contentDatabaseFile(dataDir)]
+  const files = [databaseFile(dataDir), blobDatabaseFile(dataDir)]
   const opened = new AsyncDisposableStack()
   const warmed = warmPageCache(files, opened, closing)
   return {
@@ -53,9 +54,8 @@ interface SweepDependencies {
 
 async function tidy(dataDir: string, { store, catalog, log }: SweepDependencies) {
   try {
-    const { orphans, moved, missing } = await sweepOrphans(dataDir, store, catalog)
+    const { orphans, missing } = await sweepOrphans(dataDir, store, catalog)
     if (orphans > 0) log.warn({ orphans }, 'unreferenced contents removed')
-    if (moved > 0) log.info({ moved }, 'small contents moved to the content database')
     if (missing.length > 0) {
       const digests = missing.slice(0, 10)
       log.error(

@@ -12,30 +12,45 @@ import type { BlobStore } from './blob-store.ts'
 /** The fields of a file that the compressor reads. */
 export type Compressible = Pick<FileRow, 'digest' | 'size' | 'contentType'>
 
+interface CompressorOptions {
+  store: BlobStore
+  log: Logger
+  maxBytes?: number
+  retryMs?: number
+}
+
 /** Smaller files fit in one packet uncompressed. */
 export const minBytes = 1024
 
 /**
  * Compresses stored files, one at a time, in the thread pool, and stores the forms that are smaller than the file. The queue
- * is in memory: a form that is missing after a restart is queued again when the file is served.
+ * is in memory: a form that is missing after a restart is queued again when the file is served. Files that failed, as on a
+ * full disk, are queued again as soon as one of them, which is tried every few seconds, succeeds.
  */
 export class Compressor {
   readonly #store: BlobStore
   readonly #log: Logger
   readonly #maxBytes: number
+  readonly #retryMs: number
   readonly #waiting = new Map<string, Compressible>()
+  readonly #failed = new Map<string, Compressible>()
   /** Forms that are not smaller than the file. They depend on the bytes alone, so entries never expire. */
   readonly #useless = new LRUCache<string, true>({ max: 10_000 })
   readonly #found = new LRUCache<string, true>({ max: 10_000, ttl: 60_000 })
   #listener: (digest: string) => void = () => undefined
   #running: Promise<void> | undefined
+  #retryTimer: NodeJS.Timeout | undefined
   #isClosed = false
 
-  /** `maxBytes` bounds the memory: a file is compressed whole. Default: 16 MiB. */
-  constructor(parts: { store: BlobStore; log: Logger; maxBytes?: number }) {
-    this.#store = parts.store
-    this.#log = parts.log
-    this.#maxBytes = parts.maxBytes ?? 16 * 1024 * 1024
+  /**
+   * `maxBytes` bounds the memory: a file is compressed whole. Default: 16 MiB. `retryMs`: until a file that failed is
+   * tried again.
+   */
+  constructor({ store, log, maxBytes = 16 * 1024 * 1024, retryMs = 10_000 }: CompressorOptions) {
+    this.#store = store
+    this.#log = log
+    this.#maxBytes = maxBytes
+    this.#retryMs = retryMs
   }
 
   /** Queues a file unless it is queued, not compressible or too large, or the queue is full. Never throws. */
@@ -75,6 +90,7 @@ export class Compressor {
   /** Drops the queue; resolves when the running compression has ended. */
   async close() {
     this.#isClosed = true
+    clearTimeout(this.#retryTimer)
     this.#waiting.clear()
     await this.#running
   }
@@ -86,9 +102,29 @@ export class Compressor {
         await this.#compress(file)
       } catch (error) {
         this.#log.warn({ err: error, digest }, 'file not compressed')
+        const mayRetry = !(error instanceof DamagedBlobError) && this.#failed.size < maxQueued
+        if (mayRetry) this.#failed.set(digest, file)
       }
+      this.#armRetry()
     }
     this.#running = undefined
+  }
+
+  // One file at a time: while the disk is full, an attempt takes seconds of a core and fails.
+  #armRetry() {
+    if (this.#retryTimer || this.#isClosed || this.#failed.size === 0) return
+    this.#retryTimer = setTimeout(() => {
+      this.#retryTimer = undefined
+      const [first] = this.#failed.values()
+      if (first) this.#requeue(first)
+    }, this.#retryMs).unref()
+  }
+
+  #requeue(...files: Compressible[]) {
+    for (const file of files) {
+      this.#failed.delete(file.digest)
+      this.enqueue(file)
+    }
   }
 
   // The open blob is leased: its content is not collected until its forms are stored.
@@ -109,6 +145,7 @@ export class Compressor {
       if (compressed.length < bytes.length) {
         await this.#store.putForm(digest, form, compressed)
         this.#listener(digest)
+        this.#requeue(...this.#failed.values()) // There is space again.
       } else {
         this.#useless.set(key, true)
       }
@@ -126,8 +163,11 @@ export class Compressor {
 async function readVerified(blob: OpenBlob, digest: string): Promise<Buffer> {
   const bytes = await blob.read(0, blob.size)
   if (hash('sha256', bytes) === digest) return bytes
-  throw new Error('the stored content does not match its digest')
+  throw new DamagedBlobError('the stored bytes do not match their digest')
 }
+
+/** Retrying does not help. */
+class DamagedBlobError extends Error {}
 
 const maxQueued = 10_000
 

@@ -3,13 +3,13 @@ import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { lockDataDir, type Progress, unreadable } from '@domains-and-files/persistence'
 import { blobPathOf, type CompressedCoding, contentCodings } from '../blobs/blob-path.ts'
-import { prefixes, readShard, type Shard } from '../blobs/disk/blob-scan.ts'
 import {
-  contentDatabaseFile,
-  contentDatabaseName,
-  openContentDatabase,
-} from '../blobs/disk/content-database.ts'
-import { prepareRemove } from '../blobs/disk/content-queries.ts'
+  blobDatabaseFile,
+  blobDatabaseName,
+  openBlobDatabase,
+} from '../blobs/disk/blob-database.ts'
+import { prefixes, readShard, type Shard } from '../blobs/disk/blob-scan.ts'
+import { prepareRemove } from '../blobs/disk/blob-statements.ts'
 import { type Database, databaseFile, openReader } from '../catalog/sqlite/database.ts'
 import { type Damage, findMiscounts } from './consistency-rules.ts'
 import { ContentCheck } from './content-check.ts'
@@ -119,19 +119,19 @@ async function findOrphans({ db, contents, dataDir, report }: Work, prefix: stri
   }
   report.orphans.push(...shard.strangers.map((name) => join('blobs', name)))
   const rows = contents.digests(prefix).filter(isOrphan)
-  report.orphans.push(...rows.map((digest) => `${contentDatabaseName}/${digest}`))
+  report.orphans.push(...rows.map((digest) => `${blobDatabaseName}/${digest}`))
 }
 
 async function removeUseless({ dataDir, report, damagedForms }: Work) {
   for (const name of await readdir(join(dataDir, 'tmp'))) report.orphans.push(join('tmp', name))
   const [rows, files] = [true, false].map((isRow) =>
-    report.orphans.filter((name) => name.startsWith(`${contentDatabaseName}/`) === isRow),
+    report.orphans.filter((name) => name.startsWith(`${blobDatabaseName}/`) === isRow),
   )
   for (const name of files ?? []) await rm(join(dataDir, name), { recursive: true, force: true })
-  const database = openContentDatabase(contentDatabaseFile(dataDir))
+  const database = openBlobDatabase(blobDatabaseFile(dataDir))
   try {
     const remove = prepareRemove(database)
-    for (const name of rows ?? []) remove(name.slice(contentDatabaseName.length + 1))
+    for (const name of rows ?? []) remove(name.slice(blobDatabaseName.length + 1))
     for (const { digest, coding } of damagedForms) {
       remove(digest, coding)
       await rm(join(dataDir, 'blobs', ...blobPathOf(digest, coding)), { force: true })

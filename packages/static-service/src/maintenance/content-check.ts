@@ -10,8 +10,8 @@ import {
   contentCodings,
   encodedForms,
 } from '../blobs/blob-path.ts'
-import { contentDatabaseFile } from '../blobs/disk/content-database.ts'
-import { prepareDigests } from '../blobs/disk/content-queries.ts'
+import { blobDatabaseFile } from '../blobs/disk/blob-database.ts'
+import { prepareDigests } from '../blobs/disk/blob-statements.ts'
 import { hashBytes, hashFile, hashForm } from '../blobs/hashing.ts'
 import { type Database, openReader } from '../sqlite/connection.ts'
 
@@ -26,7 +26,7 @@ export class ContentCheck implements Disposable {
 
   /** A folder of an earlier version has no content database yet. */
   constructor(dataDir: string) {
-    const file = contentDatabaseFile(dataDir)
+    const file = blobDatabaseFile(dataDir)
     this.#dataDir = dataDir
     this.#db = existsSync(file) ? openReader(file) : undefined
   }

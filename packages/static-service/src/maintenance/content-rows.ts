@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { RowContents } from '@domains-and-files/persistence'
 import { maxSmallBytes } from '../blobs/blob-path.ts'
-import { contentDatabaseName, openContentDatabase } from '../blobs/disk/content-database.ts'
+import { blobDatabaseName, openBlobDatabase } from '../blobs/disk/blob-database.ts'
 import { openReader } from '../sqlite/connection.ts'
 import { RowCopy } from './row-copy.ts'
 import { SmallContentReader } from './small-content-reader.ts'
 
 /** Small contents in backups. Compressed forms are left out; the service makes them again on demand. */
 export const contentRows: RowContents = {
-  database: contentDatabaseName,
+  database: blobDatabaseName,
   count: countRows,
   add: addRows,
   verify: verifyRows,
@@ -29,7 +29,7 @@ function countRows(catalog: string) {
 }
 
 async function addRows({ catalog, to, from, have, signal, onContent }: Adding): Promise<number> {
-  const target = openContentDatabase(to)
+  const target = openBlobDatabase(to)
   let added = 0
   try {
     // Flushed once, at the end; a failure removes the whole file.

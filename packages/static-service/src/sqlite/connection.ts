@@ -2,9 +2,14 @@ import Sqlite from 'better-sqlite3'
 
 export type Database = Sqlite.Database
 
-/** A connection that can write, and creates the database. See {@link openMigrated} for its tables. */
-export function openWriter(file: string): Database {
+/**
+ * A connection that can write, and creates the database. See {@link openMigrated} for its tables. `isVacuumed`: a new
+ * database can give free pages back to the file system (`incremental_vacuum`).
+ */
+export function openWriter(file: string, { isVacuumed = false } = {}): Database {
   const db = new Sqlite(file)
+  // Before the first page is written, as by the next pragma.
+  if (isVacuumed) db.pragma('auto_vacuum = incremental')
   db.pragma('journal_mode = WAL')
   configure(db)
   // Frequent checkpoints keep the WAL small on a small disk.

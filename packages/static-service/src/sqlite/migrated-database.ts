@@ -3,17 +3,13 @@ import { type Database, openWriter } from './connection.ts'
 
 // Apart from connection.ts: the worker threads open databases that are migrated, and need not load the migrations' package.
 
-/**
- * A connection that can write. Creates the database and applies its migrations; one connection at a time may do that.
- * `beforeMigrations` runs on the database as an earlier version left it.
- */
+/** A connection that can write. Creates the database and applies its migrations; one connection at a time may do that. */
 export function openMigrated(
   file: string,
   migrations: string[],
-  beforeMigrations: (db: Database) => void = () => undefined,
+  options?: { isVacuumed: boolean },
 ): Database {
-  const db = openWriter(file)
-  beforeMigrations(db)
+  const db = openWriter(file, options)
   migrate(db, migrations)
   return db
 }

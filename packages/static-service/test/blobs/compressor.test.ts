@@ -1,7 +1,11 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { createLogger } from '@domains-and-files/http'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { Compressor } from '../../src/blobs/compressor.ts'
+import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import { openS3Contents } from '../support/s3/s3-contents.ts'
 
 test('forms that another replica made are announced, and not each time they are found', async () => {
@@ -24,4 +28,37 @@ test('forms that another replica made are announced, and not each time they are 
 
   expect(announced).toEqual([digest, digest, digest])
   await compressor.close()
+})
+
+test('files that could not be compressed on a full disk are compressed once there is space', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'static-compressor-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const store = await FolderBlobStore.open(folder, {
+    isReferenced: async () => true,
+    onError: () => undefined,
+  })
+  const full = vi.spyOn(store, 'putForm').mockRejectedValue(new Error('the disk is full'))
+  const log = createLogger({ name: 'test', level: 'silent' })
+  const compressor = new Compressor({ store, log, retryMs: 10 })
+  const digests: string[] = []
+  for (const color of ['black', 'white', 'red']) {
+    const content = Buffer.from(`p { color: ${color} }\n`.repeat(200))
+    await using draft = store.draft()
+    await draft.write(content)
+    await draft.seal()
+    const { digest } = await draft.keep()
+    digests.push(digest)
+    compressor.enqueue({ digest, size: content.length, contentType: 'text/css' })
+  }
+  await compressor.idle()
+  const formsOf = () => Promise.all(digests.map((digest) => store.forms(digest)))
+  const before = await formsOf()
+
+  full.mockRestore()
+
+  expect(before).toEqual([[], [], []])
+  const all = ['br', 'zstd', 'gzip']
+  await expect.poll(formsOf).toEqual([all, all, all])
+  await compressor.close()
+  await store.close()
 })

@@ -96,19 +96,22 @@ onSmallDisk(
   },
 )
 
-// On a smaller disk one checkpoint of a write-ahead log, about 4 MiB, takes more than half of what is reserved.
 onSmallDisk(
-  'small files that are deleted make room for others',
+  'small files that are deleted make room for files of any size, on a disk of 48 MiB too',
   async (service) => {
     await fillWithSmallFiles(service)
 
     await service.call('POST', '/api/files/delete', { json: { prefix: '/' } })
 
-    await expect
-      .poll(async () => (await service.put('another', randomBytes(30_000))).status)
-      .toBe(201)
+    const statusOf = async (bytes: number) =>
+      (await service.put(`${bytes}`, randomBytes(bytes))).status
+    await expect.poll(() => statusOf(30_000)).toBe(201)
+    await expect.poll(() => statusOf(megabyte)).toBe(201)
+    await expect.poll(() => statusOf(20 * megabyte)).toBe(201)
+    const { body } = await service.call('GET', '/health')
+    expect(body.status).toBe('ok')
   },
-  128,
+  48,
 )
 
 test('a content is removed even where the disk has no byte left to record that', async () => {

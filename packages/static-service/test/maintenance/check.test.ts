@@ -11,11 +11,10 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
-import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { blobPathOf, type ContentCoding } from '../../src/blobs/blob-path.ts'
-import { contentDatabaseFile, openContentDatabase } from '../../src/blobs/disk/content-database.ts'
-import { prepareStore } from '../../src/blobs/disk/content-queries.ts'
+import { blobDatabaseFile, openBlobDatabase } from '../../src/blobs/disk/blob-database.ts'
+import { prepareStore } from '../../src/blobs/disk/blob-statements.ts'
 import { databaseFile, openDatabase } from '../../src/catalog/sqlite/database.ts'
 import { runCli, spawnCli } from '../support/files-command.ts'
 import { start } from '../support/start.ts'
@@ -46,7 +45,7 @@ function addRow(
   bytes: Buffer,
   coding: ContentCoding = 'identity',
 ) {
-  const db = openContentDatabase(contentDatabaseFile(dataDir))
+  const db = openBlobDatabase(blobDatabaseFile(dataDir))
   prepareStore(db)(digest, coding, bytes)
   db.close()
 }
@@ -99,9 +98,9 @@ test('a check goes on past contents and folders that cannot be read, and names t
 
 test('damage of the content database itself is named with the files that it affects', async () => {
   const { dataDir } = await makeStore()
-  const file = contentDatabaseFile(dataDir)
+  const file = blobDatabaseFile(dataDir)
   const bytes = readFileSync(file)
-  bytes.fill(0xff, 4096, 8192)
+  bytes.fill(0xff, 8192, 12_288) // The pages before it are the schema and the pointer map.
   writeFileSync(file, bytes)
 
   const { status, lines } = await runCli(dataDir, 'check')
@@ -233,54 +232,4 @@ test('a start removes what no file refers to, and reports what is missing or cut
     .toContainEqual({ msg: 'contents missing: run `npm run files -- check`', missing: 2 })
   expect(told()).toContainEqual({ msg: 'unreferenced contents removed', orphans: 2 })
   expect(storedIn(dataDir)).toEqual([fileOf(large), `row ${digestOf('shared')} identity`])
-})
-
-test('a start moves the small contents of an earlier version from files to rows', async () => {
-  const { dataDir, fileOf } = await makeStore()
-  for (const content of ['shared', 'alone']) {
-    mkdirSync(dirname(fileOf(content)), { recursive: true })
-    writeFileSync(fileOf(content), content)
-    alter(dataDir, { digest: digestOf(content) }, () => undefined)
-  }
-  writeFileSync(`${fileOf('alone')}.gzip`, 'a form')
-  const before = await runCli(dataDir, 'check')
-
-  await using service = await start({ dataDir })
-
-  expect(before.lines.at(-1)).toMatch(/^4 files, 3 contents/)
-  const served = await service.call('GET', '/static/three.txt')
-  expect(served.bytes.toString()).toBe('alone')
-  // After two seconds a start no longer waits for this.
-  await expect
-    .poll(() => storedIn(dataDir))
-    .toEqual([
-      fileOf(large),
-      ...[digestOf('alone'), digestOf('shared')].sort().map((digest) => `row ${digest} identity`),
-    ])
-  expect((await runCli(dataDir, 'check')).lines).toEqual([sound])
-})
-
-test('a start copies the contents that an earlier version had not flushed to files', async () => {
-  const { dataDir } = await makeStore()
-  for (const content of ['shared', 'alone']) {
-    alter(dataDir, { digest: digestOf(content) }, () => undefined)
-  }
-  const db = new Sqlite(databaseFile(dataDir))
-  db.exec(
-    'create table unflushed (digest text primary key, generation integer not null, bytes blob not null) strict',
-  )
-  db.pragma('user_version = 3')
-  for (const content of ['shared', 'alone']) {
-    db.prepare('insert into unflushed values (?, 1, ?)').run(
-      digestOf(content),
-      Buffer.from(content),
-    )
-  }
-  db.close()
-
-  await using service = await start({ dataDir })
-
-  const served = await service.call('GET', '/static/three.txt')
-  expect(served.bytes.toString()).toBe('alone')
-  expect((await runCli(dataDir, 'check')).lines).toEqual([sound])
 })

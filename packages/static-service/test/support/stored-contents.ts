@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { blobPathOf, type ContentCoding, contentCodings } from '../../src/blobs/blob-path.ts'
-import { contentDatabaseFile, openContentDatabase } from '../../src/blobs/disk/content-database.ts'
+import { blobDatabaseFile, openBlobDatabase } from '../../src/blobs/disk/blob-database.ts'
 import { openReader } from '../../src/sqlite/connection.ts'
 
 /** The SHA-256 digest of a content, in hex. */
@@ -25,7 +25,7 @@ export function storedIn(dataDir: string): string[] {
 
 /** The rows of the content database. */
 export function rowsIn(dataDir: string): { digest: string; coding: ContentCoding }[] {
-  const file = contentDatabaseFile(dataDir)
+  const file = blobDatabaseFile(dataDir)
   if (!existsSync(file)) return []
   const db = openReader(file)
   try {
@@ -53,7 +53,7 @@ export function alter(
   { digest, coding = 'identity' }: { digest: string; coding?: ContentCoding | undefined },
   change: (bytes: Buffer) => Buffer | undefined,
 ): void {
-  const db = openContentDatabase(contentDatabaseFile(dataDir))
+  const db = openBlobDatabase(blobDatabaseFile(dataDir))
   try {
     const key = [Buffer.from(digest, 'hex'), contentCodings.indexOf(coding)] as const
     const row = db

@@ -1,47 +1,125 @@
 import { statfsSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
 import { insufficientStorage } from '../../errors.ts'
+import type { SmallBlobs } from './small-blobs.ts'
+
+interface DiskSpaceOptions {
+  dataDir: string
+  small: Pick<SmallBlobs, 'bytes' | 'reclaim'>
+  /** Further databases in the data directory, whose write-ahead logs are truncated when space is short. */
+  otherDatabases: string[]
+  /** Called when space could not be given back. It is tried again after the next removal or refusal. */
+  onError: (error: unknown) => void
+}
 
 /**
  * The free space of a data directory, of which uploads leave a part to the databases: on a full disk they could not
- * even record a deletion. Synchronous: the kernel answers from memory, in less time than the thread pool takes to be
- * woken.
+ * even record a deletion. Gives the space of removed rows back to the file system in the background. Measures
+ * synchronously: the kernel answers from memory, in less time than the thread pool takes to be woken.
  */
 export class DiskSpace {
-  readonly #dataDir: string
-  readonly #reusableBytes: () => number
+  readonly #options: DiskSpaceOptions
   readonly #reserve: number
+  readonly #closing = new AbortController()
+  #reclaiming: Promise<void> | undefined
 
-  /** `reusableBytes` are those of free pages in the content database, which a deletion does not give back to the disk. */
-  constructor(dataDir: string, reusableBytes: () => number) {
-    const { blocks, bsize } = statfsSync(dataDir)
-    this.#dataDir = dataDir
-    this.#reusableBytes = reusableBytes
+  constructor(options: DiskSpaceOptions) {
+    const { blocks, bsize } = statfsSync(options.dataDir)
+    this.#options = options
     this.#reserve = Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 8))
   }
 
-  /** Whether only the part of the databases is left. */
+  /** Whether only the part of the databases is left, counting the space that they can use again. */
   get isShort(): boolean {
-    return this.#freeBytes < this.#reserve
+    return this.#freeBytes + this.#options.small.bytes.reusable < this.#reserve
   }
 
   /** @throws if there is no room for another file. */
   demandForFile(): void {
-    if (this.isShort) throw insufficientStorage()
+    if (this.#freeBytes < this.#reserve) this.#refuse()
   }
 
-  /** @throws if there is no room for another row in the content database. */
+  /** @throws if there is no room for another small blob. */
   demandForRow(): void {
     const free = this.#freeBytes
     if (free >= this.#reserve) return
     // The write-ahead logs need room on the disk even where the row needs none.
-    if (free < this.#reserve / 2) throw insufficientStorage()
-    if (free + this.#reusableBytes() < this.#reserve) throw insufficientStorage()
+    if (free < this.#reserve / 2 || this.isShort) this.#refuse()
+  }
+
+  /** Gives the space of removed rows back, in the background, unless little was removed and the disk has plenty. */
+  reclaim(): void {
+    if (this.#surplusBytes > 0) this.#startReclaim()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#reclaiming
+  }
+
+  #refuse(): never {
+    this.#startReclaim() // At least the write-ahead logs have room to give back.
+    throw insufficientStorage()
+  }
+
+  #startReclaim() {
+    this.#reclaiming ??= this.#reclaimAll()
+      .catch((error) => {
+        if (!this.#closing.signal.aborted) this.#options.onError(error)
+      })
+      .finally(() => {
+        this.#reclaiming = undefined
+      })
+  }
+
+  // In slices, with pauses as long as each has taken: uploads wait for a slice at most.
+  async #reclaimAll() {
+    const { signal } = this.#closing
+    await wait(delayMs, undefined, { signal })
+    for (let failures = 0; ; ) {
+      const surplus = Math.max(0, this.#surplusBytes)
+      const start = performance.now()
+      try {
+        // Moving pages needs room in the write-ahead log: the less there is, the fewer at a time.
+        await this.#reclaimSlice(Math.min(surplus, Math.ceil(sliceBytes / 2 ** failures)))
+        failures = 0
+        if (surplus === 0) return
+      } catch (error) {
+        failures += 1
+        if (failures > maxFailures) throw error
+      }
+      await wait(failures > 0 ? delayMs : performance.now() - start, undefined, { signal })
+    }
+  }
+
+  async #reclaimSlice(bytes: number) {
+    const { small, otherDatabases } = this.#options
+    const before = small.bytes
+    await small.reclaim(bytes, this.#isTight ? otherDatabases : [])
+    const { total, reusable } = small.bytes
+    const isStuck = total >= before.total && reusable >= before.reusable
+    if (bytes > 0 && isStuck) throw new Error('no space was given back')
+  }
+
+  // A part is left for rows to come, so that a store that changes much does not shrink and grow all the time.
+  get #surplusBytes() {
+    const { total, reusable } = this.#options.small.bytes
+    return reusable - (this.#isTight ? 0 : Math.max(minSlackBytes, total / 8))
+  }
+
+  get #isTight() {
+    return this.#freeBytes < 2 * this.#reserve
   }
 
   get #freeBytes() {
-    const { bavail, bsize } = statfsSync(this.#dataDir)
+    const { bavail, bsize } = statfsSync(this.#options.dataDir)
     return bavail * bsize
   }
 }
 
 const maxReserveBytes = 16_777_216
+const minSlackBytes = 4_194_304
+const sliceBytes = 1_048_576
+const maxFailures = 8
+// Removals of one request are over by then, mostly.
+const delayMs = 250

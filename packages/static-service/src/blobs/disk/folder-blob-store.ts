@@ -1,4 +1,4 @@
-import { hash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
 import { readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,14 +18,16 @@ import { BlobLeases } from './blob-leases.ts'
 import { DiskSpace } from './disk-space.ts'
 import { DurableDirectories } from './durable-directories.ts'
 import { Garbage } from './garbage.ts'
-import { LargeContents } from './large-contents.ts'
-import { SmallContents } from './small-contents.ts'
+import { LargeBlobs } from './large-blobs.ts'
+import { SmallBlobs } from './small-blobs.ts'
 
 export interface FolderBlobStoreOptions {
   /** Whether any file refers to this digest; contents without a reference are collected. */
   isReferenced: (digest: string) => Promise<boolean>
   /** Whether a backup is running: nothing is removed meanwhile. */
   isBackedUp?: () => boolean
+  /** Further databases in the data directory, whose write-ahead logs are truncated when space is short. */
+  otherDatabases?: string[]
   /** Called when contents could not be removed, which are tried again, at the latest by the next start. */
   onError: (error: unknown) => void
 }
@@ -35,14 +37,13 @@ export interface FolderBlobStoreOptions {
  * `blobs`. No name that a client chose becomes a path here.
  */
 export class FolderBlobStore implements BlobStore {
-  readonly small: SmallContents
+  readonly small: SmallBlobs
   readonly #dataDir: string
-  readonly #large: LargeContents
+  readonly #large: LargeBlobs
   readonly #options: FolderBlobStoreOptions
   readonly #space: DiskSpace
   readonly #garbage: Garbage
   readonly #staged = new Set<string>()
-  #mayHaveOldFiles = true
   readonly #leases = new BlobLeases((digest) => this.collect([digest]))
 
   /** Creates what is missing and removes the staged contents of an earlier process. */
@@ -63,13 +64,18 @@ export class FolderBlobStore implements BlobStore {
   ) {
     this.#dataDir = dataDir
     this.#options = options
-    this.small = new SmallContents(dataDir)
-    this.#space = new DiskSpace(dataDir, () => this.small.reusableBytes)
+    this.small = new SmallBlobs(dataDir)
+    this.#space = new DiskSpace({
+      dataDir,
+      small: this.small,
+      otherDatabases: options.otherDatabases ?? [],
+      onError: options.onError,
+    })
     this.#garbage = new Garbage({
       remove: (digest) => this.#leases.whileFree(digest, () => this.#remove(digest)),
       onError: options.onError,
     })
-    this.#large = new LargeContents(dataDir, directories, this.small)
+    this.#large = new LargeBlobs(dataDir, directories, this.small)
   }
 
   get verified(): VerifiedContents {
@@ -151,28 +157,6 @@ export class FolderBlobStore implements BlobStore {
     this.#garbage.collect(digests)
   }
 
-  /**
-   * Moves a small content from its file, where an earlier version stored it, to the content database; its compressed
-   * forms are dropped, and made again on demand. A damaged file stays where it is, and false is returned.
-   */
-  async moveToDatabase(digest: string): Promise<boolean> {
-    const release = await this.#leases.acquire(digest)
-    try {
-      const bytes = await this.#large.read(digest)
-      if (bytes && hash('sha256', bytes) !== digest) return false
-      if (bytes) await this.small.store(digest, 'identity', bytes)
-      await this.#large.remove(digest)
-      return true
-    } finally {
-      release()
-    }
-  }
-
-  /** Says that no small content is left in a file. */
-  endMove(): void {
-    this.#mayHaveOldFiles = false
-  }
-
   /** Resolves when no removal is running. */
   async settle(): Promise<void> {
     await this.#garbage.settle()
@@ -180,6 +164,7 @@ export class FolderBlobStore implements BlobStore {
 
   async close(): Promise<void> {
     await this.#garbage.close()
+    await this.#space.close()
     await this.small.close()
   }
 
@@ -230,7 +215,8 @@ export class FolderBlobStore implements BlobStore {
     if (await this.#options.isReferenced(digest)) return true
     // Checked after the references, never before: backUp() relies on this order.
     if (this.#options.isBackedUp?.()) return false
-    if (!(await this.#removeRows(digest)) || this.#mayHaveOldFiles) await this.#large.remove(digest)
+    if (!(await this.#removeRows(digest))) await this.#large.remove(digest)
+    this.#space.reclaim()
     return true
   }
 

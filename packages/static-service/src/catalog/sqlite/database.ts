@@ -1,5 +1,3 @@
-import { dirname } from 'node:path'
-import { moveUnflushedContents } from '../../blobs/disk/content-database.ts'
 import { type Database, openReader } from '../../sqlite/connection.ts'
 import { openMigrated } from '../../sqlite/migrated-database.ts'
 import { migrations } from './migrations.ts'
@@ -12,5 +10,4 @@ export const databaseName = 'static-service.sqlite'
 export const databaseFile = (dataDir: string) => `${dataDir}/${databaseName}`
 
 /** The catalog, created and migrated where needed. One connection at a time may do that. */
-export const openDatabase = (file: string): Database =>
-  openMigrated(file, migrations, (db) => moveUnflushedContents(db, dirname(file)))
+export const openDatabase = (file: string): Database => openMigrated(file, migrations)

@@ -10,8 +10,8 @@ import {
   unreadable,
 } from '@domains-and-files/persistence'
 import { maxSmallBytes } from '../../blobs/blob-path.ts'
-import { contentDatabaseName, openContentDatabase } from '../../blobs/disk/content-database.ts'
-import { prepareStore } from '../../blobs/disk/content-queries.ts'
+import { blobDatabaseName, openBlobDatabase } from '../../blobs/disk/blob-database.ts'
+import { prepareStore } from '../../blobs/disk/blob-statements.ts'
 import type { Bucket } from '../../blobs/s3/bucket.ts'
 import { ObjectReader, type StoredObject } from '../../blobs/s3/object-reader.ts'
 import { writeWhole } from '../../blobs/staged-blob.ts'
@@ -93,7 +93,7 @@ async function downloadOne(
 
 /** Writes the small contents of a snapshot into a content database in a folder. */
 export async function exportSmallContents(snapshot: Transaction, to: string) {
-  const db = openContentDatabase(join(to, contentDatabaseName))
+  const db = openBlobDatabase(join(to, blobDatabaseName))
   try {
     db.pragma('synchronous = off')
     const store = prepareStore(db)
@@ -109,7 +109,7 @@ export async function exportSmallContents(snapshot: Transaction, to: string) {
   } finally {
     db.close()
   }
-  return { folder: to, databases: [contentDatabaseName] }
+  return { folder: to, databases: [blobDatabaseName] }
 }
 
 interface ObjectRow {

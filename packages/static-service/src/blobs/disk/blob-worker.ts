@@ -9,18 +9,19 @@ import {
   prepareRecordVerified,
   prepareRemove,
   prepareStore,
-} from './content-queries.ts'
+  reclaim,
+} from './blob-statements.ts'
 
-// The thread that writes to the content database: it waits for fsync, the event loop does not.
+// The thread that writes to the database of small blobs: it waits for fsync, the event loop does not.
 
-export type ContentCommand =
+export type BlobCommand =
   | { kind: 'store'; digest: string; coding: ContentCoding; bytes: Uint8Array }
   /** One coding, or all. */
   | { kind: 'remove'; digest: string; coding: ContentCoding | undefined }
   | ({ kind: 'verified' } & VerifiedContent)
 
 /** Of a removal, whether what was to be removed was there. */
-export type ContentOutcome = { done: boolean } | { failed: string; code: string }
+export type BlobOutcome = { done: boolean } | { failed: string; code: string }
 
 const db = openWriter(String(workerData))
 const store = prepareStore(db)
@@ -31,14 +32,15 @@ const methods = {
   commit,
   digests: prepareDigests(db),
   prefixes: (_input: null) => digestPrefixes(db),
+  reclaim: (job: Parameters<typeof reclaim>[1]) => reclaim(db, job),
 }
 
-export type ContentWorkerMethods = typeof methods
+export type BlobWorkerMethods = typeof methods
 
 serveCalls(methods, () => db.close())
 
 // If the group fails, each command is tried alone: on a full disk, removals still work where stores do not.
-function commit(commands: ContentCommand[]): ContentOutcome[] {
+function commit(commands: BlobCommand[]): BlobOutcome[] {
   try {
     return db.transaction(() => commands.map(apply)).immediate()
   } catch (error) {
@@ -47,14 +49,14 @@ function commit(commands: ContentCommand[]): ContentOutcome[] {
   }
 }
 
-function apply(command: ContentCommand): ContentOutcome {
+function apply(command: BlobCommand): BlobOutcome {
   if (command.kind === 'remove') return { done: remove(command.digest, command.coding) }
   if (command.kind === 'verified') recordVerified(command)
   else store(command.digest, command.coding, command.bytes)
   return { done: true }
 }
 
-function failureOf(error: unknown): ContentOutcome {
+function failureOf(error: unknown): BlobOutcome {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return { failed: String(error), code }
 }

@@ -3,18 +3,18 @@ import { GroupCommit } from '../../sqlite/group-commit.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
-import { contentDatabaseFile, openContentDatabase } from './content-database.ts'
-import { digestPrefixes, prepareDigests } from './content-queries.ts'
-import type { ContentCommand, ContentOutcome, ContentWorkerMethods } from './content-worker.ts'
+import { blobDatabaseFile, openBlobDatabase } from './blob-database.ts'
+import { digestPrefixes, prepareDigests } from './blob-statements.ts'
+import type { BlobCommand, BlobOutcome, BlobWorkerMethods } from './blob-worker.ts'
 
 /**
- * Contents of up to 32 KiB, and compressed forms of that size, in a SQLite database of their own. Reads are look-ups by
+ * Blobs of up to 32 KiB, and compressed forms of that size, in a SQLite database of their own. Reads are look-ups by
  * key on the calling thread (about 10 µs from the page cache); writes are committed in groups by a worker thread.
  */
-export class SmallContents implements VerifiedContents {
+export class SmallBlobs implements VerifiedContents {
   readonly #db: Database
-  readonly #worker: WorkerRpc<ContentWorkerMethods>
-  readonly #commits: GroupCommit<ContentCommand, ContentOutcome>
+  readonly #worker: WorkerRpc<BlobWorkerMethods>
+  readonly #commits: GroupCommit<BlobCommand, BlobOutcome>
   readonly #read
   readonly #size
   readonly #codings
@@ -23,10 +23,10 @@ export class SmallContents implements VerifiedContents {
   readonly #recording = new Set<string>()
 
   constructor(dataDir: string) {
-    const file = contentDatabaseFile(dataDir)
-    this.#db = openContentDatabase(file)
+    const file = blobDatabaseFile(dataDir)
+    this.#db = openBlobDatabase(file)
     this.#db.pragma('query_only = 1') // From here on only the worker writes.
-    this.#worker = new WorkerRpc(new URL('./content-worker.ts', import.meta.url), file)
+    this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), file)
     this.#commits = new GroupCommit((commands) => this.#worker.ask('commit', commands))
     const where = 'from contents where digest = ? and coding = ?'
     this.#read = this.#db.prepare<[Buffer, number], Buffer>(`select bytes ${where}`).pluck()
@@ -71,9 +71,20 @@ export class SmallContents implements VerifiedContents {
     return this.#db.prepare('select 1 from contents limit 1 offset 1000').get() === undefined
   }
 
-  /** Bytes that rows to come can take without the database growing. */
-  get reusableBytes(): number {
-    return pragmaNumber(this.#db, 'freelist_count') * pragmaNumber(this.#db, 'page_size')
+  /** Bytes of the database, and those of them that rows to come can take. */
+  get bytes(): { total: number; reusable: number } {
+    const [total = 0, reusable = 0] = ['page_count', 'freelist_count'].map(
+      (name) => pragmaNumber(this.#db, name) * pageBytes,
+    )
+    return { total, reusable }
+  }
+
+  /**
+   * Gives up to so many bytes of removed rows back to the file system, and the room of the write-ahead logs: of this
+   * database and of `others`. Writes wait meanwhile.
+   */
+  async reclaim(bytes: number, others: string[]): Promise<void> {
+    await this.#worker.ask('reclaim', { pages: Math.ceil(bytes / pageBytes), others })
   }
 
   /** Durable when it resolves. @throws a SQLite error, `SQLITE_FULL` among them. */
@@ -115,12 +126,14 @@ export class SmallContents implements VerifiedContents {
     await this.#worker.close()
   }
 
-  async #submit(command: ContentCommand): Promise<boolean> {
+  async #submit(command: BlobCommand): Promise<boolean> {
     const outcome = await this.#commits.submit(command)
     if ('done' in outcome) return outcome.done
     throw Object.assign(new Error(outcome.failed), { code: outcome.code })
   }
 }
+
+const pageBytes = 4096
 
 const pragmaNumber = (db: Database, name: string) => Number(db.pragma(name, { simple: true }))
 

@@ -1,7 +1,31 @@
-import type { Database } from '../../sqlite/connection.ts'
+import { type Database, openWriter } from '../../sqlite/connection.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 
-// Statements of the content database, for worker threads too.
+// Statements of the database of small blobs, for worker threads too.
+
+/**
+ * Gives up to so many pages of deleted rows back to the file system, and the room of the write-ahead logs of this and of
+ * other databases. Waits for no reader: what one still needs is given back by the next call.
+ */
+export function reclaim(db: Database, { pages, others }: { pages: number; others: string[] }) {
+  try {
+    if (pages > 0) db.pragma(`incremental_vacuum(${pages})`) // Zero would mean all.
+  } finally {
+    truncateLog(db)
+    for (const file of others) {
+      const other = openWriter(file)
+      truncateLog(other)
+      other.close()
+    }
+  }
+}
+
+function truncateLog(db: Database) {
+  const timeout = db.pragma('busy_timeout', { simple: true })
+  db.pragma('busy_timeout = 0')
+  db.pragma('wal_checkpoint(TRUNCATE)')
+  db.pragma(`busy_timeout = ${timeout}`)
+}
 
 /** Stores bytes under a digest and a coding, unless they are there already; replaces other bytes, which are damage. */
 export function prepareStore(db: Database) {
@@ -13,7 +37,7 @@ export function prepareStore(db: Database) {
     store.run(Buffer.from(digest, 'hex'), contentCodings.indexOf(coding), bytes)
 }
 
-/** Removes one coding of a content, or all; returns whether the content itself, or that coding, was there. */
+/** Removes one coding of a blob, or all; returns whether the blob itself, or that coding, was there. */
 export function prepareRemove(db: Database) {
   const one = db.prepare<[Buffer, number]>('delete from contents where digest = ? and coding = ?')
   const all = db
@@ -30,7 +54,7 @@ export function prepareRemove(db: Database) {
   }
 }
 
-/** Remembers the stamp of a content file that has its digest. */
+/** Remembers the stamp of a file that has the digest of its blob. */
 export function prepareRecordVerified(db: Database) {
   const record = db.prepare<[Buffer, number, string]>(
     'insert or replace into verified_files values (?, ?, ?)',

@@ -1,4 +1,4 @@
-import { open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { open, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
 import { blobMode, blobPathOf, type ContentCoding, encodedForms } from '../blob-path.ts'
@@ -11,7 +11,7 @@ import type { DurableDirectories } from './durable-directories.ts'
 type Proofs = Pick<VerifiedContents, 'recordVerified'>
 
 /** Contents of more than 32 KiB, and compressed forms of that size: files below `blobs`, named by their digest. */
-export class LargeContents {
+export class LargeBlobs {
   readonly #dataDir: string
   readonly #directories: DurableDirectories
   readonly #proofs: Proofs
@@ -26,11 +26,6 @@ export class LargeContents {
   /** `onClose` is called once the file has been closed, and not if there is none. */
   open(digest: string, coding: ContentCoding, onClose: () => void): Promise<OpenBlob | undefined> {
     return openFile(this.#fileOf(digest, coding), onClose)
-  }
-
-  /** All bytes of a content, which must be few. */
-  read(digest: string): Promise<Buffer | undefined> {
-    return readFile(this.#fileOf(digest, 'identity')).catch(ignoreMissing)
   }
 
   async sizeOf(digest: string, coding: ContentCoding): Promise<number | undefined> {
