@@ -12,7 +12,7 @@ const loadedLater = [
   'fast-xml-parser',
   'file-type',
   'pg',
-  'prom-client',
+  '@prometheus-io/client',
   'swagger-ui-dist',
   'undici',
 ]

@@ -16,17 +16,17 @@ import { shedLoad } from './limits/load-shedding.ts'
 import {
   AccessLog,
   AccessLogController,
+  LazyLogger,
   logAbandonedRequests,
   registerLogMetrics,
 } from './logging/access-log.ts'
-import { LazyLogger } from './logging/lazy-logger.ts'
 import type { Logger } from './logging/logger.ts'
 import { type HealthReport, serveHealth } from './monitoring/health.ts'
 import { type Metrics, RequestMetrics, serveMetrics } from './monitoring/metrics.ts'
 import type { About } from './openapi/document.ts'
 import { serveOpenapi, serveRoot } from './openapi/routes.ts'
 import { answerError, type HttpError } from './problem-details.ts'
-import { maxParamLength, noSuchRoute, trackMethods } from './requests/allowed-methods.ts'
+import { maxParamLength, trackMethods } from './requests/allowed-methods.ts'
 import { answerEarly, type EarlyResponder } from './requests/early-responses.ts'
 import { parseJsonBodies } from './requests/json-body.ts'
 import { answerPublicPreflights } from './requests/public-preflights.ts'
@@ -91,7 +91,6 @@ export async function createApp(
   shedLoad(app, limits, { metrics, early })
   limitConnections(app, limits)
   rejectAmbiguousFraming(app)
-  closeConnectionsOnStop(app)
   parseJsonBodies(app)
   validateRequests(app)
   const refuseOtherMethods = trackMethods(app)
@@ -138,9 +137,6 @@ function createServer(options: AppOptions, { limits, accessLog }: ServerParts): 
     clientErrorHandler: answerSocketError,
   }).withTypeProvider<ZodTypeProvider>()
   app.setErrorHandler(answerError)
-  app.setNotFoundHandler(() => {
-    throw noSuchRoute()
-  })
   return app
 }
 
@@ -172,15 +168,3 @@ const corsOptions = (origin: string[]) => ({
   strictPreflight: false,
   maxAge: 600,
 })
-
-// Connections that are busy at stop are closed with their response; nothing would close them later.
-function closeConnectionsOnStop(app: App) {
-  let stopping = false
-  app.addHook('preClose', async () => {
-    stopping = true
-  })
-  app.addHook('onSend', (_request, reply, payload, done) => {
-    if (stopping) reply.header('connection', 'close')
-    done(null, payload)
-  })
-}

@@ -1,16 +1,14 @@
-export type { Histogram } from 'prom-client'
+export type { Histogram } from '@prometheus-io/client'
 export { type App, type AppOptions, createApp } from './create-app.ts'
 export { type Access, defineRoute, type HeaderDoc, type ResponseDoc } from './define-route.ts'
-export { StartRefusedError } from './lifecycle/start-failure.ts'
-export { startService } from './lifecycle/start-service.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
-export { registerDatabaseMetrics } from './monitoring/database-metrics.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'
 export {
   createHistogram,
   createMetrics,
   type Metrics,
   registerCounter,
+  registerDatabaseMetrics,
   registerDiskGauges,
   registerGauge,
 } from './monitoring/metrics.ts'
@@ -33,9 +31,14 @@ export {
   type TagList,
 } from './requests/entity-tags.ts'
 export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
-export { toFaults } from './requests/validation.ts'
-export { describeIssue } from './requests/validation-messages.ts'
-export { databaseConfig, databaseSettings } from './settings/database-settings.ts'
+export { describeIssue, toFaults } from './requests/validation.ts'
 export { InvalidEnvironment, readEnv } from './settings/read-env.ts'
-export { integerSetting, serverConfig, serverSettings } from './settings/server-settings.ts'
+export {
+  databaseConfig,
+  databaseSettings,
+  integerSetting,
+  serverConfig,
+  serverSettings,
+} from './settings/server-settings.ts'
 export type { TrustProxy } from './settings/trust-proxy.ts'
+export { StartRefusedError, startService } from './start-service.ts'

@@ -251,6 +251,28 @@ test.each(['/nothing', '/things/a/b', '/HEALTH'])('%s is a 404 problem', async (
   expect(await answer.json()).toMatchObject({ code: 'not_found' })
 })
 
+test('an unknown path is a 404 before its body has arrived', async () => {
+  await using service = await start()
+
+  const answer = await service.raw(
+    'POST /nothing HTTP/1.1\r\nhost: a\r\ncontent-type: text/x\r\ncontent-length: 9\r\n\r\n',
+    '"code":"not_found"',
+  )
+
+  expect(answer).toContain('HTTP/1.1 404 Not Found')
+})
+
+test('QUERY with a body of any type is a 405 of a path without it', async () => {
+  await using service = await start()
+
+  const answer = await service.raw(
+    'QUERY /things HTTP/1.1\r\nhost: a\r\ncontent-type: text/x\r\ncontent-length: 1\r\n\r\na',
+    '"code":"method_not_allowed"',
+  )
+
+  expect(answer).toContain('HTTP/1.1 405 Method Not Allowed')
+})
+
 test('a path that cannot be decoded is a problem with a request id', async () => {
   await using service = await start()
 

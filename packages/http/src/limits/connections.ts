@@ -4,10 +4,15 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { STATUS_CODES } from '../node-http.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
-import type { QueueLimits } from './admission-queue.ts'
 
 /** Limits on slow and many clients. */
-export interface ConnectionLimits extends QueueLimits {
+export interface ConnectionLimits {
+  /** Milliseconds per event-loop iteration in which requests are served; the rest wait for the next iteration. */
+  sliceMs: number
+  /** Milliseconds that a request may wait; after that it is refused when its turn comes. */
+  maxQueueMs: number
+  /** Requests that may wait; further ones are refused at once. */
+  maxQueued: number
   /** Milliseconds that the event loop may lag on average; beyond that, requests are refused. */
   maxLoopDelayMs: number
   /** Open connections; further ones are closed. */
@@ -28,11 +33,20 @@ export const defaultLimits: ConnectionLimits = {
   maxLoopDelayMs: 500,
 }
 
-/** Ends stalled bodies and responses that nobody reads. Node itself limits the time for headers. */
+/**
+ * Ends stalled bodies, responses that nobody reads, and connections that are busy at stop. Node itself limits the time for
+ * headers.
+ */
 export function limitConnections(app: FastifyInstance, limits: ConnectionLimits) {
   const { server } = app
   server.maxConnections = limits.maxConnections
+  let isStopping = false
+  app.addHook('preClose', async () => {
+    isStopping = true
+  })
   app.addHook('onSend', (_request, reply, payload, done) => {
+    // Nothing would close a connection later that is busy now.
+    if (isStopping) reply.header('connection', 'close')
     if (mayStall(reply.raw, payload)) reply.raw.setTimeout(limits.stallTimeout)
     done(null, payload)
   })

@@ -1,11 +1,13 @@
 import {
+  type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
   LogController,
 } from 'fastify'
 import { type Metrics, registerCounter } from '../monitoring/metrics.ts'
-import { type Logger, timestamp } from './logger.ts'
+import { timestamp } from './log-output.ts'
+import type { Logger } from './logger.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -104,17 +106,11 @@ export class AccessLogController extends LogController {
     reply: FastifyReply,
   ) {
     if (request.routeOptions.url === '/health') return
-    const entry = entryOf(request, reply)
+    const entry = { ...fieldsOf(request), status: reply.statusCode, ms: reply.elapsedTime }
     if (error) this.#accessLog.aborted(entry, error)
     else if (this.#accessLog.isEnabled) this.#accessLog.completed(entry)
   }
 }
-
-const entryOf = (request: FastifyRequest, reply: FastifyReply): AccessEntry => ({
-  ...fieldsOf(request),
-  status: reply.statusCode,
-  ms: reply.elapsedTime,
-})
 
 const fieldsOf = ({ id, method, url, ip, principal }: FastifyRequest) => ({
   requestId: id,
@@ -127,4 +123,64 @@ const fieldsOf = ({ id, method, url, ip, principal }: FastifyRequest) => ({
 function pathOf(url: string): string {
   const end = url.indexOf('?')
   return end < 0 ? url : url.slice(0, end)
+}
+
+type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace'
+
+/**
+ * The framework's logger. Its child for a request is created with the first line that is written: most requests log none
+ * but the access log's, and plugins log their steps at levels that are off. The level is that of `root`.
+ */
+export class LazyLogger {
+  readonly #root: Pick<Logger, 'isLevelEnabled'>
+  readonly #create: () => FastifyBaseLogger
+  #created: FastifyBaseLogger | undefined
+
+  constructor(root: Pick<Logger, 'isLevelEnabled'>, create: () => FastifyBaseLogger) {
+    this.#root = root
+    this.#create = create
+  }
+
+  get level() {
+    return this.#logger.level
+  }
+
+  child(...args: Parameters<FastifyBaseLogger['child']>) {
+    return new LazyLogger(this.#root, () => this.#logger.child(...args))
+  }
+
+  fatal(...args: unknown[]) {
+    this.#log('fatal', args)
+  }
+
+  error(...args: unknown[]) {
+    this.#log('error', args)
+  }
+
+  warn(...args: unknown[]) {
+    this.#log('warn', args)
+  }
+
+  info(...args: unknown[]) {
+    this.#log('info', args)
+  }
+
+  debug(...args: unknown[]) {
+    this.#log('debug', args)
+  }
+
+  trace(...args: unknown[]) {
+    this.#log('trace', args)
+  }
+
+  silent() {}
+
+  #log(level: Level, args: unknown[]) {
+    if (this.#root.isLevelEnabled(level)) Reflect.apply(this.#logger[level], this.#logger, args)
+  }
+
+  get #logger(): FastifyBaseLogger {
+    this.#created ??= this.#create()
+    return this.#created
+  }
 }

@@ -151,6 +151,16 @@ export class BatchedOutput implements LogOutput {
   }
 }
 
+// Cache the timestamp: many lines share a millisecond.
+let last = { at: 0, text: '' }
+
+/** The present time as RFC 3339, in UTC. */
+export function timestamp(): string {
+  const at = Date.now()
+  if (at !== last.at) last = { at, text: new Date(at).toISOString() }
+  return last.text
+}
+
 /** Standard output. */
 export function standardOutput(): LogOutput {
   // Loading the stream makes a pipe or socket non-blocking.

@@ -1,5 +1,5 @@
 import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino'
-import { type LogOutput, standardOutput } from './log-output.ts'
+import { type LogOutput, standardOutput, timestamp } from './log-output.ts'
 
 /** A pino logger that shows where its lines go; its children inherit `output`. */
 export type Logger = PinoLogger & { readonly output: LogOutput }
@@ -18,16 +18,6 @@ export function createLogger(
     redact: { paths: secretPaths, censor: '[redacted]' },
   }
   return Object.assign(pino(options, output), { output })
-}
-
-// Cache the timestamp: many lines share a millisecond.
-let last = { at: 0, text: '' }
-
-/** The present time as RFC 3339, in UTC. */
-export function timestamp(): string {
-  const at = Date.now()
-  if (at !== last.at) last = { at, text: new Date(at).toISOString() }
-  return last.text
 }
 
 const unbatched = (to: DestinationStream): LogOutput => ({

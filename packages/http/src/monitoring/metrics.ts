@@ -1,12 +1,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
-import type { FastifyInstance } from 'fastify'
-import type { Counter, Histogram, HistogramConfiguration, Registry } from 'prom-client'
+import type { Postgres } from '@domains-and-files/persistence'
+import type { Counter, Histogram, HistogramConfiguration, Registry } from '@prometheus-io/client'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { HttpError } from '../problem-details.ts'
 
 /** Where a process registers its metrics. */
 export interface Metrics {
-  client: typeof import('prom-client')
+  client: typeof import('@prometheus-io/client')
   registry: Registry
   /** Bearer token of GET /metrics. */
   token: string
@@ -14,11 +15,11 @@ export interface Metrics {
 
 /**
  * The metrics of a process, with those of Node. Undefined without a token: nobody can read them, so nothing is counted
- * and prom-client, a tenth of the start, is not loaded.
+ * and the Prometheus client, a tenth of the start, is not loaded.
  */
 export async function createMetrics(token: string | undefined): Promise<Metrics | undefined> {
   if (!token) return undefined
-  const client = await import('prom-client')
+  const client = await import('@prometheus-io/client')
   const registry = new client.Registry()
   client.collectDefaultMetrics({ register: registry })
   return { client, registry, token }
@@ -99,6 +100,34 @@ export function registerDiskGauges(metrics: Metrics | undefined, folder: string)
   )
 }
 
+/** The connections of a process to PostgreSQL, and what the probe last saw. */
+export function registerDatabaseMetrics(
+  metrics: Metrics | undefined,
+  database: Pick<Postgres, 'isAvailable' | 'pool'>,
+) {
+  registerGauge(
+    metrics,
+    { name: 'database_available', help: '1 if PostgreSQL answered the last check, else 0' },
+    () => Number(database.isAvailable),
+  )
+  registerGauge(
+    metrics,
+    { name: 'database_connections', help: 'Connections to PostgreSQL', label: 'state' },
+    () => {
+      const { total, idle } = database.pool
+      return { idle, used: total - idle }
+    },
+  )
+  registerGauge(
+    metrics,
+    {
+      name: 'database_connections_waiting',
+      help: 'Statements and transactions queued for a connection',
+    },
+    () => database.pool.waiting,
+  )
+}
+
 async function readAll(read: Read, label = ''): Promise<[Record<string, string>, number][]> {
   try {
     const found = await read()
@@ -111,8 +140,8 @@ async function readAll(read: Read, label = ''): Promise<[Record<string, string>,
 
 /** A histogram of all requests, and a count of all problems by code. */
 export class RequestMetrics {
-  readonly #duration: Histogram
-  readonly #problems: Counter
+  readonly #duration: Histogram<'method' | 'route' | 'status'>
+  readonly #problems: Counter<'code'>
 
   /** `alarming` codes are exported from the start, at 0: Prometheus sees increases, not first appearances. */
   constructor({ client, registry }: Metrics, alarming: string[] = []) {
@@ -148,7 +177,7 @@ export function serveMetrics(
   requests: RequestMetrics,
 ) {
   app.addHook('onResponse', (request, reply, done) => {
-    const route = request.routeOptions.url ?? 'unmatched'
+    const route = routeOf(request)
     requests.observe({ method: request.method, route, status: reply.statusCode }, reply.elapsedTime)
     if (reply.problemCode) requests.countProblem(reply.problemCode)
     done()
@@ -185,6 +214,10 @@ export function serveMetrics(
     },
   )
 }
+
+// Paths without a route share one name.
+const routeOf = ({ routeOptions: { url = '*' } }: FastifyRequest) =>
+  url === '*' ? 'unmatched' : url
 
 const metricsTokenRequired = (challenge: string) =>
   new HttpError(401, 'unauthorized', 'Send METRICS_TOKEN as bearer token', {

@@ -23,29 +23,27 @@ export function trackMethods(app: FastifyInstance): () => void {
     new Set([...(allowed.get(url) ?? []), ...(allowed.get(widerPaths.get(url) ?? '') ?? [])])
 
   return () => {
-    const methods = [...new Set([...allowed.values()].flatMap((known) => [...known]))]
+    const methods = [...new Set(['QUERY', ...[...allowed.values()].flatMap((known) => [...known])])]
     const paths = findMyWay({ maxParamLength })
     for (const url of [...allowed.keys()]) {
       const known = methodsOf(url)
       const allow = [...known].sort().join(', ')
       paths.on('GET', url, () => undefined, allow)
       // Otherwise a wider path with this method would match.
-      app.route({
-        method: methods.filter((method) => !known.has(method)) as HTTPMethods[], // Each is the method of a route.
-        url,
-        schema: { hide: true },
-        config: { access: 'public' },
-        onRequest: async (request) => {
-          throw methodNotAllowed(request.method, allow)
-        },
-        handler: () => undefined,
+      refuse(app, url, {
+        methods: methods.filter((method) => !known.has(method)),
+        error: (method) => methodNotAllowed(method, allow),
       })
     }
+    // A route, since the 404 handler would run after the body was received.
+    refuse(app, '*', {
+      methods: methods.filter((method) => method !== 'OPTIONS'),
+      error: noSuchRoute,
+    })
     // Methods that no route has are not routed: thirty of them times all paths would slow every start.
-    app.addHook('onRequest', ({ is404, method, raw }, _reply, done) => {
-      const allow =
-        !is404 || methods.includes(method) ? null : paths.find('GET', raw.url ?? '')?.store
-      done(allow ? methodNotAllowed(method, allow) : undefined)
+    app.setNotFoundHandler(({ method, raw }) => {
+      const allow = methods.includes(method) ? null : paths.find('GET', raw.url ?? '')?.store
+      throw allow ? methodNotAllowed(method, allow) : noSuchRoute()
     })
     // Before the listener that responds. Node's parser refuses methods that it does not know.
     app.server.prependListener('clientError', (error: ParserError) => {
@@ -55,6 +53,24 @@ export function trackMethods(app: FastifyInstance): () => void {
       error.cause = allow ? methodNotAllowed(method, allow) : noSuchRoute()
     })
   }
+}
+
+interface Refused {
+  methods: string[]
+  error: (method: string) => HttpError
+}
+
+function refuse(app: FastifyInstance, url: string, { methods, error }: Refused) {
+  app.route({
+    method: methods as HTTPMethods[], // Each is the method of a route.
+    url,
+    schema: { hide: true },
+    config: { access: 'public' },
+    onRequest: async ({ method }) => {
+      throw error(method)
+    },
+    handler: () => undefined,
+  })
 }
 
 /** The 404 of an unknown path. */

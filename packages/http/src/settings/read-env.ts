@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
-import { StartRefusedError } from '../lifecycle/start-failure.ts'
-import { describeIssue } from '../requests/validation-messages.ts'
+import { describeIssue } from '../requests/validation.ts'
+import { StartRefusedError } from '../start-service.ts'
 
 type Environment = Record<string, string | undefined>
 

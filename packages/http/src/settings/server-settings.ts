@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { defaultLimits } from '../limits/connections.ts'
-import { splitList } from './split-list.ts'
-import { trustProxySetting } from './trust-proxy.ts'
+import { splitList, trustProxySetting } from './trust-proxy.ts'
 
 /** A setting that is a whole number in these bounds. */
 export function integerSetting(min: number, max = Number.MAX_SAFE_INTEGER) {
@@ -55,3 +54,33 @@ export const serverConfig = (settings: ServerSettings) => ({
     stallTimeout: settings.STALL_TIMEOUT_MS,
   },
 })
+
+const databaseUrl = z
+  .string()
+  .refine(isDatabaseUrl, 'must be a URL such as postgres://user:password@host:5432/database')
+  .optional()
+
+/** The settings of a service that can store its data in PostgreSQL, as zod shapes to spread into its schema. */
+export const databaseSettings = {
+  DATABASE_URL: databaseUrl,
+  DATABASE_DIRECT_URL: databaseUrl,
+  DATABASE_MAX_CONNECTIONS: integerSetting(2, 10_000).default(10),
+  DATABASE_TIMEOUT_MS: integerSetting(100, 600_000).default(5000),
+}
+
+type DatabaseSettings = z.output<z.ZodObject<typeof databaseSettings>>
+
+/** The part of a service's config that `databaseSettings` gives; undefined without DATABASE_URL. */
+export const databaseConfig = (settings: DatabaseSettings) =>
+  settings.DATABASE_URL === undefined
+    ? undefined
+    : {
+        url: settings.DATABASE_URL,
+        directUrl: settings.DATABASE_DIRECT_URL,
+        maxConnections: settings.DATABASE_MAX_CONNECTIONS,
+        timeoutMs: settings.DATABASE_TIMEOUT_MS,
+      }
+
+function isDatabaseUrl(text: string) {
+  return /^postgres(?:ql)?:\/\//.test(text) && URL.canParse(text)
+}

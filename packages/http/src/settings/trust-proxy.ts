@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { z } from 'zod'
-import { splitList } from './split-list.ts'
 
 /** The proxies whose `X-Forwarded-For` is trusted: all, none, these addresses, or a number of hops. */
 export type TrustProxy = boolean | string[] | ((address: string, hop: number) => boolean)
@@ -47,3 +46,6 @@ function isNetwork(text: string): boolean {
   const bits = /^[0-9]{1,3}$/.test(length) ? Number(length) : 0
   return more.length === 0 && bits > 0 && bits <= max
 }
+
+/** The parts of a comma-separated setting, without blanks and empty parts. */
+export const splitList = (text: string) => text.split(',').flatMap((part) => part.trim() || [])

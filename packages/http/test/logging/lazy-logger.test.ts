@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 import { expect, test, vi } from 'vitest'
-import { LazyLogger } from '../../src/logging/lazy-logger.ts'
+import { LazyLogger } from '../../src/logging/access-log.ts'
 import { createLogger } from '../../src/logging/logger.ts'
 
 function createLazy(level: string) {

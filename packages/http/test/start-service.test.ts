@@ -5,8 +5,8 @@ import { type AddressInfo, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 
-const root = new URL('../../../..', import.meta.url).pathname
-const index = new URL('../../src/index.ts', import.meta.url).href
+const root = new URL('../../..', import.meta.url).pathname
+const index = new URL('../src/index.ts', import.meta.url).href
 
 /** Runs a small service in a process of its own. `body` becomes its `createService`. */
 async function run(body: string, env: Record<string, string> = {}, command = [process.execPath]) {

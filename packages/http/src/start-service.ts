@@ -1,14 +1,73 @@
 import { DataDirError, explainDatabaseFailure } from '@domains-and-files/persistence'
+import type { FastifyInstance } from 'fastify'
+import { createLogger, type Logger } from './logging/logger.ts'
 
 /** A service must not start until its configuration changes. The message is for the operator, in full sentences. */
 export class StartRefusedError extends Error {}
+
+interface ServiceConfig {
+  address: { host: string; port: number }
+  logLevel: string
+}
+
+interface ServiceProgram<Config extends ServiceConfig> {
+  /** Names the service in the log. */
+  name: string
+  readConfig: (env: Record<string, string | undefined>) => Config
+  /** Opens the stores; the app's `onClose` hooks close them. */
+  createService: (config: Config, log: Logger) => Promise<FastifyInstance>
+}
+
+/** Runs a service from its environment until a signal. See {@link exitOnStartFailure} for failed starts. */
+export async function startService<Config extends ServiceConfig>(program: ServiceProgram<Config>) {
+  try {
+    const config = program.readConfig(process.env)
+    const log = createLogger({ name: program.name, level: config.logLevel })
+    await serveUntilSignal(await program.createService(config, log), config.address)
+  } catch (error) {
+    exitOnStartFailure(error)
+  }
+}
+
+/**
+ * Listens until SIGTERM or SIGINT. Then stops accepting, finishes running requests (10 s at most), closes the stores by
+ * the app's onClose hooks, and exits 0. A second signal exits at once.
+ */
+async function serveUntilSignal(app: FastifyInstance, address: { host: string; port: number }) {
+  let stopping = false
+  const stop = (signal: NodeJS.Signals) => {
+    if (stopping) process.exit(1)
+    stopping = true
+    app.log.info({ signal }, 'stopping')
+    const closeConnections = setTimeout(() => app.server.closeAllConnections(), 9_000)
+    setTimeout(() => {
+      app.log.warn('stopped before all requests finished')
+      process.exit(0)
+    }, 10_000).unref()
+    app.close().then(
+      () => {
+        clearTimeout(closeConnections)
+        app.log.info('stopped')
+        process.exit(0)
+      },
+      (error) => {
+        app.log.error({ err: error }, 'graceful shutdown failed')
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+  // libuv accepts one connection per event-loop iteration, so a burst needs a long backlog.
+  await app.listen({ ...address, backlog: 4096 })
+}
 
 /**
  * Ends the process with one sentence on standard error, if an operator can fix the cause: settings, the disk, a
  * database or the address. The status is 1; 78 if systemd started the process and a restart would fail again.
  * @throws every other error.
  */
-export function exitOnStartFailure(error: unknown): never {
+function exitOnStartFailure(error: unknown): never {
   const sentence = explain(error)
   if (!sentence) throw error
   process.stderr.write(`${sentence}\n`)
