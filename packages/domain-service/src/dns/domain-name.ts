@@ -43,13 +43,22 @@ function parseDomain(text: string): Domain | string {
   return { name, sld: name.slice(0, dot), tld: name.slice(dot + 1) }
 }
 
-/** A-labels in lower case, or undefined. ASCII outside names is rejected here: the URL rules would rewrite it. */
+/**
+ * A-labels in lower case, or undefined. Digits must be ASCII: IDNA maps others (`１`) to them, and so makes another name.
+ * ASCII outside names is rejected too: the URL rules would rewrite it.
+ */
 export function toAscii(text: string): string | undefined {
   if (/^[a-z0-9._*-]+$/.test(text)) return text
-  if (/[^a-zA-Z0-9._*\u0080-\u{10ffff}-]/u.test(text)) return undefined
-  if (/^\p{ASCII}*$/u.test(text)) return text.toLowerCase()
-  // Only with a U-label: URL parsing reads the ASCII names `1.2` and `0x7f.1` as addresses.
-  return domainToASCII(text) || undefined
+  if (/[^a-zA-Z0-9._*\u0080-\u{10ffff}-]|(?![0-9])\p{N}/u.test(text)) return undefined
+  const labels = text.split(/[.\u3002\uff0e\uff61]/).map(labelToAscii) // The dots of UTS #46.
+  return labels.includes(undefined) ? undefined : labels.join('.')
+}
+
+// Only a U-label: URL parsing reads the ASCII names `1.2` and `0x7f.1` as addresses.
+function labelToAscii(label: string): string | undefined {
+  if (/^\p{ASCII}*$/u.test(label)) return label.toLowerCase()
+  const ascii = domainToASCII(label)
+  return ascii === '' || ascii.includes('.') ? undefined : ascii // `\u2488` is `1.`.
 }
 
 const isHostname = (name: string) =>

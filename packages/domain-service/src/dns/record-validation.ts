@@ -1,6 +1,6 @@
-import { normalizeAddress, validateAddress } from './address-rules.ts'
 import { toAscii } from './domain-name.ts'
-import { defaultMxPref, defaultTtl, isWritable, type Row, recordTypes } from './record.ts'
+import { defaultMxPref, defaultTtl, isWritable, type Row } from './record.ts'
+import { recordTypeOf, recordTypes } from './record-types.ts'
 
 /** A record as a client wrote it. Without `ttl` or `mx_pref`, it takes those of the live record, else the defaults. */
 export interface RecordInput {
@@ -32,10 +32,11 @@ export type FieldFault = [field: Field, message: string]
 export function toRow(input: RecordInput, domain: string): { row: Row; faults: FieldFault[] } {
   const type = input.type.toUpperCase()
   const name = toAscii(input.name) ?? input.name.toLowerCase()
+  const rules = recordTypeOf(type)
   const row = {
     name: name === '' ? '@' : name,
     type,
-    address: normalizeAddress(type, input.address),
+    address: rules.normalize(input.address),
     ttl: String(input.ttl ?? defaultTtl),
     // Ignored beside other types: every other row carries the registrar's default.
     mxPref: String((type === 'MX' ? input.mx_pref : undefined) ?? defaultMxPref),
@@ -47,7 +48,7 @@ export function toRow(input: RecordInput, domain: string): { row: Row; faults: F
     ['address', validateAddress(row, domain)],
     ['ttl', isBetween(input.ttl, 60, 60_000) ? undefined : 'must be between 60 and 60000'],
     ['mx_pref', type === 'MX' ? validateMxPref(input.mx_pref) : undefined],
-    ['name', validatePlace(type, name)],
+    ['name', rules.validateName?.(name)],
   ] as const
   return {
     row,
@@ -73,13 +74,9 @@ export function validateName(name: string, domain: string): string | undefined {
     : undefined
 }
 
-function validatePlace(type: string, name: string): string | undefined {
-  if (name !== '@')
-    return type === 'MXE' ? 'must be @ for MXE: it is for the domain itself' : undefined
-  if (type === 'CNAME') return 'must not be @ for a CNAME: use ALIAS at the apex'
-  return type === 'NS'
-    ? 'must not be @ for NS: the nameservers of the domain itself are set at the registrar'
-    : undefined
+function validateAddress({ name, type, address }: Row, domain: string): string | undefined {
+  if (isWritable(type) && (address === '' || address === '.')) return 'is required'
+  return recordTypeOf(type).validate(address, name === '@' ? domain : `${name}.${domain}`)
 }
 
 const validateMxPref = (pref: number | undefined) =>

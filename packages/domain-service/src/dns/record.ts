@@ -1,25 +1,8 @@
 import { hash } from 'node:crypto'
-import { isIPv6 } from 'node:net'
-import ipaddr from 'ipaddr.js'
-import { caaParts } from './caa.ts'
-
-export const recordTypes = [
-  'A',
-  'AAAA',
-  'ALIAS',
-  'CAA',
-  'CNAME',
-  'MX',
-  'MXE',
-  'NS',
-  'TXT',
-  'URL',
-  'URL301',
-  'FRAME',
-] as const
+import { recordTypeOf, recordTypes } from './record-types.ts'
 
 /** Whether setHosts accepts the type. Rows of other types (SRV made in the panel) can be read, not written. */
-export const isWritable = (type: string) => recordTypes.some((known) => known === type)
+export const isWritable = (type: string) => recordTypes.includes(type)
 
 /** One row of a zone as the registrar returned it. Unchanged rows are sent back byte for byte. */
 export interface Row {
@@ -59,7 +42,7 @@ export function toRecord(row: Row, domain: string): HostRecord {
   const record = {
     name: nameOf(row, domain),
     type,
-    address: hasTarget(type) ? row.address.replace(/\.$/, '') : row.address,
+    address: recordTypeOf(type).show(row.address),
     ttl: toInteger(row.ttl, defaultTtl),
     ...(type === 'MX' ? { mx_pref: toInteger(row.mxPref, defaultMxPref) } : {}),
   }
@@ -83,8 +66,10 @@ const etags = new WeakMap<Zone, string>()
  * A row's identity, modulo the registrar's known normalisations: the case of names and targets, a target's trailing
  * dot, the form of an IPv6 address, the quotes of a CAA value. The registrar keeps only one row of each key.
  */
-export const keyOf = (row: Row, domain: string) =>
-  [nameOf(row, domain), row.type.toUpperCase(), canonicalAddress(row)].join(' ')
+export function keyOf(row: Row, domain: string): string {
+  const type = row.type.toUpperCase()
+  return `${nameOf(row, domain)} ${type} ${recordTypeOf(type).canonicalize(row.address)}`
+}
 
 /** A row's key, TTL and MX preference: all that a client can set. */
 export function contentOf(row: Row, domain: string): string {
@@ -134,19 +119,6 @@ export const isParking = (row: Row, domain: string) =>
     [`http://www.${domain}/?from=@`, `http://www.${domain}?from=@`].includes(
       row.address.toLowerCase(),
     ))
-
-/** Whether the address is a host name, which the registrar stores with a trailing dot. */
-export const hasTarget = (type: string) => ['CNAME', 'ALIAS', 'NS', 'MX'].includes(type)
-
-function canonicalAddress(row: Row): string {
-  const type = row.type.toUpperCase()
-  if (hasTarget(type)) return row.address.toLowerCase().replace(/\.$/, '')
-  if (type === 'AAAA' && isIPv6(row.address) && !row.address.includes('%')) {
-    return ipaddr.IPv6.parse(row.address).toRFC5952String()
-  }
-  const caa = type === 'CAA' ? caaParts(row.address) : undefined
-  return caa ? `${caa.flags} ${caa.tag} "${caa.value}"` : row.address
-}
 
 /** The name of a row in the API's form. The registrar names an MXE row after the domain itself. */
 export function nameOf(row: Row, domain: string): string {

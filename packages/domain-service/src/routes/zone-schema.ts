@@ -1,7 +1,8 @@
 import { type Caller, mayReadRrset } from '@domains-and-files/auth'
 import { z } from 'zod'
 import { emailTypes } from '../dns/email-type.ts'
-import { recordTypes, toRecords, type Zone } from '../dns/record.ts'
+import { toRecords, type Zone } from '../dns/record.ts'
+import { recordTypes } from '../dns/record-types.ts'
 import type { WriteResult } from '../zones/zone-write.ts'
 import { changes, zone as exampleZone, record } from './openapi-examples.ts'
 

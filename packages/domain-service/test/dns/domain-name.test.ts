@@ -40,6 +40,9 @@ test.each([
   ['m\u00fcnchen.de/x', /domain name/],
   ['127.0.0.1', /address/],
   ['1.2', /address/],
+  ['\uff11.de', /domain name/],
+  ['example\u0661.com', /domain name/],
+  ['example\u2488com', /domain name/],
   [`${'a'.repeat(64)}.com`, /domain name/],
   [`${'a.'.repeat(140)}com`, /domain name/],
 ])('%j is refused', (text, reason) => {

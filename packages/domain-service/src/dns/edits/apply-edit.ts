@@ -1,10 +1,19 @@
-import type { Zone } from '../record.ts'
-import { addRecord, editBatch, removeRecord, updateRecord } from './edit-records.ts'
-import { removeRrset, setRrset } from './edit-rrset.ts'
-import { ensureRecords } from './ensure-records.ts'
-import { replaceRecords } from './replace-records.ts'
+import { validationFailed } from '@domains-and-files/http'
+import { recordNotFound } from '../../errors.ts'
+import { contentOf, keyOf, nameOf, type Row, toRecord, type Zone } from '../record.ts'
+import { type RecordInput, type RecordKey, toRow } from '../record-validation.ts'
+import { ownerOf } from '../rrset.ts'
+import {
+  type Candidate,
+  matchLive,
+  newCandidate,
+  type Pointer,
+  patchCandidate,
+  untouched,
+} from './candidate.ts'
+import { composeZone, maxRecords } from './compose-zone.ts'
 import { restoreZone, revertChange } from './restore-zone.ts'
-import type { ZoneEdit } from './zone-edit.ts'
+import type { BatchEdit, EnsureEdit, ReplaceEdit, SetRrsetEdit, ZoneEdit } from './zone-edit.ts'
 
 /**
  * Applies an edit to a zone; the given zone stays as it is. Rows that the edit leaves alone are the same objects in
@@ -15,19 +24,22 @@ import type { ZoneEdit } from './zone-edit.ts'
 export function applyEdit(zone: Zone, edit: ZoneEdit): Zone {
   switch (edit.kind) {
     case 'add':
-      return addRecord(zone, edit.record, edit.emailType)
+      return applyBatch(zone, { add: [edit.record], emailType: edit.emailType, isSingle: true })
     case 'update':
-      return updateRecord(zone, edit)
+      return applyBatch(zone, { update: [edit], emailType: edit.emailType, isSingle: true })
     case 'remove':
-      return removeRecord(zone, edit.id)
+      return applyBatch(zone, { remove: [edit.id], isSingle: true })
+    case 'batch':
+      return applyBatch(zone, edit)
     case 'replace':
       return replaceRecords(zone, edit)
-    case 'batch':
-      return editBatch(zone, edit)
     case 'setRrset':
       return setRrset(zone, edit)
     case 'removeRrset':
-      return removeRrset(zone, edit.name, edit.type)
+      return composeZone(
+        zone,
+        zone.rows.filter((row) => !isMember(row, edit, zone.domain)).map((row) => untouched(row)),
+      )
     case 'restore':
       return restoreZone(zone, edit)
     case 'revert':
@@ -35,4 +47,141 @@ export function applyEdit(zone: Zone, edit: ZoneEdit): Zone {
     case 'ensure':
       return ensureRecords(zone, edit)
   }
+}
+
+/** `isSingle`: one record in a request of its own, whose pointers have no list and no index. */
+interface Batch extends Omit<BatchEdit, 'kind'> {
+  isSingle?: boolean
+}
+
+// Records removed, changed and added at once.
+function applyBatch(zone: Zone, batch: Batch): Zone {
+  const { remove = [], update = [], add = [], emailType } = batch
+  const ids = new Map(zone.rows.map((row) => [row, toRecord(row, zone.domain).id]))
+  demandKnown(new Set(ids.values()), batch)
+  demandOnce(batch)
+  const removed = new Set(remove)
+  const updates = new Map(update.map(({ id, patch }, index) => [id, { patch, index }]))
+  const live = zone.rows.flatMap((row) => {
+    const id = ids.get(row) ?? ''
+    if (removed.has(id)) return []
+    const change = updates.get(id)
+    if (!change) return untouched(row)
+    updates.delete(id) // Of equal rows, which the registrar itself would collapse, one is changed.
+    return patchCandidate(row, change.patch, {
+      zone,
+      pointer: (field) => `${pointerTo(batch, 'update', change.index)}/${field}`,
+    })
+  })
+  const added = add.map((record, index) =>
+    newCandidate(record, zone, (field) => `${pointerTo(batch, 'add', index)}/${field}`),
+  )
+  return composeZone(zone, [...live, ...added], { emailType })
+}
+
+const pointerTo = ({ isSingle }: Batch, list: 'remove' | 'update' | 'add', index: number) =>
+  isSingle ? '' : `/${list}/${index}`
+
+function demandKnown(known: Set<string>, batch: Batch) {
+  const { remove = [], update = [], isSingle } = batch
+  const named = [
+    ...remove.map((id, index) => ({ id, path: pointerTo(batch, 'remove', index) })),
+    ...update.map(({ id }, index) => ({ id, path: `${pointerTo(batch, 'update', index)}/id` })),
+  ]
+  const unknown = named.filter(({ id }) => !known.has(id))
+  const [first] = unknown
+  if (!first) return
+  const errors = unknown.map(({ path }) => ({ path, message: 'is not the id of a record' }))
+  throw recordNotFound(first.id, isSingle ? undefined : errors)
+}
+
+function demandOnce(batch: Batch) {
+  const { remove = [], update = [] } = batch
+  const removed = new Set(remove)
+  const faults = update.flatMap(({ id }, index) => {
+    const path = `${pointerTo(batch, 'update', index)}/id`
+    if (removed.has(id)) return { path, message: 'is in remove, too' }
+    const first = update.findIndex((each) => each.id === id)
+    const message = `is the same record as ${pointerTo(batch, 'update', first)}`
+    return first < index ? { path, message } : []
+  })
+  if (faults.length > 0) throw validationFailed(faults)
+}
+
+// Exactly these records. A row that is there already stays byte for byte as it was read.
+function replaceRecords(zone: Zone, { records, emailType, lines }: ReplaceEdit): Zone {
+  const tooMany = { path: '/hosts', message: `must have at most ${maxRecords} records` }
+  if (records.length > Math.max(maxRecords, zone.rows.length)) throw validationFailed([tooMany])
+  const live = matchLive(records, zone)
+  const candidates = records.map((record, index): Candidate => {
+    const pointer: Pointer = lines
+      ? () => `/line/${lines[index]}`
+      : (field) => `/hosts/${index}/${field}`
+    const row = live[index]
+    return row ? untouched(row, pointer) : newCandidate(record, zone, pointer)
+  })
+  const overfull = candidates.find(({ isNew }) => isNew && candidates.length > maxRecords)
+  overfull?.faults.push(tooMany)
+  return composeZone(zone, candidates, { emailType })
+}
+
+// Exactly these values at a name and type. Without `ttl`, values that are there keep theirs, and new ones take the
+// lowest of those.
+function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
+  const records = readValues(edit)
+  const live = matchLive(records, zone)
+  const ttls = live.flatMap((row) => (row ? toRecord(row, zone.domain).ttl : []))
+  const lowestTtl = ttls.length > 0 ? String(Math.min(...ttls)) : undefined
+  const members = records.map((record, index): Candidate => {
+    const pointer = () => `/values/${index}`
+    const row = live[index]
+    if (row) return untouched(row, pointer)
+    const fieldPointer = (field: string) =>
+      field === 'ttl' ? '/ttl' : ['name', 'type'].includes(field) ? `/path/${field}` : pointer()
+    return { ...newCandidate(record, zone, fieldPointer, lowestTtl), pointer }
+  })
+  const others = zone.rows.filter((row) => !isMember(row, edit, zone.domain))
+  return composeZone(zone, [...others.map((row) => untouched(row)), ...members], edit)
+}
+
+const isMember = (row: Row, { name, type }: { name: string; type: string }, domain: string) =>
+  nameOf(row, domain) === ownerOf(name) && row.type.toUpperCase() === type.toUpperCase()
+
+function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
+  if (values.length === 0)
+    throw validationFailed([{ path: '/values', message: 'must have at least one value' }])
+  if (type.toUpperCase() !== 'MX') return values.map((address) => ({ name, type, ttl, address }))
+  const parts = values.map((value) => /^([0-9]{1,5})[ \t]+(\S+)$/.exec(value.trim()))
+  const faults = parts.flatMap((part, index) =>
+    part ? [] : { path: `/values/${index}`, message: 'must be such as 10 mx1.example.net' },
+  )
+  if (faults.length > 0) throw validationFailed(faults)
+  return parts.map((part) => {
+    const [, preference, address = ''] = part ?? []
+    return { name, type, ttl, address, mx_pref: Number(preference) }
+  })
+}
+
+// `present` records added where they are missing and `absent` ones removed where they are found.
+function ensureRecords(zone: Zone, { present, absent }: EnsureEdit): Zone {
+  const { domain } = zone
+  const keyOfInput = (record: RecordInput | RecordKey) => keyOf(toRow(record, domain).row, domain)
+  const wanted = new Map(
+    present.map((record, index) => [
+      keyOfInput(record),
+      newCandidate(record, zone, (field) => `/present/${index}/${field}`),
+    ]),
+  )
+  const unwanted = new Set(absent.map(keyOfInput))
+  const satisfied = new Set<string>()
+  const rest = zone.rows.flatMap((row) => {
+    const key = keyOf(row, domain)
+    const record = wanted.get(key)
+    if (!record) return unwanted.has(key) ? [] : untouched(row)
+    if (contentOf(record.row, domain) !== contentOf(row, domain)) return []
+    satisfied.add(key)
+    return untouched(row)
+  })
+  const missing = [...wanted].flatMap(([key, record]) => (satisfied.has(key) ? [] : record))
+  return composeZone(zone, [...rest, ...missing])
 }

@@ -2,8 +2,8 @@ import { emailTypeConflict, revertConflict, tooManyRecords } from '../../errors.
 import { resolveEmailType } from '../email-type.ts'
 import { keyOf, type Row, subtract, toRecord, type Zone } from '../record.ts'
 import { untouched } from './candidate.ts'
-import { maxRecords } from './compose-zone.ts'
-import { findConflicts } from './record-conflicts.ts'
+import { findConflicts, maxRecords } from './compose-zone.ts'
+
 import type { RestoreEdit, RevertEdit } from './zone-edit.ts'
 
 /** A former zone. The registrar accepted it once, so its records are not validated. */
@@ -33,7 +33,7 @@ export function revertChange(zone: Zone, edit: RevertEdit): Zone {
   demandNone(present, domain, 'was added again since')
 
   const restored = edit.removed.map((row) => ({ ...untouched(row), isNew: true }))
-  const { error } = findConflicts([...rest.map(untouched), ...restored], domain)
+  const { error } = findConflicts([...rest.map((row) => untouched(row)), ...restored], domain)
   if (error) throw revertConflict(error.message)
   const rows = [...rest, ...edit.removed]
   if (rows.length > Math.max(maxRecords, zone.rows.length)) throw tooManyRecords()

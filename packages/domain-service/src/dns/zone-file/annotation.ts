@@ -1,6 +1,5 @@
 import type { RecordInput } from '../record-validation.ts'
-import { readEntries, type Token } from './entries.ts'
-import { decodeText, quoteText } from './escapes.ts'
+import { decodeText, quoteText, readEntries, type Token } from './tokens.ts'
 
 // What DNS cannot express, as comments that only this service reads:
 //   ; domain-service email-type FWD

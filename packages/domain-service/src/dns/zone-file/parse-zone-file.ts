@@ -1,8 +1,8 @@
 import { type Fault, validationFailed } from '@domains-and-files/http'
+import { recordTypeOf } from '../record-types.ts'
 import type { RecordInput } from '../record-validation.ts'
 import { readAnnotation } from './annotation.ts'
-import { type Entry, readEntries, type Token } from './entries.ts'
-import { decodeName, readRdata } from './rdata.ts'
+import { decodeName, type Entry, readEntries, type Token } from './tokens.ts'
 
 /** What a zone file says: records with their line numbers, and what was skipped or adapted. */
 export interface ZoneFile {
@@ -82,7 +82,7 @@ class ZoneFileParser {
     const type = rest.shift()?.text.toUpperCase()
     if (type === undefined) return this.#fault(line, 'has no record type')
     if (this.#skips(type, rest, line) || this.#owner === undefined) return
-    const rdata = readRdata(type, rest, (name) => this.#qualify(name))
+    const rdata = recordTypeOf(type).parse?.(rest, (name) => this.#qualify(name))
     if (rdata === undefined)
       return this.#fault(
         line,

@@ -1,9 +1,8 @@
 import { HttpError } from '@domains-and-files/http'
-import { caaParts } from '../caa.ts'
 import { defaultTtl, type HostRecord, toRecords, type Zone } from '../record.ts'
+import { recordTypeOf } from '../record-types.ts'
 import { toRow } from '../record-validation.ts'
 import { annotateEmailType, annotateRecord } from './annotation.ts'
-import { quoteText } from './escapes.ts'
 import { parseZoneFile } from './parse-zone-file.ts'
 
 /**
@@ -28,33 +27,12 @@ export function printZoneFile(zone: Zone): string {
 
 // Undefined where DNS has no such record, or would not give it back as it is.
 function printRecord(record: HostRecord, domain: string): string | undefined {
-  const rdata = printRdata(record)
+  const rdata = recordTypeOf(record.type).print?.(record)
   if (rdata === undefined) return undefined
   const { faults } = toRow(record, domain)
   if (faults.some(([field]) => field !== 'ttl')) return undefined
   const line = `${record.name}\t${record.ttl}\tIN\t${record.type}\t${rdata}`
   return isFaithful(line, record, domain) ? line : undefined
-}
-
-function printRdata({ type, address, mx_pref }: HostRecord): string | undefined {
-  switch (type) {
-    case 'A':
-    case 'AAAA':
-      return address
-    case 'CNAME':
-    case 'NS':
-      return `${address}.`
-    case 'MX':
-      return `${mx_pref} ${address}.`
-    case 'TXT':
-      return quoteText(address)
-    case 'CAA': {
-      const caa = caaParts(address)
-      return caa && `${caa.flags} ${caa.tag} ${quoteText(caa.value)}`
-    }
-    default:
-      return undefined
-  }
 }
 
 function isFaithful(line: string, record: HostRecord, domain: string): boolean {

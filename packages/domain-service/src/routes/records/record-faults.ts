@@ -2,7 +2,7 @@ import type { Fault } from '@domains-and-files/http'
 import { z } from 'zod'
 import { readDomain } from '../../dns/domain-name.ts'
 import type { Candidate, Pointer } from '../../dns/edits/candidate.ts'
-import { findConflicts } from '../../dns/edits/record-conflicts.ts'
+import { findConflicts } from '../../dns/edits/compose-zone.ts'
 import { toRow } from '../../dns/record-validation.ts'
 
 // The faults of requests that may not have passed their schemas: values of another JSON type are left to those.

@@ -1,6 +1,6 @@
 import { validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
-import { recordTypes } from '../../dns/record.ts'
+import { recordTypes } from '../../dns/record-types.ts'
 import { record } from '../openapi-examples.ts'
 import { AtDomain } from '../zone-request.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { recordTypes } from '../../dns/record.ts'
+import { recordTypes } from '../../dns/record-types.ts'
 import { AtDomain } from '../zone-request.ts'
 
 export const exampleRrset = { name: 'hello', type: 'A', ttl: 1800, values: ['192.0.2.10'] }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { recordTypes } from '../../../src/dns/record.ts'
+import { recordTypes } from '../../../src/dns/record-types.ts'
 import { start, www } from '../../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'

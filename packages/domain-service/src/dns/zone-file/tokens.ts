@@ -24,9 +24,11 @@ const patterns = {
   word: /(?:[^\s;()"\\]|\\[^\n])+/y,
 }
 
-// Parsing blocks the event loop. A full zone has 150 records, whose longest text has 157 strings.
+// Parsing blocks the event loop. A full zone has 150 records, whose longest text has 157 strings; a text of 2500
+// characters, of four octets each, has 40,000 characters as `\DDD`.
 const maxLines = 10_000
 const maxWords = 50_000
+const maxWordLength = 40_000
 
 /** Splits a zone file (RFC 1035, 5.1) into entries. Linear in the length of the text. */
 export function readEntries(text: string): { entries: Entry[]; faults: Fault[] } {
@@ -77,8 +79,9 @@ class EntryScanner {
     const quoted = this.#match(patterns.quoted)
     const word = quoted ?? this.#match(patterns.word)
     this.#words += 1
-    if (word === undefined) {
-      this.#fault(this.#line, 'has a quote or an escape that is not closed')
+    if (word === undefined || word.length > maxWordLength) {
+      const problem = word === undefined ? notClosed : tooLong
+      this.#fault(this.#line, problem)
       this.#entry.tokens = []
       this.#skipLine()
     } else if (quoted === undefined) this.#entry.tokens.push({ text: word, quoted: false })
@@ -129,9 +132,68 @@ class EntryScanner {
   }
 }
 
+const notClosed = 'has a quote or an escape that is not closed'
+const tooLong = `has a word of more than ${maxWordLength} characters`
+
 const newEntry = (line: number): Entry => ({
   line,
   indented: false,
   tokens: [],
   comment: undefined,
 })
+
+/** The text of a name; undefined where it is malformed or has a dot within a label, which the registrar cannot store. */
+export const decodeName = ({ text }: Token): string | undefined =>
+  /\\(?:\.|046)/.test(text) ? undefined : decodeText([text])
+
+/**
+ * The text of tokens in sequence, their octets together read as UTF-8; undefined where an escape (RFC 1035, 5.1: `\X` is
+ * the character X, `\DDD` the octet of that decimal number) or the UTF-8 is malformed.
+ */
+export function decodeText(tokens: string[]): string | undefined {
+  const octets = tokens.map(unescapeOctets)
+  const whole = octets.filter((each) => each !== undefined)
+  if (whole.length < octets.length) return undefined
+  try {
+    return decoder.decode(Buffer.concat(whole))
+  } catch {
+    return undefined
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const backslash = 0x5c
+
+function unescapeOctets(token: string): Buffer | undefined {
+  const source = Buffer.from(token)
+  const octets = Buffer.alloc(source.length)
+  let length = 0
+  for (let at = 0; at < source.length; length += 1) {
+    const isEscape = source[at] === backslash
+    const isNumber = isEscape && isDigit(source[at + 1])
+    const octet = isNumber ? decimalAt(source, at + 1) : source[isEscape ? at + 1 : at]
+    if (octet === undefined) return undefined
+    octets[length] = octet
+    at += isNumber ? 4 : isEscape ? 2 : 1
+  }
+  return octets.subarray(0, length)
+}
+
+const isDigit = (octet = 0) => octet >= 0x30 && octet <= 0x39
+
+function decimalAt(source: Buffer, at: number): number | undefined {
+  const digits = source.toString('latin1', at, at + 3)
+  return /^[0-9]{3}$/.test(digits) && Number(digits) < 256 ? Number(digits) : undefined
+}
+
+/** A text as quoted strings of at most 255 octets each (RFC 1035, 3.3). Pure ASCII: other octets are `\DDD`. */
+export function quoteText(text: string): string {
+  const octets = Buffer.from(text).toString('latin1')
+  const strings = octets.match(/.{1,255}/gs) ?? ['']
+  return strings.map((each) => `"${each.replace(/["\\]|[^\x20-\x7e]/g, escapeOctet)}"`).join(' ')
+}
+
+const escapeOctet = (octet: string) =>
+  octet === '"' || octet === '\\'
+    ? `\\${octet}`
+    : `\\${String(octet.charCodeAt(0)).padStart(3, '0')}`
