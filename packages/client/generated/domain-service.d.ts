@@ -247,7 +247,7 @@ export interface paths {
         put?: never;
         /**
          * Add one record; the others stay
-         * @description Addresses by type: A and MXE an IPv4 address, AAAA an IPv6 address, CNAME, ALIAS, NS and MX a host name, CAA `0 issue "ca.example.net"`, TXT up to 2500 characters, URL, URL301 and FRAME an http or https URL.
+         * @description Addresses by type: A, MXE an IPv4 address; AAAA an IPv6 address; ALIAS, CNAME, MX, NS a host name; CAA `0 issue "ca.example.net"`; TXT up to 2500 characters; URL, URL301, FRAME an http or https URL.
          */
         post: operations["addRecord"];
         /**
@@ -259,7 +259,7 @@ export interface paths {
         head?: never;
         /**
          * Change one record
-         * @description A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref.
+         * @description A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref: Location has the new one.
          */
         patch: operations["patchRecord"];
         trace?: never;
@@ -326,7 +326,7 @@ export interface paths {
         get: operations["getZoneFile"];
         /**
          * Replace all records of a domain by those of a zone file
-         * @description Deletes the records that are not in the file: preview it with `dry_run=true`. SOA and NS of the domain itself are skipped with a warning. Faults name their line: `/line/12`.
+         * @description Deletes the records that are not in the file: preview it with `dry_run=true`. SOA and NS of the domain itself are skipped with a warning. Faults name their line: `/line/12`. At most 1 MiB.
          */
         put: operations["putZoneFile"];
         post?: never;
@@ -1207,6 +1207,7 @@ export interface components {
          * @example {
          *       "id": 1,
          *       "at": "2027-01-15T09:30:00.000Z",
+         *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "by": "admin",
          *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
          *       "status": "confirmed",
@@ -1232,6 +1233,11 @@ export interface components {
             id: number;
             /** Format: date-time */
             at: string;
+            /**
+             * Format: date-time
+             * @description when the change was requested
+             */
+            created_at: string;
             /** @description a username, or domain-service for a repaired late write */
             by: string;
             /** @description name of the API token that was used */
@@ -1372,6 +1378,7 @@ export interface components {
          * @example {
          *       "id": 1,
          *       "at": "2027-01-15T09:30:00.000Z",
+         *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "by": "admin",
          *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
          *       "status": "confirmed",
@@ -1396,6 +1403,11 @@ export interface components {
             id: number;
             /** Format: date-time */
             at: string;
+            /**
+             * Format: date-time
+             * @description when the change was requested
+             */
+            created_at: string;
             /** @description a username, or domain-service for a repaired late write */
             by: string;
             /** @description name of the API token that was used */
@@ -1441,6 +1453,7 @@ export interface components {
         };
         /**
          * @example {
+         *       "registrar": "api.namecheap.com",
          *       "client_ip": "192.0.2.7",
          *       "breaker": "closed",
          *       "budget": [
@@ -1476,6 +1489,8 @@ export interface components {
          *     }
          */
         RegistrarState: {
+            /** @description host of REGISTRAR_URL, or `sandbox` */
+            registrar: string;
             /**
              * Format: ipv4
              * @description REGISTRAR_CLIENT_IP: the address to whitelist at the registrar
@@ -3144,6 +3159,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -3165,6 +3185,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -3471,6 +3492,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -3492,6 +3518,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -3983,6 +4010,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -4004,6 +4036,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -4297,6 +4330,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -4318,6 +4356,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -4526,6 +4565,11 @@ export interface operations {
             200: {
                 headers: {
                     /**
+                     * @description Where it is now
+                     * @example /api/domains/alder-and-finch.com/dns/hosts/b71c42652efd
+                     */
+                    location?: string;
+                    /**
                      * @description Of the whole zone: send it as If-Match with a write
                      * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
                      */
@@ -4574,6 +4618,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -4595,6 +4644,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -5357,6 +5407,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -5378,6 +5433,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -5610,6 +5666,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -5631,6 +5692,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -6134,6 +6196,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -6155,6 +6222,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -6363,6 +6431,7 @@ export interface operations {
                      *         {
                      *           "id": 1,
                      *           "at": "2027-01-15T09:30:00.000Z",
+                     *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "by": "admin",
                      *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *           "status": "confirmed",
@@ -6494,6 +6563,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -6549,6 +6619,11 @@ export interface operations {
                         id: number;
                         /** Format: date-time */
                         at: string;
+                        /**
+                         * Format: date-time
+                         * @description when the change was requested
+                         */
+                        created_at: string;
                         /** @description a username, or domain-service for a repaired late write */
                         by: string;
                         /** @description name of the API token that was used */
@@ -6744,6 +6819,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -6765,6 +6845,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -7040,6 +7121,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -7061,6 +7147,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -7263,6 +7350,7 @@ export interface operations {
                      *         {
                      *           "id": 1,
                      *           "at": "2027-01-15T09:30:00.000Z",
+                     *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "by": "admin",
                      *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *           "status": "confirmed",
@@ -7362,6 +7450,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -7468,6 +7557,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -7589,6 +7679,7 @@ export interface operations {
                 content: {
                     /**
                      * @example {
+                     *       "registrar": "api.namecheap.com",
                      *       "client_ip": "192.0.2.7",
                      *       "breaker": "closed",
                      *       "budget": [

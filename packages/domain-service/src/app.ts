@@ -12,10 +12,10 @@ import type { RegistrarClient } from './registrar/client.ts'
 import { registerChangeRoutes } from './routes/changes.ts'
 import { registerDomainRoutes } from './routes/domains.ts'
 import { registerHistoryRoutes } from './routes/history.ts'
-import { addRateLimitHeaders } from './routes/rate-limit-headers.ts'
 import { registerRecordRoutes } from './routes/records.ts'
-import { registerRegistrarRoutes } from './routes/registrar.ts'
+import { addRateLimitHeaders, registerRegistrarRoutes } from './routes/registrar.ts'
 import { registerRrsetRoutes } from './routes/rrsets.ts'
+import { registerZoneRoutes } from './routes/zone.ts'
 import { registerZoneFileRoutes } from './routes/zone-file.ts'
 import type { ZoneWriter } from './zones/zone-writer.ts'
 
@@ -63,6 +63,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       addRateLimitHeaders(app, registrar)
       const caches = registerDomainRoutes(app, { registrar, domains, cacheTtlMs: config.cacheTtl })
       registerCacheMetrics(parts.metrics, { ...caches, zones })
+      registerZoneRoutes(app, zones)
       registerRecordRoutes(app, zones)
       registerRrsetRoutes(app, zones)
       await registerZoneFileRoutes(app, zones)

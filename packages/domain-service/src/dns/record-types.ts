@@ -260,3 +260,11 @@ export const recordTypes: readonly string[] = [...types.keys()]
 export const recordTypeOf = (name: string): RecordType => types.get(name) ?? unknownType
 
 const unknownType: RecordType = { ...plain, describe: '', validate: () => undefined }
+
+/** For people: `A and MXE an IPv4 address, AAAA an IPv6 address, …`. */
+export function describeAddresses(): string {
+  const kinds = Map.groupBy(types, ([, { describe }]) => describe)
+  return [...kinds]
+    .map(([describe, same]) => `${same.map(([name]) => name).join(', ')} ${describe}`)
+    .join('; ')
+}

@@ -1,9 +1,12 @@
+import type { Caller } from '@domains-and-files/auth'
 import { Problem, problemOf } from '@domains-and-files/http'
+import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { toRecord } from '../dns/record.ts'
+import { type Row, toRecord } from '../dns/record.ts'
 import { type ChangeZones, changeStatuses, type StoredChange } from '../ledger/ledger.ts'
 import { fromStoredProblem } from '../zones/stored-problem.ts'
 import { historyEntry, storedChange } from './openapi-examples.ts'
+import { visibleDetail, visibleRecords, visibleWarnings } from './visible-records.ts'
 import { HostRecord } from './zone-schema.ts'
 
 const ChangeSummary = z
@@ -20,6 +23,7 @@ const ChangeSummary = z
 const entry = {
   id: z.int(),
   at: z.iso.datetime(),
+  created_at: z.iso.datetime().meta({ description: 'when the change was requested' }),
   by: z.string().meta({ description: 'a username, or domain-service for a repaired late write' }),
   token: z.string().optional().meta({ description: 'name of the API token that was used' }),
   request_id: z.string().meta({ description: 'the x-request-id of the write' }),
@@ -55,45 +59,67 @@ export const Change = z
   })
   .meta({ id: 'Change', examples: [storedChange] })
 
-const describeCommon = (change: StoredChange) => ({
-  id: change.id,
-  by: change.by,
-  ...(change.token === undefined ? {} : { token: change.token }),
-  request_id: change.requestId,
-  status: change.status,
-  ...(change.reason === undefined ? {} : { reason: change.reason }),
-  ...(change.status === 'confirmed' && !change.verified ? { verified: false as const } : {}),
-  ...(change.warnings.length > 0 ? { warnings: change.warnings } : {}),
-  ...(change.problem ? { problem: describeProblem(change) } : {}),
-})
-
-function describeProblem({ problem, requestId }: StoredChange) {
-  const { status = 500, code = 'internal_error', detail = '', errors } = problem ?? {}
-  return problemOf(fromStoredProblem({ status, code, detail, errors }), requestId)
+interface Reader {
+  caller: Caller
+  /** All records of the change; without them its summary is shown. */
+  zones?: ChangeZones | undefined
 }
 
-/** A change of one domain's history. `zones` gives all of its records; a list has only its summary. */
-export const describeEntry = (change: StoredChange, zones?: ChangeZones) => ({
-  ...describeCommon(change),
+const describeCommon = (change: StoredChange, { caller }: Reader) => {
+  const warnings = visibleWarnings(change.warnings, caller)
+  return {
+    id: change.id,
+    created_at: change.createdAt.toISOString(),
+    by: change.by,
+    ...(change.token === undefined ? {} : { token: change.token }),
+    request_id: change.requestId,
+    status: change.status,
+    ...(change.reason === undefined ? {} : { reason: change.reason }),
+    ...(change.status === 'confirmed' && !change.verified ? { verified: false as const } : {}),
+    ...(warnings.length > 0 ? { warnings } : {}),
+    ...(change.problem ? { problem: describeProblem(change, caller) } : {}),
+  }
+}
+
+function describeProblem({ problem, requestId }: StoredChange, caller: Caller) {
+  const { status = 500, code = 'internal_error', detail = '', errors } = problem ?? {}
+  const visible = { status, code, detail: visibleDetail(code, detail, caller), errors }
+  return problemOf(fromStoredProblem(visible), requestId)
+}
+
+/** A change of one domain's history. */
+export const describeEntry = (change: StoredChange, reader: Reader) => ({
+  ...describeCommon(change, reader),
   at: (change.sentAt ?? change.createdAt).toISOString(),
-  changes: describeRecords(change, zones) ?? { added: [], removed: [], kept: 0 },
+  changes: describeRecords(change, reader) ?? { added: [], removed: [], kept: 0 },
   email_type_before: change.emailTypeBefore ?? null,
   email_type_after: change.emailTypeAfter ?? null,
 })
 
 /** A change of any domain, with its times. */
-export const describeChange = (change: StoredChange, zones?: ChangeZones) => ({
-  ...describeCommon(change),
+export const describeChange = (change: StoredChange, reader: Reader) => ({
+  ...describeCommon(change, reader),
   domain: change.domain,
   at: change.createdAt.toISOString(),
   sent_at: change.sentAt?.toISOString() ?? null,
   ended_at: change.endedAt?.toISOString() ?? null,
-  changes: describeRecords(change, zones),
+  changes: describeRecords(change, reader),
 })
 
-function describeRecords({ summary, domain }: StoredChange, zones: ChangeZones | undefined) {
+function describeRecords({ summary, domain }: StoredChange, { zones, caller }: Reader) {
   if (!summary) return null
-  if (!zones) return summary
-  const records = (rows: ChangeZones['added']) => rows.map((row) => toRecord(row, domain))
-  return { added: records(zones.added), removed: records(zones.removed), kept: summary.kept }
+  const records = (rows: Row[]) => rows.map((row) => toRecord(row, domain))
+  return {
+    ...(zones ? { kept: summary.kept } : summary),
+    added: visibleRecords(zones ? records(zones.added) : summary.added, caller),
+    removed: visibleRecords(zones ? records(zones.removed) : summary.removed, caller),
+  }
 }
+
+/** Tells when to look again at a change that has not ended. */
+export function setRetryAfter(reply: FastifyReply, { status }: StoredChange) {
+  if (status === 'queued' || status === 'sending') reply.header('retry-after', pollSeconds)
+}
+
+/** A batch of several calls takes seconds, and waits for the registrar's limits. */
+const pollSeconds = 5

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { changeNotFound, changeNotQueued } from '../errors.ts'
 import { changeStatuses, type Ledger, type StoredChange } from '../ledger/ledger.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
-import { Change, describeChange } from './change-schema.ts'
+import { Change, describeChange, setRetryAfter } from './change-schema.ts'
 import { storedChange } from './openapi-examples.ts'
 import { ChangeId, DomainName } from './zone-request.ts'
 
@@ -58,11 +58,15 @@ function listChanges(app: App, { ledger }: Dependencies) {
     },
     async (request) => {
       const { page, page_size, since, ...filter } = request.query
-      const { domains } = callerOf(request)
-      const seen = { ...filter, domains, since: since === undefined ? undefined : new Date(since) }
+      const caller = callerOf(request)
+      const seen = {
+        ...filter,
+        domains: caller.domains,
+        since: since === undefined ? undefined : new Date(since),
+      }
       const { changes, total } = await ledger.list(seen, { page, page_size })
       return {
-        changes: changes.map((change) => describeChange(change)),
+        changes: changes.map((change) => describeChange(change, { caller })),
         pagination: paginate(request.query, total),
       }
     },
@@ -85,11 +89,12 @@ function getChange(app: App, { ledger }: Dependencies) {
         response: { 200: Change },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const caller = callerOf(request)
       const change = await findVisible(ledger, request.params.id, caller)
       if (!caller.token?.readsAll) requireOwn(change, caller)
-      return describeChange(change, await ledger.zonesOf(change.id))
+      setRetryAfter(reply, change)
+      return describeChange(change, { caller, zones: await ledger.zonesOf(change.id) })
     },
   )
 }
@@ -111,9 +116,10 @@ function cancelChange(app: App, { ledger, zones }: Dependencies) {
       },
     },
     async (request) => {
-      const change = await findVisible(ledger, request.params.id, callerOf(request))
-      requireOwn(change, callerOf(request))
-      return describeChange(await zones.changes.cancel(change.id))
+      const caller = callerOf(request)
+      const change = await findVisible(ledger, request.params.id, caller)
+      requireOwn(change, caller)
+      return describeChange(await zones.changes.cancel(change.id), { caller })
     },
   )
 }

@@ -16,7 +16,7 @@ import {
   registrarFailures,
   takesFresh,
 } from './openapi-examples.ts'
-import { AtDomain, domainOf, tellAge, wantsFresh } from './zone-request.ts'
+import { AtDomain, domainOf, setAgeHeader, wantsFresh } from './zone-request.ts'
 
 const date = z.iso.date().nullable().meta({ description: 'a day; null: unknown' })
 
@@ -141,7 +141,7 @@ function registerDomainList(app: App, domains: DomainList) {
           wantsFresh: wantsFresh(request),
         },
       )
-      tellAge(reply, found)
+      setAgeHeader(reply, found)
       return { domains: found.domains, pagination: paginate(query, found.total) }
     },
   )
@@ -169,10 +169,10 @@ function registerDomainInfo(
       },
     },
     async (request, reply) => {
-      const domain = domainOf(request, request.params.domain)
+      const domain = domainOf(request)
       const options = { fresh: wantsFresh(request), mayBeStale: isTransient }
       const cached = await cache.read(domain.name, () => registrar.info(domain), options)
-      tellAge(reply, cached)
+      setAgeHeader(reply, cached)
       return cached.value
     },
   )
@@ -200,10 +200,10 @@ function registerNameservers(
       },
     },
     async (request, reply) => {
-      const domain = domainOf(request, request.params.domain)
+      const domain = domainOf(request)
       const options = { fresh: wantsFresh(request), mayBeStale: isTransient }
       const cached = await cache.read(domain.name, () => registrar.nameservers(domain), options)
-      tellAge(reply, cached)
+      setAgeHeader(reply, cached)
       return { domain: domain.name, ...cached.value }
     },
   )

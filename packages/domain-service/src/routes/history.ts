@@ -1,3 +1,4 @@
+import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
   Pagination,
@@ -7,22 +8,20 @@ import {
   validationFailed,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { etagOf, toRecords } from '../dns/record.ts'
+import { toRecords } from '../dns/record.ts'
 import { changeNotFound, domainNotFound, revertConflict } from '../errors.ts'
 import type { ChangeZones, Ledger, Snapshot, StoredChange } from '../ledger/ledger.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
-import { acceptedResponse, queueIfPreferred } from './asynchronous-write.ts'
-import { Change, describeEntry, HistoryEntry } from './change-schema.ts'
+import { describeEntry, HistoryEntry } from './change-schema.ts'
 import {
   domain as exampleDomain,
   historyEntry,
   pastZones,
   writeFailures,
-  writeHeaders,
-  zoneTag,
 } from './openapi-examples.ts'
-import { AtDomain, ChangeId, domainOf, writeOf, writeQuery } from './zone-request.ts'
-import { describeWrite, HostRecord, WrittenAnswer } from './zone-schema.ts'
+import { AtDomain, ChangeId, domainOf } from './zone-request.ts'
+import { describeWrite, HostRecord } from './zone-schema.ts'
+import { writeQuery, writeSchema, writeZone, zoneResponses } from './zone-write.ts'
 
 const path = '/api/domains/:domain/dns/history'
 const tags = ['history']
@@ -34,11 +33,6 @@ const PastZone = z
 const AtEntry = AtDomain.extend({ id: ChangeId })
 
 const notFound = [domainNotFound(exampleDomain), changeNotFound(7)]
-
-const written = {
-  200: { description: 'The zone as it now is, and what changed', headers: zoneTag },
-  202: acceptedResponse,
-}
 
 interface Dependencies {
   ledger: Ledger
@@ -78,10 +72,11 @@ function listHistory(app: App, { ledger }: Dependencies) {
       },
     },
     async (request) => {
-      const { name } = domainOf(request, request.params.domain)
+      const { name } = domainOf(request)
+      const caller = callerOf(request)
       const { changes, total } = await ledger.list({ domain: name, sentOnly: true }, request.query)
       return {
-        history: changes.map((change) => describeEntry(change)),
+        history: changes.map((change) => describeEntry(change, { caller })),
         pagination: paginate(request.query, total),
       }
     },
@@ -109,14 +104,14 @@ function getHistoryEntry(app: App, { ledger }: Dependencies) {
       },
     },
     async (request) => {
-      const { name } = domainOf(request, request.params.domain)
+      const { name } = domainOf(request)
       const { change, zones } = await findEntry(ledger, name, request.params.id)
       const describe = (zone: Snapshot) => ({
         email_type: zone.emailType ?? null,
         hosts: toRecords({ ...zone, domain: name, usesRegistrarDns: true }),
       })
       return {
-        ...describeEntry(change, zones),
+        ...describeEntry(change, { caller: callerOf(request), zones }),
         before: describe(zones.before),
         after: describe(zones.after),
       }
@@ -130,14 +125,14 @@ function restoreZone(app: App, { ledger, zones }: Dependencies) {
     {
       config: { access: 'editor' },
       schema: {
+        ...writeSchema,
+        ...zoneResponses,
         operationId: 'restoreZone',
         summary: 'Restore the zone as it was before a change',
         description:
           'With `to=after`: as the change left it. A write like any other: `dry_run=true` previews it, and the history records it.',
         tags,
-        requestHeaders: writeHeaders,
         errors: [...writeFailures, ...notFound],
-        responses: written,
         params: AtEntry,
         querystring: z.strictObject({
           ...writeQuery,
@@ -146,18 +141,13 @@ function restoreZone(app: App, { ledger, zones }: Dependencies) {
             .default('before')
             .meta({ description: 'which of the two zones of the change' }),
         }),
-        response: { 200: WrittenAnswer, 202: Change },
       },
     },
     async (request, reply) => {
       requireNoFields(request.body)
-      const domain = domainOf(request, request.params.domain)
-      const past = await findEntry(ledger, domain.name, request.params.id)
-      const write = writeOf(request, { kind: 'restore', ...past.zones[request.query.to] })
-      const queued = await queueIfPreferred(request, reply, { zones, domain, write })
-      if (queued) return reply.code(202).send(queued)
-      const result = await zones.write(domain, write)
-      return reply.header('etag', etagOf(result.zone)).send(describeWrite(result, write.dryRun))
+      const past = await findEntry(ledger, domainOf(request).name, request.params.id)
+      const edit = { kind: 'restore', ...past.zones[request.query.to] } as const
+      return writeZone(request, reply, { zones, edit }, describeWrite)
     },
   )
 }
@@ -168,33 +158,27 @@ function revertChange(app: App, { ledger, zones }: Dependencies) {
     {
       config: { access: 'editor' },
       schema: {
+        ...writeSchema,
+        ...zoneResponses,
         operationId: 'revertChange',
         summary: 'Undo one change and keep the later ones',
         description: '409 `revert_conflict` where a later change touched the same records.',
         tags,
-        requestHeaders: writeHeaders,
         errors: [
           ...writeFailures,
           ...notFound,
           revertConflict('hello A 192.0.2.10 was changed or removed since'),
         ],
-        responses: written,
         params: AtEntry,
-        querystring: z.strictObject(writeQuery),
-        response: { 200: WrittenAnswer, 202: Change },
       },
     },
     async (request, reply) => {
       requireNoFields(request.body)
-      const domain = domainOf(request, request.params.domain)
-      const past = await findEntry(ledger, domain.name, request.params.id)
+      const past = await findEntry(ledger, domainOf(request).name, request.params.id)
       const { before, after, added, removed } = past.zones
       const emailTypes = { emailTypeBefore: before.emailType, emailTypeAfter: after.emailType }
-      const write = writeOf(request, { kind: 'revert', added, removed, ...emailTypes })
-      const queued = await queueIfPreferred(request, reply, { zones, domain, write })
-      if (queued) return reply.code(202).send(queued)
-      const result = await zones.write(domain, write)
-      return reply.header('etag', etagOf(result.zone)).send(describeWrite(result, write.dryRun))
+      const edit = { kind: 'revert', added, removed, ...emailTypes } as const
+      return writeZone(request, reply, { zones, edit }, describeWrite)
     },
   )
 }

@@ -51,6 +51,7 @@ export const changes = { added: [record], removed: [], kept: 1 }
 const entry = {
   id: 1,
   at: '2027-01-15T09:30:00.000Z',
+  created_at: '2027-01-15T09:30:00.000Z',
   by: 'admin',
   request_id: '5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44',
   status: 'confirmed' as const,

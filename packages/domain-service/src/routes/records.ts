@@ -1,24 +1,170 @@
+import { callerOf, requireRrsetRead } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
+import { z } from 'zod'
+import { toRecords } from '../dns/record.ts'
+import { describeAddresses, recordTypes } from '../dns/record-types.ts'
+import { recordExists, recordNotFound } from '../errors.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
-import { addRecord } from './records/add-record.ts'
-import { getRecord } from './records/get-record.ts'
-import { getZone } from './records/get-zone.ts'
-import { patchRecord } from './records/patch-record.ts'
-import { patchZone } from './records/patch-zone.ts'
-import { removeRecord } from './records/remove-record.ts'
-import { replaceZone } from './records/replace-zone.ts'
+import { Change } from './change-schema.ts'
+import {
+  domainFailures,
+  patchFailures,
+  record,
+  writeFailures,
+  zone,
+  zoneTag,
+} from './openapi-examples.ts'
+import { addedRecordFaults } from './record-faults.ts'
+import { AtRecord, EmailType, patchFields, recordFields } from './record-schema.ts'
+import { AtDomain, readResponses, readSchema, readZone } from './zone-request.ts'
+import { AddedAnswer, describePart, describeWrite, HostRecord } from './zone-schema.ts'
+import { acceptedResponse, writeSchema, writeZone, zoneResponses } from './zone-write.ts'
 
-/** The routes of /api/domains/{domain}/dns/hosts. */
+// The router knows the last segment by one name: a type where a record is added, else an id.
+const path = '/api/domains/:domain/dns/hosts/:record'
+const limited = { enforcesRecordLimits: true }
+
+/** The routes of /api/domains/{domain}/dns/hosts/{type} and …/{id}. */
 export function registerRecordRoutes(app: App, zones: ZoneWriter) {
-  for (const register of [
-    getZone,
-    replaceZone,
-    patchZone,
-    addRecord,
-    getRecord,
-    patchRecord,
-    removeRecord,
-  ]) {
-    register(app, zones)
-  }
+  addRecord(app, zones)
+  getRecord(app, zones)
+  patchRecord(app, zones)
+  removeRecord(app, zones)
+}
+
+const location = {
+  description: 'Where it can be read',
+  example: `/api/domains/${zone.domain}/dns/hosts/${record.id}`,
+}
+
+const addSchema = {
+  ...writeSchema,
+  operationId: 'addRecord',
+  summary: 'Add one record; the others stay',
+  description: `Addresses by type: ${describeAddresses()}.`,
+  params: AtDomain.extend({
+    record: z
+      .string()
+      .meta({ description: 'its type, in any case', enum: [...recordTypes], examples: ['A'] }),
+  }),
+  errors: [...writeFailures, recordExists(record)],
+  responses: {
+    201: { description: 'The added record', headers: { location, ...zoneTag } },
+    202: acceptedResponse,
+  },
+  body: z
+    .strictObject({ ...recordFields, email_type: EmailType.optional() })
+    .meta({ id: 'NewRecord', examples: [{ name: 'hello', address: '192.0.2.10' }] }),
+  response: { 201: AddedAnswer, 202: Change },
+}
+
+function addRecord(app: App, zones: ZoneWriter) {
+  app.post(
+    path,
+    { config: { access: 'editor', ...limited, moreFaults: addedRecordFaults }, schema: addSchema },
+    async (request, reply) => {
+      const { email_type: emailType, ...fields } = request.body
+      const added = { ...fields, type: request.params.record.toUpperCase() }
+      const edit = { kind: 'add', record: added, emailType } as const
+      return writeZone(request, reply, { zones, edit }, (result, answering) => {
+        const [record] = result.added
+        if (!record) throw new Error('the added record is missing from the result')
+        reply.code(201).header('location', pathOf(request.params.domain, record.id))
+        return describePart(record, result, answering)
+      })
+    },
+  )
+}
+
+const pathOf = (domain: string, id: string) => `/api/domains/${domain}/dns/hosts/${id}`
+
+const getSchema = {
+  ...readSchema,
+  operationId: 'getRecord',
+  summary: 'Read one record',
+  description:
+    'The `ETag` is that of the whole zone: send it as `If-Match` to change what you have read.',
+  params: AtRecord,
+  errors: [...domainFailures, recordNotFound(record.id)],
+  responses: readResponses('The record'),
+  response: { 200: HostRecord, 304: z.undefined() },
+}
+
+function getRecord(app: App, zones: ZoneWriter) {
+  app.get(
+    path,
+    { config: { access: 'viewer', ...limited }, schema: getSchema },
+    async (request, reply) => {
+      const { zone, isCurrent } = await readZone(request, reply, zones)
+      const found = toRecords(zone).find(({ id }) => id === request.params.record)
+      if (!found) throw recordNotFound(request.params.record)
+      requireRrsetRead(callerOf(request), found)
+      return isCurrent ? reply.code(304).send(undefined) : reply.send(found)
+    },
+  )
+}
+
+const patchSchema = {
+  ...writeSchema,
+  operationId: 'patchRecord',
+  summary: 'Change one record',
+  description:
+    'A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref: Location has the new one.',
+  params: AtRecord,
+  errors: patchFailures,
+  responses: {
+    200: {
+      description: 'The record as it now is',
+      headers: { location: { ...location, description: 'Where it is now' }, ...zoneTag },
+    },
+    202: acceptedResponse,
+  },
+  body: z
+    .strictObject({
+      ...patchFields,
+      id: z.string().optional().meta({ description: 'ignored' }),
+      email_type: EmailType.optional(),
+    })
+    .meta({ id: 'RecordPatch', examples: [{ address: '192.0.2.11' }] }),
+  response: { 200: AddedAnswer, 202: Change },
+}
+
+function patchRecord(app: App, zones: ZoneWriter) {
+  app.patch(
+    path,
+    { config: { access: 'editor', ...limited }, schema: patchSchema },
+    async (request, reply) => {
+      const { email_type: emailType, id: _, ...patch } = request.body
+      const { domain, record: id } = request.params
+      const edit = { kind: 'update', id, patch, emailType } as const
+      return writeZone(request, reply, { zones, edit }, (result, answering) => {
+        // A patch that changes nothing adds nothing.
+        const patched = result.added[0] ?? toRecords(result.zone).find((each) => each.id === id)
+        if (!patched) throw new Error('the patched record is missing from the result')
+        if (patched.id !== id) reply.header('location', pathOf(domain, patched.id))
+        return describePart(patched, result, answering)
+      })
+    },
+  )
+}
+
+const removeSchema = {
+  ...writeSchema,
+  ...zoneResponses,
+  operationId: 'removeRecord',
+  summary: 'Remove one record',
+  description: 'All other records stay as they are. Preview it with `dry_run=true`.',
+  params: AtRecord,
+  errors: [...writeFailures, recordNotFound(record.id)],
+}
+
+function removeRecord(app: App, zones: ZoneWriter) {
+  app.delete(
+    path,
+    { config: { access: 'editor', ...limited }, schema: removeSchema },
+    async (request, reply) => {
+      const edit = { kind: 'remove', id: request.params.record } as const
+      return writeZone(request, reply, { zones, edit }, describeWrite)
+    },
+  )
 }

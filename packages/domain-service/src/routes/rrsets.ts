@@ -1,11 +1,212 @@
-import type { App } from '@domains-and-files/http'
+import { callerOf, mayReadRrset, requireRrsetRead } from '@domains-and-files/auth'
+import { type App, validationFailed } from '@domains-and-files/http'
+import { z } from 'zod'
+import { findRrset, ownerOf, toRrsets } from '../dns/rrset.ts'
+import { recordConflict, rrsetNotFound } from '../errors.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
-import { getRrset } from './rrsets/get-rrset.ts'
-import { listRrsets } from './rrsets/list-rrsets.ts'
-import { removeRrset } from './rrsets/remove-rrset.ts'
-import { setRrset } from './rrsets/set-rrset.ts'
+import { Change } from './change-schema.ts'
+import {
+  createsOnly,
+  domainFailures,
+  domain as exampleDomain,
+  record,
+  writeFailures,
+  writeHeaders,
+  zoneTag,
+} from './openapi-examples.ts'
+import { rrsetFaults } from './record-faults.ts'
+import { EmailType, RecordType, recordFields, text } from './record-schema.ts'
+import { AtDomain, readResponses, readSchema, readZone } from './zone-request.ts'
+import { describePart, outcomeFields } from './zone-schema.ts'
+import { acceptedResponse, writeSchema, writeZone } from './zone-write.ts'
+
+const collection = '/api/domains/:domain/dns/rrsets'
+const path = `${collection}/:name/:type`
+const limited = { enforcesRecordLimits: true }
 
 /** The routes of /api/domains/{domain}/dns/rrsets. */
 export function registerRrsetRoutes(app: App, zones: ZoneWriter) {
-  for (const register of [listRrsets, getRrset, setRrset, removeRrset]) register(app, zones)
+  listRrsets(app, zones)
+  getRrset(app, zones)
+  setRrset(app, zones)
+  removeRrset(app, zones)
+}
+
+const exampleRrset = { name: 'hello', type: 'A', ttl: 1800, values: ['192.0.2.10'] }
+
+const values = { description: 'addresses; of MX with the preference: 10 mx1.example.net' }
+
+const Rrset = z
+  .object({
+    name: z.string().meta({ description: '@ for the domain itself' }),
+    type: z.string(),
+    ttl: z.int().meta({ description: 'seconds; the lowest of the records' }),
+    values: z.array(z.string()).meta(values),
+    mixed_ttl: z.literal(true).optional().meta({ description: 'the TTLs of the records differ' }),
+  })
+  .meta({ id: 'Rrset', examples: [exampleRrset] })
+
+const AtRrset = AtDomain.extend({
+  name: z.string().meta({ description: '@ for the domain itself', examples: [exampleRrset.name] }),
+  type: RecordType,
+})
+
+const listSchema = {
+  ...readSchema,
+  operationId: 'listRrsets',
+  summary: 'Read the RRsets of a domain',
+  description: 'Records of one name and type together. Cached like the zone.',
+  params: AtDomain,
+  responses: readResponses('The RRsets'),
+  querystring: z.strictObject({
+    name: z.string().optional().meta({ description: 'only of this name; @ for the domain itself' }),
+    type: z.string().optional().meta({ description: 'only of this type, in any case' }),
+  }),
+  response: {
+    200: z.object({ domain: z.string(), rrsets: z.array(Rrset) }).meta({
+      examples: [{ domain: exampleDomain, rrsets: [exampleRrset] }],
+    }),
+    304: z.undefined(),
+  },
+}
+
+function listRrsets(app: App, zones: ZoneWriter) {
+  app.get(
+    collection,
+    { config: { access: 'viewer', ...limited }, schema: listSchema },
+    async (request, reply) => {
+      const { zone, isCurrent } = await readZone(request, reply, zones)
+      if (isCurrent) return reply.code(304).send(undefined)
+      const { name, type } = request.query
+      const rrsets = toRrsets(zone).filter(
+        (each) =>
+          mayReadRrset(callerOf(request), each.name, each.type) &&
+          (name === undefined || each.name === ownerOf(name)) &&
+          (type === undefined || each.type === type.toUpperCase()),
+      )
+      return reply.send({ domain: zone.domain, rrsets })
+    },
+  )
+}
+
+const getSchema = {
+  ...readSchema,
+  operationId: 'getRrset',
+  summary: 'Read one RRset',
+  description: 'All records of one name and type. PUT takes what this returns.',
+  params: AtRrset,
+  errors: [...domainFailures, rrsetNotFound(exampleRrset.name, exampleRrset.type)],
+  responses: readResponses('The RRset'),
+  response: { 200: Rrset, 304: z.undefined() },
+}
+
+function getRrset(app: App, zones: ZoneWriter) {
+  app.get(
+    path,
+    { config: { access: 'viewer', ...limited }, schema: getSchema },
+    async (request, reply) => {
+      const { name, type } = request.params
+      requireRrsetRead(callerOf(request), { name: ownerOf(name), type })
+      const { zone, isCurrent } = await readZone(request, reply, zones)
+      const rrset = findRrset(zone, name, type)
+      if (!rrset) throw rrsetNotFound(name, type)
+      return isCurrent ? reply.code(304).send(undefined) : reply.send(rrset)
+    },
+  )
+}
+
+const NewRrset = z
+  .strictObject({
+    ttl: recordFields.ttl.meta({
+      description: 'seconds; default: as the values that stay, else 1800',
+      minimum: 60,
+      maximum: 60_000,
+    }),
+    values: z.array(text, 'must be a list of texts').meta(values),
+    email_type: EmailType.optional(),
+    name: z.string().optional().meta({ description: 'as in the path' }),
+    type: z.string().optional().meta({ description: 'as in the path' }),
+    mixed_ttl: z.boolean().optional().meta({ description: 'true: each value keeps its TTL' }),
+  })
+  .meta({ id: 'NewRrset', examples: [{ ttl: 300, values: ['192.0.2.10', '192.0.2.11'] }] })
+
+const WrittenRrset = Rrset.extend(outcomeFields).meta({
+  id: 'WrittenRrset',
+  examples: [exampleRrset],
+})
+
+const setSchema = {
+  ...writeSchema,
+  operationId: 'setRrset',
+  summary: 'Set all records of one name and type',
+  description:
+    'Idempotent: where the RRset is so already, nothing is written. What GET returns can be sent back.',
+  params: AtRrset,
+  requestHeaders: { ...writeHeaders, ...createsOnly },
+  errors: [...writeFailures, recordConflict(record, record, 'a CNAME must be alone at its name')],
+  responses: {
+    200: { description: 'The RRset as it now is', headers: zoneTag },
+    201: { description: 'The new RRset: there was none', headers: zoneTag },
+    202: acceptedResponse,
+  },
+  body: NewRrset,
+  response: { 200: WrittenRrset, 201: WrittenRrset, 202: Change },
+}
+
+function setRrset(app: App, zones: ZoneWriter) {
+  app.put(
+    path,
+    { config: { access: 'editor', ...limited, moreFaults: rrsetFaults }, schema: setSchema },
+    async (request, reply) => {
+      const { name, type } = request.params
+      requireSameRrset(request.body, { name, type })
+      const { values, mixed_ttl, email_type: emailType } = request.body
+      const ttl = mixed_ttl ? undefined : request.body.ttl
+      const edit = { kind: 'setRrset', name, type, ttl, values, emailType } as const
+      return writeZone(request, reply, { zones, edit }, (result, answering) => {
+        const rrset = findRrset(result.zone, name, type)
+        if (!rrset) throw new Error('the RRset is missing from the result')
+        if (!findRrset(result.before, name, type)) reply.code(201)
+        return describePart(rrset, result, answering)
+      })
+    },
+  )
+}
+
+// A body that was read elsewhere and sent to the wrong path would overwrite another RRset.
+function requireSameRrset(
+  body: { name?: string | undefined; type?: string | undefined },
+  { name, type }: { name: string; type: string },
+) {
+  const faults = [
+    ...(body.name === undefined || ownerOf(body.name) === ownerOf(name) ? [] : ['/name']),
+    ...(body.type === undefined || body.type.toUpperCase() === type ? [] : ['/type']),
+  ]
+  if (faults.length > 0)
+    throw validationFailed(faults.map((path) => ({ path, message: 'differs from the path' })))
+}
+
+const removeSchema = {
+  ...writeSchema,
+  operationId: 'removeRrset',
+  summary: 'Remove all records of one name and type',
+  description: 'Idempotent: 204 also where there is none.',
+  params: AtRrset,
+  responses: {
+    202: acceptedResponse,
+    204: { description: 'There is no such RRset now', headers: zoneTag },
+  },
+  response: { 202: Change, 204: z.undefined() },
+}
+
+function removeRrset(app: App, zones: ZoneWriter) {
+  app.delete(
+    path,
+    { config: { access: 'editor', ...limited }, schema: removeSchema },
+    async (request, reply) => {
+      const { name, type } = request.params
+      const edit = { kind: 'removeRrset', name, type } as const
+      return writeZone(request, reply, { zones, edit }, () => void reply.code(204))
+    },
+  )
 }

@@ -1,10 +1,11 @@
-import { type Caller, mayReadRrset } from '@domains-and-files/auth'
+import type { Caller } from '@domains-and-files/auth'
 import { z } from 'zod'
 import { emailTypes } from '../dns/email-type.ts'
 import { toRecords, type Zone } from '../dns/record.ts'
 import { recordTypes } from '../dns/record-types.ts'
 import type { WriteResult } from '../zones/zone-write.ts'
 import { changes, zone as exampleZone, record } from './openapi-examples.ts'
+import { isRecordLimited, visibleRecords, visibleWarnings } from './visible-records.ts'
 
 // A zone and the outcome of a write, as JSON.
 
@@ -77,16 +78,15 @@ export const AddedAnswer = HostRecord.extend(outcomeFields).meta({
 
 /** A zone as JSON, without the records that the caller may not read. Callers who may read all share one object. */
 export function describeZone(zone: Zone, caller?: Caller): z.infer<typeof ZoneAnswer> {
-  const isLimited = caller?.token?.records !== undefined && !caller.token.readsAll
+  const isLimited = caller !== undefined && isRecordLimited(caller)
   const known = isLimited ? undefined : described.get(zone)
   if (known) return known
+  const records = toRecords(zone)
   const description = {
     domain: zone.domain,
     uses_registrar_dns: zone.usesRegistrarDns,
     email_type: zone.emailType ?? null,
-    hosts: toRecords(zone).filter(
-      ({ name, type }) => !isLimited || mayReadRrset(caller, name, type),
-    ),
+    hosts: isLimited ? visibleRecords(records, caller) : records,
   }
   if (!isLimited) described.set(zone, description)
   return description
@@ -108,16 +108,36 @@ export const serializeOnce = () => (answer: unknown) => {
 
 const serialized = new WeakMap<object, string>()
 
-/** The zone after a write, without the records that the caller may not read. */
-export const describeWrite = (result: WriteResult, dryRun: boolean, caller?: Caller) => ({
-  ...describeZone(result.zone, caller),
-  ...describeOutcome(result, dryRun),
-  changes: { added: result.added, removed: result.removed, kept: result.kept },
-  warnings: result.warnings,
+/** For whom the outcome of a write is described. */
+export interface Answering {
+  caller: Caller
+  dryRun: boolean
+}
+
+/** The zone after a write, and what changed, without the records that the caller may not read. */
+export const describeWrite = (result: WriteResult, answering: Answering) => ({
+  ...describeZone(result.zone, answering.caller),
+  ...describeOutcome(result, answering),
+  changes: {
+    added: visibleRecords(result.added, answering.caller),
+    removed: visibleRecords(result.removed, answering.caller),
+    kept: result.kept,
+  },
+  warnings: visibleWarnings(result.warnings, answering.caller),
 })
 
-/** The marks of a dry run, and of a write that is not verified yet. */
-export const describeOutcome = ({ verified }: WriteResult, dryRun: boolean) => ({
+/** One record or RRset after a write of it. */
+export function describePart<Part>(part: Part, result: WriteResult, answering: Answering) {
+  const warnings = visibleWarnings(result.warnings, answering.caller)
+  return {
+    ...part,
+    ...describeOutcome(result, answering),
+    ...(warnings.length > 0 ? { warnings } : {}),
+  }
+}
+
+// The marks of a dry run, and of a write that is not verified yet.
+const describeOutcome = ({ verified }: WriteResult, { dryRun }: Answering) => ({
   ...(dryRun ? { dry_run: true as const } : {}),
   ...(verified ? {} : { verified: false as const }),
 })

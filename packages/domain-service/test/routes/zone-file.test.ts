@@ -46,7 +46,14 @@ test('an import replaces the zone, and warns of what it skips', async () => {
   expect(service.live()).toEqual(['www A 192.0.2.9 300 10'])
 })
 
-test.each(['', ' \n'])('the body %j is refused: it would delete every record', async (text) => {
+test.each([
+  '',
+  ' \n',
+  '; nothing\n; at all\n',
+  '$ORIGIN example.com.\n$TTL 300\n',
+  '@ SOA a. b. 1 2 3 4 300\n@ NS ns.example.net.\n',
+  '; domain-service email-type NONE\n',
+])('the body %j is refused: it would delete every record', async (text) => {
   await using service = await start()
 
   const put = await service.call('PUT', zonefile, { text, headers: dns })
@@ -59,7 +66,7 @@ test('a dry run of an import writes nothing', async () => {
   await using service = await start()
 
   const put = await service.call('PUT', `${zonefile}?dry_run=true`, {
-    text: '$TTL 60',
+    text: 'new A 192.0.2.2',
     headers: dns,
   })
 
@@ -99,7 +106,7 @@ test('a full zone of the longest texts is exported and imported', async () => {
   const hosts = Array.from({ length: 150 }, (_, index) => ({
     name: `t${index}`,
     type: 'TXT',
-    address: `${index}${'\u{1f600}'.repeat(2490)}`,
+    address: `${index}${'\\'.repeat(2490)}`,
   }))
   await using service = await start({ domains: [{ name: 'example.com', hosts }] })
 
@@ -107,4 +114,15 @@ test('a full zone of the longest texts is exported and imported', async () => {
   const put = await service.call('PUT', zonefile, { text: got.text, headers: dns })
 
   expect([put.status, put.body.changes]).toEqual([200, { added: [], removed: [], kept: 150 }])
+})
+
+test('a zone file of more than 1 MiB is refused before it is parsed', async () => {
+  await using service = await start()
+
+  const put = await service.call('PUT', zonefile, {
+    text: `t TXT ${'\\'.repeat(1024 * 1024)}`,
+    headers: dns,
+  })
+
+  expect([put.status, put.body.code]).toEqual([413, 'body_too_large'])
 })

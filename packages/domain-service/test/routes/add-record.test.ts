@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { start, www } from '../../support/start.ts'
+import { start, www } from '../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 

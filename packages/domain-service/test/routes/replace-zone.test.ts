@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { recordTypes } from '../../../src/dns/record-types.ts'
-import { start, www } from '../../support/start.ts'
+import { recordTypes } from '../../src/dns/record-types.ts'
+import { start, www } from '../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const mx = { name: '@', type: 'MX', address: 'mx.example.net.', mxPref: 5 }
@@ -156,7 +156,7 @@ test('faults that the schema finds come with those of the other fields', async (
     '/add/0/ttl',
     '/color',
   ])
-  expect(elsewhere.body.errors?.map(({ path }) => path)).toEqual(['/hosts', '/path/domain'])
+  expect(elsewhere.body.errors?.map(({ path }) => path)).toEqual(['/path/domain', '/hosts'])
   expect(service.commands()).toEqual([])
 })
 

@@ -1,0 +1,105 @@
+import type { Fault } from '@domains-and-files/http'
+import { z } from 'zod'
+import { readDomain } from '../dns/domain-name.ts'
+import type { Candidate, Pointer } from '../dns/edits/candidate.ts'
+import { findConflicts } from '../dns/edits/compose-zone.ts'
+import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
+import { type RecordPatch, toRow } from '../dns/record-validation.ts'
+
+/** The faults of an edit that no live record excuses, so that they can be found before the zone is read. */
+export function editFaults(edit: ZoneEdit, domain: string): Fault[] {
+  if (edit.kind === 'add') return recordFaults(edit.record, domain, addedPointer)
+  if (edit.kind === 'update') return patchFaults(edit.patch, domain, (field) => `/${field}`)
+  if (edit.kind !== 'batch') return []
+  const { update = [], add = [] } = edit
+  return [
+    ...update.flatMap(({ patch }, index) =>
+      patchFaults(patch, domain, listedPointer('update', index)),
+    ),
+    ...add.flatMap((record, index) => recordFaults(record, domain, listedPointer('add', index))),
+  ]
+}
+
+// The type, and with it what the address may be, is that of the live record.
+const patchFaults = ({ name, ttl }: RecordPatch, domain: string, pointer: Pointer) =>
+  recordFaults({ name, ttl }, domain, pointer)
+
+// The following are of requests that did not pass their schemas, so that one response names every fault: values of
+// another JSON type are left to the schemas.
+
+interface Unvalidated {
+  params: unknown
+  body: unknown
+}
+
+/** The faults of a request to add a record, in its path and its body. */
+export function addedRecordFaults({ params, body }: Unvalidated): Fault[] {
+  const { record: type } = PathValues.parse(params)
+  return recordFaults({ ...BodyObject.parse(body), type }, domainOf(params), addedPointer)
+}
+
+/** The faults of a request whose body lists records in this field. */
+export const listedRecordFaults =
+  (list: string) =>
+  ({ params, body }: Unvalidated): Fault[] => {
+    const domain = domainOf(params)
+    const records = BodyList.parse(BodyObject.parse(body)[list]).map((each) =>
+      BodyObject.parse(each),
+    )
+    const ofRecords = records.flatMap((record, index) =>
+      recordFaults(record, domain, listedPointer(list, index)),
+    )
+    const candidates = records.flatMap((record, index) =>
+      toCandidates(record, domain, listedPointer(list, index)),
+    )
+    return [...ofRecords, ...findConflicts(candidates, domain).faults]
+  }
+
+/** The faults of a request to set an RRset, in its path, its TTL and its values; those of MX are left out. */
+export function rrsetFaults({ params, body }: Unvalidated): Fault[] {
+  const { name, type } = PathValues.parse(params)
+  const { ttl, values } = BodyObject.parse(body)
+  const addresses = type?.toUpperCase() === 'MX' ? [] : BodyList.parse(values)
+  return [undefined, ...addresses].flatMap((address, index) =>
+    recordFaults({ name, type, ttl, address }, domainOf(params), (field) => {
+      if (field === 'address') return `/values/${index - 1}`
+      return field === 'ttl' ? '/ttl' : `/path/${field}`
+    }),
+  )
+}
+
+const addedPointer: Pointer = (field) => (field === 'type' ? '/path/type' : `/${field}`)
+
+const listedPointer =
+  (list: string, index: number): Pointer =>
+  (field) =>
+    `/${list}/${index}/${field}`
+
+const text = z.string().optional().catch(undefined)
+const integer = z.int().optional().catch(undefined)
+const PathValues = z.object({ domain: text, record: text, name: text, type: text })
+const BodyObject = z.record(z.string(), z.unknown()).catch({})
+const BodyList = z.array(z.unknown()).catch([])
+const Fields = z.object({ name: text, type: text, address: text, ttl: integer, mx_pref: integer })
+
+function domainOf(params: unknown): string {
+  const domain = readDomain(PathValues.parse(params).domain ?? '')
+  return typeof domain === 'string' ? '' : domain.name
+}
+
+// Of the fields that are there.
+function recordFaults(record: object, domain: string, pointer: Pointer): Fault[] {
+  const given = Fields.parse(record)
+  const { name = '_', type = 'TXT', address = '_', ttl, mx_pref } = given
+  const { faults } = toRow({ name, type, address, ttl, mx_pref }, domain)
+  return faults.flatMap(([field, message]) =>
+    given[field] === undefined ? [] : { path: pointer(field), message },
+  )
+}
+
+// None of a record that is incomplete.
+function toCandidates(record: object, domain: string, pointer: Pointer): Candidate[] {
+  const { name, type, address } = Fields.parse(record)
+  if (name === undefined || type === undefined || address === undefined) return []
+  return [{ row: toRow({ name, type, address }, domain).row, isNew: true, pointer, faults: [] }]
+}

@@ -1,0 +1,49 @@
+import { type Caller, mayReadRrset } from '@domains-and-files/auth'
+import { HttpError } from '@domains-and-files/http'
+
+// What a token that is limited to some records may learn of the others: nothing.
+
+/** Whether this caller may not read all records of a zone. */
+export const isRecordLimited = ({ token }: Caller) =>
+  token?.records !== undefined && !token.readsAll
+
+/** The records that the caller may read. */
+export const visibleRecords = <Named extends { name: string; type: string }>(
+  records: Named[],
+  caller: Caller,
+): Named[] =>
+  isRecordLimited(caller)
+    ? records.filter(({ name, type }) => mayReadRrset(caller, name, type))
+    : records
+
+/** Warnings without those that name records which the caller may not read. */
+export const visibleWarnings = (warnings: string[], caller: Caller): string[] =>
+  isRecordLimited(caller)
+    ? warnings.filter((warning) => {
+        const [name = '', type = ''] = warning.split(' ', 2)
+        return name === 'the' || mayReadRrset(caller, name, type)
+      })
+    : warnings
+
+/** The detail of a problem for this caller: some codes name records of the zone. */
+export const visibleDetail = (code: string, detail: string, caller: Caller): string =>
+  (isRecordLimited(caller) ? discreet.get(code) : undefined) ?? detail
+
+const discreet = new Map([
+  ['record_exists', 'This record is there already'],
+  ['record_conflict', 'The record cannot be beside another one of the zone'],
+  [
+    'unsupported_records',
+    'The zone has records that the registrar cannot be sent, so that this write would delete them: ask its owner',
+  ],
+  ['write_not_confirmed', 'The change was sent, but the zone is not known to be as it was sent'],
+])
+
+/** An error as this caller may see it. */
+export function visibleError(error: unknown, caller: Caller): unknown {
+  if (!(error instanceof HttpError)) return error
+  const { status, code, message, errors, headers } = error
+  const detail = visibleDetail(code, message, caller)
+  if (detail === message) return error
+  return new HttpError(status, code, detail, { headers, cause: error, ...(errors && { errors }) })
+}

@@ -1,0 +1,142 @@
+import { type Caller, callerOf, requireWithinRecords } from '@domains-and-files/auth'
+import { validationFailed } from '@domains-and-files/http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { namedRrsets } from '../dns/edits/named-rrsets.ts'
+import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
+import { etagOf } from '../dns/record.ts'
+import type { WriteResult, ZoneWrite } from '../zones/zone-write.ts'
+import type { ZoneWriter } from '../zones/zone-writer.ts'
+import { Change, describeChange, setRetryAfter } from './change-schema.ts'
+import { writeFailures, writeHeaders, zoneTag } from './openapi-examples.ts'
+import { editFaults } from './record-faults.ts'
+import { visibleError } from './visible-records.ts'
+import { domainOf } from './zone-request.ts'
+import { type Answering, WrittenAnswer } from './zone-schema.ts'
+
+const flag = (description: string) =>
+  z
+    .stringbool({ error: 'must be true or false' })
+    .default(false)
+    .meta({ type: 'boolean', description })
+
+export const writeQuery = {
+  dry_run: flag('answers what would change, and writes nothing'),
+  force: flag('proceeds where records of a type that cannot be sent, such as SRV, would be lost'),
+}
+
+/** What the schemas of all writes share. */
+export const writeSchema = {
+  tags: ['records'],
+  requestHeaders: writeHeaders,
+  errors: writeFailures,
+  querystring: z.strictObject(writeQuery),
+}
+
+/** The 202 of every write: its schema is `Change`. */
+export const acceptedResponse = {
+  description:
+    'With `Prefer: respond-async`: the change is queued, its outcome will be at Location',
+  headers: {
+    location: { description: 'Where the outcome can be read', example: '/api/changes/7' },
+    'preference-applied': { description: 'respond-async', example: 'respond-async' },
+    'retry-after': { description: 'Seconds after which to look for the outcome', example: '5' },
+  },
+}
+
+/** The responses of a write that returns the whole zone. */
+export const zoneResponses = {
+  responses: {
+    200: { description: 'The zone as it now is, and what changed', headers: zoneTag },
+    202: acceptedResponse,
+  },
+  response: { 200: WrittenAnswer, 202: Change },
+}
+
+type WriteRequest = FastifyRequest & {
+  params: { domain: string }
+  query: { dry_run: boolean; force: boolean }
+}
+
+/**
+ * Carries a write out, or queues it where the client prefers not to wait (RFC 7240). Rights and faults that need no zone
+ * are found before. A dry run is never queued.
+ * @returns the body: by `describe`, with the ETag of the new zone, or the queued change with status 202.
+ * @throws {HttpError} without records that the caller may not read.
+ */
+export async function writeZone<Answer>(
+  request: WriteRequest,
+  reply: FastifyReply,
+  { zones, edit }: { zones: ZoneWriter; edit: ZoneEdit },
+  describe: (result: WriteResult, context: Answering) => Answer,
+) {
+  const domain = domainOf(request)
+  const caller = callerOf(request)
+  const write = writeOf(request, edit, caller)
+  const isAsync = !write.dryRun && prefersAsync(request.headers.prefer)
+  checkEdit(edit, { domain: domain.name, caller, isAsync })
+  try {
+    if (isAsync) {
+      const change = await zones.changes.add(domain, write)
+      setRetryAfter(reply, change)
+      reply
+        .code(202)
+        .header('location', `/api/changes/${change.id}`)
+        .header('preference-applied', 'respond-async')
+      return describeChange(change, { caller })
+    }
+    const result = await zones.write(domain, write)
+    reply.header('etag', etagOf(result.zone))
+    return describe(result, { caller, dryRun: write.dryRun })
+  } catch (error) {
+    throw visibleError(error, caller)
+  }
+}
+
+// Rights first: another fault would show records that the token may not read. They are checked again on the live zone.
+function checkEdit(
+  edit: ZoneEdit,
+  { domain, caller, isAsync }: { domain: string; caller: Caller; isAsync: boolean },
+) {
+  const zone = { domain, usesRegistrarDns: true, emailType: undefined, rows: [] }
+  const limits = caller.token?.records
+  if (limits) requireWithinRecords(limits, namedRrsets(zone, edit))
+  // The live zone tells more faults of a batch at once; a queued change waits too long for that.
+  const faults = edit.kind === 'add' || isAsync ? editFaults(edit, domain) : []
+  if (faults.length > 0) throw validationFailed(faults)
+}
+
+const writeOf = (
+  { headers, query, id: requestId }: WriteRequest,
+  edit: ZoneEdit,
+  { username, token }: Caller,
+): ZoneWrite => ({
+  by: username,
+  token: token?.name,
+  recordLimits: token?.records,
+  edit,
+  ifMatch: headers['if-match'],
+  ifNoneMatch: createsOnly.has(edit.kind) ? headers['if-none-match'] : undefined,
+  idempotencyKey: idempotencyKeyOf(headers['idempotency-key']),
+  dryRun: query.dry_run,
+  force: query.force,
+  requestId,
+})
+
+// Edits of a whole zone or RRset, for which `If-None-Match: *` means that there is none.
+const createsOnly = new Set<ZoneEdit['kind']>(['replace', 'setRrset'])
+
+function idempotencyKeyOf(key: string | string[] | undefined): string | undefined {
+  if (key === undefined) return undefined
+  if (typeof key === 'string' && /^[\x20-\x7e]{1,128}$/.test(key)) return key
+  const message = 'must be 1 to 128 printable ASCII characters'
+  throw validationFailed([{ path: '/header/idempotency-key', message }])
+}
+
+// RFC 7240: preferences are listed by commas, over one or more fields; their names are case-insensitive.
+const prefersAsync = (prefer: string | string[] | undefined) =>
+  [prefer ?? []]
+    .flat()
+    .join(',')
+    .split(',')
+    .some((preference) => preference.split(/[;=]/)[0]?.trim().toLowerCase() === 'respond-async')
