@@ -1,16 +1,25 @@
 import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { type Plugin, rolldown } from 'rolldown'
 
+/** What a package's bundles start from, by their names; without an entry here `src/main.ts`. */
+const entries: Record<string, Record<string, string>> = {
+  client: {
+    index: 'src/index.ts',
+    domains: 'src/commands/domains.ts',
+    files: 'src/commands/files.ts',
+  },
+}
+
 /**
- * Bundles `src/main.ts` of a package and its dependencies into `dist/`. The result is not minified: stack traces in logs
- * name functions.
+ * Bundles the programs of a package and their dependencies into `dist/`. The result is not minified: stack traces in
+ * logs name functions.
  */
 export async function bundle(directory: string) {
   await rm(join(directory, 'dist'), { recursive: true, force: true })
   const build = await rolldown({
     cwd: directory,
-    input: 'src/main.ts',
+    input: entries[basename(directory)] ?? 'src/main.ts',
     platform: 'node',
     external: leftOut,
     // A program that uses nothing of such a package does not load it.

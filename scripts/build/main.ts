@@ -3,7 +3,7 @@ import { digestSources, isBuilt, recordBuild } from './sources.ts'
 
 // Bundles the programs, or those that the arguments name, into packages/<name>/dist, unless their sources are unchanged.
 
-const programs = ['registrar-sandbox', 'domain-service', 'static-service', 'console']
+const programs = ['registrar-sandbox', 'domain-service', 'static-service', 'console', 'client']
 const names = process.argv.slice(2)
 
 const root = join(import.meta.dirname, '../..')

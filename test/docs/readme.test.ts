@@ -30,8 +30,8 @@ const testedBy: Record<string, string> = {
   'npm run bench': 'by hand: takes an hour',
   'export DOMAINS_USERNAME=admin DOMAINS_PASSWORD=PASSWORD FILES_USERNAME=admin FILES_PASSWORD=PASSWORD':
     'test/e2e/commands.test.ts',
-  'npx domains add alder-and-finch.com A www 192.0.2.1 --dry-run': 'test/e2e/commands.test.ts',
-  'npx files sync ./docs docs/': 'test/e2e/commands.test.ts',
+  'npx --no domains add alder-and-finch.com A www 192.0.2.1 --dry-run': 'test/e2e/commands.test.ts',
+  'npx --no files sync ./docs docs/': 'test/e2e/commands.test.ts',
   'docker compose up --build': 'test/e2e/run-containers',
   'docker compose -f docker-compose.scale.yml up --build': 'by hand: downloads images',
   'docker compose -f docker-compose.scale.yml up -d --build --no-deps domain-service-1':

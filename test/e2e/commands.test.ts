@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Everything, root, startEverything } from '../support/everything.ts'
@@ -18,9 +18,14 @@ afterAll(async () => {
 
 const domain = 'alder-and-finch.com'
 
-function run(command: 'domains' | 'files', args: string[], env: NodeJS.ProcessEnv = {}) {
+function run(
+  command: 'domains' | 'files',
+  args: string[],
+  env: NodeJS.ProcessEnv = {},
+  program = join(root, 'node_modules/.bin', command),
+) {
   const prefix = command.toUpperCase()
-  const running = promisify(execFile)(join(root, 'node_modules/.bin', command), args, {
+  const running = promisify(execFile)(program, args, {
     env: {
       PATH: process.env.PATH,
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
@@ -90,6 +95,65 @@ test('files: a file is stored under its own name, and removed', async () => {
   expect(removed.code).toBeUndefined()
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('(file_not_found)')])
 })
+
+test('the packed client works in an empty folder: both commands, both clients, and its types', async () => {
+  const folder = createFolder({
+    'package.json': '{ "type": "module" }',
+    'use.ts': `
+      import { DomainClient, FileClient, ProblemError, unwrap } from '@domains-and-files/client'
+      const credentials = { username: 'admin', password: process.env.PASSWORD ?? '' }
+      const domains = new DomainClient({ baseUrl: process.env.DOMAINS ?? '', credentials })
+      const files = new FileClient({ baseUrl: process.env.FILES ?? '', credentials })
+      const list = await unwrap(domains.api.GET('/api/domains', { params: { query: {} } }))
+      const names: string[] = list.domains.map(({ name }) => name)
+      const stored = await files.upload('packed.txt', new Blob(['packed']))
+      const size: number = stored.size
+      const refused = await files.upload('../x', new Blob(['x'])).catch((error: ProblemError) => error)
+      console.log(JSON.stringify([names.length, size, refused instanceof ProblemError]))`,
+  })
+  const dependency = realpathSync(join(root, 'packages/client/node_modules/openapi-fetch'))
+  const dependencies = [dependency, realpathSync(join(dependency, '../openapi-typescript-helpers'))]
+  const pack = (cwd: string) =>
+    shell('npm', ['pack', '--silent', '--pack-destination', folder], cwd).then(lastLine)
+  const archives = [join(root, 'packages/client'), ...dependencies].map(pack)
+  const install = ['install', '--offline', '--no-audit', '--no-fund']
+  await shell('npm', [...install, ...(await Promise.all(archives))], folder)
+  // `npm pack` of an installed package leaves out some of its declarations.
+  for (const directory of dependencies) {
+    cpSync(directory, join(folder, 'node_modules', basename(directory)), { recursive: true })
+  }
+  const installed = (command: string) => join(folder, 'node_modules/.bin', command)
+
+  const listed = await run('domains', ['list'], {}, installed('domains'))
+  const put = await run('files', ['put', join(folder, 'package.json')], {}, installed('files'))
+  const strict = ['--strict', '--module', 'nodenext', '--types', 'node', '--typeRoots', types]
+  const compiled = await shell(
+    join(root, 'node_modules/.bin/tsc'),
+    [...strict, '--skipLibCheck', '--target', 'es2023', 'use.ts'],
+    folder,
+  )
+  const used = await shell(process.execPath, ['use.js'], folder, {
+    PASSWORD: everything.password,
+    DOMAINS: everything.domains,
+    FILES: everything.files,
+  })
+
+  expect(listed.stdout).toContain(domain)
+  expect(put.stdout).toBe('/static/package.json\n')
+  expect(compiled).toBe('')
+  expect(JSON.parse(used)).toEqual([20, 6, true])
+})
+
+const lastLine = (output: string) => `./${output.trim().split('\n').at(-1)}`
+
+const types = join(root, 'node_modules/@types')
+
+const shell = async (command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv = {}) =>
+  (
+    await promisify(execFile)(command, args, { cwd, env: { ...process.env, ...env } }).catch(
+      ({ message, stdout }) => Promise.reject(new Error(`${message}\n${stdout}`)),
+    )
+  ).stdout
 
 test.each([
   ['an unknown command', ['toast'], {}, 2, /^Unknown command: toast/],

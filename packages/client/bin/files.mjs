@@ -1,4 +1,2 @@
 #!/usr/bin/env node
-import { run } from './run.mjs'
-
-await run('files')
+import '../dist/files.js'

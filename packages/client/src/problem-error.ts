@@ -13,6 +13,8 @@ export class ProblemError extends Error {
   /** The stable error code; see docs/errors.md. */
   readonly code: string
   readonly requestId: string | undefined
+  /** The faults of a request that failed validation, each with its JSON Pointer; else empty. */
+  readonly errors: { path: string; message: string }[]
 
   constructor(problem: Problem) {
     const faults = (problem.errors ?? []).map(({ path, message }) => `  ${path}: ${message}`)
@@ -21,6 +23,7 @@ export class ProblemError extends Error {
     this.status = problem.status
     this.code = problem.code
     this.requestId = problem.request_id
+    this.errors = problem.errors ?? []
   }
 
   /** The error of a response whose body was not read yet. A body that is no problem is described by its status. */

@@ -1,7 +1,9 @@
 import { openAsBlob } from 'node:fs'
 import { basename } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { FileClient } from '../file-client.ts'
+import { ProblemError } from '../problem-error.ts'
 import { unwrap } from '../unwrap.ts'
 import { listLocalFiles, planSync } from './sync-plan.ts'
 import { formatTable, ProgressBar, readCredentials, runCommand, UsageError } from './terminal.ts'
@@ -70,7 +72,7 @@ async function sync(client: FileClient, [directory, prefix]: string[], flags: Sy
   }
   const bar = new ProgressBar(plan.upload.reduce((sum, { size }) => sum + size, 0))
   for (const { path, source, size } of plan.upload) {
-    await client.upload(path, await openAsBlob(source))
+    await persistently(async () => client.upload(path, await openAsBlob(source)))
     bar.add(size)
   }
   bar.end()
@@ -82,6 +84,22 @@ async function sync(client: FileClient, [directory, prefix]: string[], flags: Sy
     `${plan.upload.length} uploaded, ${removed.length} deleted, ${plan.unchanged} unchanged\n`,
   )
 }
+
+/** Repeats what a lost connection or an unavailable service has broken off, up to five times in half a minute. */
+async function persistently<T>(task: () => Promise<T>): Promise<T> {
+  for (let pauseMs = 1000; ; pauseMs *= 2) {
+    try {
+      return await task()
+    } catch (error) {
+      const isPassing = error instanceof ProblemError ? error.status >= 500 : isNetworkError(error)
+      if (!isPassing || pauseMs > 16_000) throw error
+      await wait(pauseMs)
+    }
+  }
+}
+
+// What `fetch` throws for a connection that fails.
+const isNetworkError = (error: unknown) => error instanceof TypeError
 
 /** Pages of the files below a directory; of all files without one. */
 async function* readPages(client: FileClient, prefix?: string) {
