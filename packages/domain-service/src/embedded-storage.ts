@@ -8,7 +8,7 @@ import { openCounter, openDatabase } from './ledger/database.ts'
 import { SqliteChallengeStore } from './ledger/sqlite/sqlite-challenge-store.ts'
 import { SqliteLedger } from './ledger/sqlite/sqlite-ledger.ts'
 import type { Storage } from './storage.ts'
-import { LocalWriteQueue } from './zones/local-write-queue.ts'
+import { openLocalQueue } from './zones/write-queue.ts'
 
 /**
  * SQLite in DATA_DIR, for one process.
@@ -31,7 +31,7 @@ export async function openEmbeddedStorage(
       challenges: new SqliteChallengeStore(database),
       quota: new LocalCallQuota({ limits, store: calls, clock }),
       domainList: { store: new SqliteListStore(counter, `${account.url} ${account.userName}`) },
-      openQueue: (options) => new LocalWriteQueue(options),
+      openQueue: openLocalQueue,
       isActive: () => true,
       startTasks: (run) => run(),
       close: async () => {

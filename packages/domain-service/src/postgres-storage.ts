@@ -22,7 +22,8 @@ import { type Lease, Leases } from './ledger/postgres/replicas/leases.ts'
 import { changesChannel } from './ledger/postgres/replicas/notifications.ts'
 import { ZoneVersions } from './ledger/postgres/zone-versions.ts'
 import type { Storage } from './storage.ts'
-import { SharedWriteQueue } from './zones/shared-write-queue.ts'
+import { openSharedQueue } from './zones/shared-domain.ts'
+import type { WriteQueue } from './zones/write-queue.ts'
 
 type Database = NonNullable<Config['database']>
 
@@ -65,7 +66,7 @@ export async function openPostgresStorage(
   const versions = new ZoneVersions(postgres)
   const pending = new PendingChanges(postgres)
   const awaited = new AwaitedChanges(postgres)
-  let queue: SharedWriteQueue | undefined
+  let queue: WriteQueue | undefined
   const wake = (domain: string) => queue?.wake(domain || undefined)
   const isListening = await postgres.listen(changesChannel, wake)
   const tasks = new SharedTasks({ leases, isAvailable, log })
@@ -79,7 +80,7 @@ export async function openPostgresStorage(
     },
     versions,
     openQueue: (options) => {
-      queue = new SharedWriteQueue({
+      queue = openSharedQueue({
         ...options,
         leases,
         pending,

@@ -3,8 +3,7 @@ import { type Clock, delay } from '../clock.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import { registrarBusy } from '../errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { fromStoredProblem } from '../zones/stored-problem.ts'
-import type { ZoneWrite } from '../zones/zone-write.ts'
+import { fromStoredProblem, type ZoneWrite } from '../zones/zone-write.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 
 interface Options {

@@ -1,17 +1,17 @@
-import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises'
 import { delay } from '../clock.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import { changeNotQueued, serviceStopping } from '../errors.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
-import { BatchCalls } from './batch/batch-calls.ts'
 import { BatchRecorder } from './batch/batch-recorder.ts'
-import { type BatchParts, WriteBatch } from './batch/write-batch.ts'
+import { BatchCalls } from './batch/current-zone.ts'
+import { type BatchDependencies, WriteBatch } from './batch/write-batch.ts'
 import type { BatchEnd } from './write-queue.ts'
 import type { QueuedWrite } from './zone-write.ts'
 
 interface Options {
   registrar: RegistrarClient
-  batch: BatchParts
+  batch: BatchDependencies
   onBatch: (end: BatchEnd) => void
   /** Called when nothing waits any more. */
   onIdle: () => void
@@ -25,7 +25,7 @@ interface Options {
 const batchCalls = 3
 
 /** How long a batch that nobody waits for holds back one that somebody waits for. */
-const patienceMs = 2_000
+const maxBackgroundWaitMs = 2_000
 
 const maxDebounceMs = 250
 // Writes of other processes take longer to arrive. Less than the age of a read that a write may be based on.
@@ -96,8 +96,7 @@ export class DomainQueue {
   }
 
   async #runBatch(isAwaited: boolean) {
-    const isReadOnly = this.#writes.length > 0 && this.#writes.every(({ dryRun }) => dryRun)
-    const calls = await this.#reserve(isAwaited, isReadOnly ? 1 : batchCalls)
+    const calls = await this.#reserve(isAwaited)
     if (!calls) return
     using _calls = calls
     const batch = new WriteBatch(this.#options.batch, calls, this.#domain.name)
@@ -110,9 +109,8 @@ export class DomainQueue {
     }
     // Requests that arrived during the read join the batch, and so do those close behind them.
     if (this.#writes.length > 1 || this.#options.pull) await this.#debounce()
-    const writes = await this.#take(isReadOnly)
-    const checks =
-      writes.length > 0 && writes.every(({ dryRun }) => dryRun) ? [] : this.#checks.splice(0)
+    const writes = await this.#take()
+    const checks = this.#checks.splice(0)
     await batch.run(writes)
     for (const check of checks) check.resolve()
     this.#options.onBatch(batch)
@@ -125,21 +123,24 @@ export class DomainQueue {
     for (let seen = 0; this.#writes.length > seen && performance.now() < latest; ) {
       seen = this.#writes.length
       await sleep(pull ? 50 : 20)
-      await turn() // After a busy moment, requests that lie ready at the sockets are read first.
+      await nextIteration() // After a busy moment, requests that lie ready at the sockets are read first.
       await pull?.()
     }
   }
 
-  async #reserve(isAwaited: boolean, count: number): Promise<BatchCalls | undefined> {
+  async #reserve(isAwaited: boolean): Promise<BatchCalls | undefined> {
     const { registrar, batch, checkLease } = this.#options
     const options = { registrar, clock: batch.clock, domain: this.#domain, checkLease }
     try {
-      if (isAwaited) return await BatchCalls.reserve(options, count, {})
+      if (isAwaited) return await BatchCalls.reserve(options, batchCalls, {})
       const priority = this.#writes.length > 0 ? 'queued' : 'background'
-      return await BatchCalls.reserve(options, count, { priority, maxWaitMs: patienceMs })
+      return await BatchCalls.reserve(options, batchCalls, {
+        priority,
+        maxWaitMs: maxBackgroundWaitMs,
+      })
     } catch (error) {
       if (!isAwaited) {
-        await delay(batch.clock, patienceMs / 4)
+        await delay(batch.clock, maxBackgroundWaitMs / 4)
         return undefined
       }
       const awaited = this.#writes.filter(({ isAsync }) => !isAsync)
@@ -150,11 +151,10 @@ export class DomainQueue {
     }
   }
 
-  // Calls that were reserved for reading alone serve dry runs alone.
-  async #take(isReadOnly: boolean): Promise<QueuedWrite[]> {
-    const writes = this.#writes.filter(({ dryRun }) => dryRun || !isReadOnly)
-    this.#writes = this.#writes.filter((write) => !writes.includes(write))
+  async #take(): Promise<QueuedWrite[]> {
+    const writes = this.#writes.splice(0)
     const ids = writes.flatMap(({ id }) => id ?? [])
+    if (ids.length === 0) return writes
     try {
       const claimed = new Set(await this.#options.batch.ledger.claim(ids))
       const isLost = ({ id }: QueuedWrite) => id !== undefined && !claimed.has(id)

@@ -1,9 +1,7 @@
 import type { Domain } from '../dns/domain-name.ts'
 import { idempotencyKeyReused, writeNotConfirmed } from '../errors.ts'
 import type { ChangeRequest, Ledger } from '../ledger/ledger.ts'
-import { fromStoredProblem } from './stored-problem.ts'
-import { readResult } from './stored-result.ts'
-import type { WriteResult } from './zone-write.ts'
+import { fromStoredProblem, readResult, type WriteResult } from './zone-write.ts'
 
 /**
  * Writes with an Idempotency-Key: the same user, key and request get the same result and no second write, also while

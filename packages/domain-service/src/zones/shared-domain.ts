@@ -2,15 +2,13 @@ import { databaseProblem, type Logger } from '@domains-and-files/http'
 import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
 import { changeCancelled, leaseLost, serviceStopping, writeNotConfirmed } from '../errors.ts'
+import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
 import type { PendingChange, PendingChanges } from '../ledger/postgres/pending-changes.ts'
 import type { AwaitedChanges } from '../ledger/postgres/replicas/awaited-changes.ts'
 import type { Lease, Leases } from '../ledger/postgres/replicas/leases.ts'
-import { isDatabaseAway } from './database-away.ts'
 import { DomainQueue } from './domain-queue.ts'
-import { fromStoredProblem } from './stored-problem.ts'
-import { readResult } from './stored-result.ts'
-import type { WriteQueueOptions } from './write-queue.ts'
-import type { WriteResult } from './zone-write.ts'
+import { type DomainWrites, WriteQueue, type WriteQueueOptions } from './write-queue.ts'
+import { fromStoredProblem, isDatabaseAway, readResult, type WriteResult } from './zone-write.ts'
 
 export interface SharedQueueOptions extends WriteQueueOptions {
   leases: Leases
@@ -28,7 +26,7 @@ interface Options extends SharedQueueOptions {
   onIdle: () => void
 }
 
-/** Someone at this replica who waits for a change to end. */
+/** A client of this replica, or its queue of asynchronous changes, that waits for a change to end. */
 interface Waiter {
   isAsync: boolean
   end: PromiseWithResolvers<WriteResult>
@@ -44,8 +42,15 @@ const maxFailures = 3
 
 const outcomeUnknown = (cause: unknown) => databaseProblem(new OutcomeUnknownError(cause)) ?? cause
 
-/** The changes of one domain that someone waits for at this replica, and the batches that it carries out itself. */
-export class SharedDomain {
+/**
+ * The queue of all replicas, in the database. Whichever replica holds a domain's lease carries out what all of them have
+ * queued for it; each replica answers its own clients from the ledger.
+ */
+export const openSharedQueue = (options: SharedQueueOptions): WriteQueue =>
+  new WriteQueue((domain, onIdle) => new SharedDomain(domain, { ...options, onIdle }))
+
+/** The changes of one domain that this replica waits for, and the batches that it carries out itself. */
+export class SharedDomain implements DomainWrites {
   readonly #domain: Domain
   readonly #options: Options
   readonly #queue: DomainQueue
@@ -55,6 +60,8 @@ export class SharedDomain {
   /** How often a batch of this process has failed to carry out a change. */
   readonly #failures = new Map<number, number>()
   #checks: PromiseWithResolvers<void>[] = []
+  /** Changes that are being queued in the database. */
+  #accepting = 0
   #wakeUp = Promise.withResolvers<void>()
   #running: Promise<void> | undefined
   /** When the database last answered. */
@@ -78,13 +85,25 @@ export class SharedDomain {
     })
   }
 
-  /** Changes that someone waits for. */
   get waiting(): number {
-    return this.#waiters.size
+    return this.#waiters.size + this.#accepting
   }
 
-  /** The result of a change, whichever replica carries it out. An asynchronous one rejects where it stays queued. */
-  awaitEnd(id: number, { isAsync }: Pick<Waiter, 'isAsync'>): Promise<WriteResult> {
+  async write(request: ChangeRequest): Promise<WriteResult> {
+    this.#accepting++
+    try {
+      return this.#awaitEnd(await this.#options.pending.accept(request), false)
+    } finally {
+      this.#accepting--
+    }
+  }
+
+  carryOut({ id }: QueuedChange): Promise<WriteResult> {
+    return this.#awaitEnd(id, true)
+  }
+
+  // Whichever replica carries it out.
+  #awaitEnd(id: number, isAsync: boolean): Promise<WriteResult> {
     const end = Promise.withResolvers<WriteResult>()
     this.#waiters.set(id, [...(this.#waiters.get(id) ?? []), { isAsync, end }])
     if (!isAsync) this.#options.awaited.add(id, (cause) => this.#expire(id, cause))
@@ -188,7 +207,7 @@ export class SharedDomain {
       const hasFailed = (this.#failures.get(change.id) ?? 0) >= maxFailures
       if (this.#pulled.has(change.id) || hasFailed) continue
       this.#pulled.add(change.id)
-      this.#queue.add({ ...change, dryRun: false, ...this.#settlementOf(change) })
+      this.#queue.add({ ...change, ...this.#settlementOf(change) })
     }
   }
 
@@ -241,7 +260,7 @@ export class SharedDomain {
     throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
   }
 
-  // A batch of this process tells by itself what became of its changes.
+  // A batch of this process reports itself how its changes ended.
   #expire(id: number, cause: unknown) {
     if (!this.#pulled.has(id)) this.#reject(id, outcomeUnknown(cause))
   }

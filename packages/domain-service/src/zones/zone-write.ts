@@ -1,9 +1,17 @@
 import { hash } from 'node:crypto'
 import type { RecordLimit } from '@domains-and-files/auth'
+import { databaseProblem, HttpError } from '@domains-and-files/http'
+import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
-import type { HostRecord, Zone } from '../dns/record.ts'
-import type { ChangeRequest } from '../ledger/ledger.ts'
+import { type HostRecord, toRecord, type Zone } from '../dns/record.ts'
+import type {
+  ChangeRequest,
+  Ledger,
+  Snapshot,
+  StoredChange,
+  StoredProblem,
+} from '../ledger/ledger.ts'
 
 /** A change of a zone as a caller requests it. */
 export interface ZoneWrite {
@@ -39,7 +47,6 @@ export interface WriteResult {
 /** A write that waits for its batch. */
 export interface QueuedWrite {
   request: ChangeRequest
-  dryRun: boolean
   /** The ledger's id: set for an asynchronous change, and once an intent is recorded. */
   id: number | undefined
   /** Nobody waits for an asynchronous change: it stays queued through the registrar's outages. */
@@ -60,4 +67,41 @@ export function toChangeRequest(
   const fingerprint = hash('sha256', JSON.stringify([content, mode]), 'base64url')
   const idempotency = key === undefined ? undefined : { key, fingerprint }
   return { ...content, by, token, recordLimits, requestId, idempotency }
+}
+
+/** The result of a confirmed change, as the ledger has it. `found`: the zone that its send left, if that is known. */
+export async function readResult(
+  ledger: Ledger,
+  { id, domain, warnings, verified }: StoredChange,
+  found?: Snapshot,
+): Promise<WriteResult> {
+  const zones = await ledger.zonesOf(id)
+  if (!zones) throw new Error(`change ${id} has no zones`)
+  const zoneOf = (snapshot: Snapshot): Zone => ({ domain, usesRegistrarDns: true, ...snapshot })
+  return {
+    before: zoneOf(zones.before),
+    zone: zoneOf(found ?? zones.after),
+    added: zones.added.map((row) => toRecord(row, domain)),
+    removed: zones.removed.map((row) => toRecord(row, domain)),
+    kept: zones.after.rows.length - zones.added.length,
+    warnings,
+    verified,
+  }
+}
+
+/** A failure as the ledger stores it. What is neither for the client nor of the database is a fault of ours. */
+export function toStoredProblem(error: unknown): StoredProblem {
+  const failure = error instanceof HttpError ? error : databaseProblem(error)
+  if (!failure) return { status: 500, code: 'internal_error', detail: 'Internal error' }
+  const { status, code, message, errors, headers } = failure
+  return { status, code, detail: message, ...(errors && { errors }), headers }
+}
+
+export const fromStoredProblem = ({ status, code, detail, errors, headers }: StoredProblem) =>
+  new HttpError(status, code, detail, { ...(errors && { errors }), ...(headers && { headers }) })
+
+/** Whether an error, or the problem made of it, means that the database of the replicas cannot be used now. */
+export function isDatabaseAway(error: unknown): boolean {
+  if (error instanceof DatabaseUnavailableError || error instanceof OutcomeUnknownError) return true
+  return error instanceof HttpError && isDatabaseAway(error.cause)
 }

@@ -1,16 +1,18 @@
 import { HttpError } from '@domains-and-files/http'
 import type { Domain } from '../dns/domain-name.ts'
 import type { Zone } from '../dns/record.ts'
-import type { QueuedChange } from '../ledger/ledger.ts'
+import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { type Cached, ResponseCache, type Versions } from '../registrar/response-cache.ts'
-import type { BatchParts } from './batch/write-batch.ts'
+import { readCurrent } from './batch/current-zone.ts'
+import { evaluateWrite, resultOf } from './batch/evaluate-write.ts'
+import type { BatchDependencies } from './batch/write-batch.ts'
 import { ChangeQueue } from './change-queue.ts'
 import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
 import { ZoneChecks } from './zone-checks.ts'
 import { toChangeRequest, type WriteResult, type ZoneWrite } from './zone-write.ts'
 
-interface Options extends Omit<BatchParts, 'cache' | 'onLateWrite' | 'lookAgainMs'> {
+interface Options extends Omit<BatchDependencies, 'cache' | 'onLateWrite' | 'lookAgainMs'> {
   registrar: RegistrarClient
   cacheTtlMs: number
   /** Milliseconds after which a call to the registrar is given up. */
@@ -72,9 +74,24 @@ export class ZoneWriter {
     })
   }
 
-  /** Changes a zone safely; resolves when the change is done, or evaluated as a dry run. */
+  /** Changes a zone safely; resolves when the change is done, or evaluated as a dry run, which only reads. */
   write(domain: Domain, write: ZoneWrite): Promise<WriteResult> {
-    return this.#queue.write(domain, toChangeRequest(domain, write), write.dryRun)
+    const request = toChangeRequest(domain, write)
+    return write.dryRun ? this.#preview(domain, request) : this.#queue.write(domain, request)
+  }
+
+  async #preview(domain: Domain, request: ChangeRequest): Promise<WriteResult> {
+    const { registrar, ledger, clock, lookAgainMs = 1_000 } = this.#options
+    const read = () => registrar.zone(domain, 'read')
+    // An answer may be outdated: the zone counts as the base of a write would.
+    const load = async () => {
+      const recent = await ledger.recentSends(domain.name)
+      return readCurrent({ clock, lookAgainMs, recent, isLate: async () => false }, { read })
+    }
+    const options = { fresh: true, mayBeStale: () => false }
+    const { value: zone } = await this.#cache.read(domain.name, load, options)
+    const emailType = zone.emailType ?? (await registrar.emailType(domain, 'read').catch(ignore))
+    return resultOf(evaluateWrite(request, { ...zone, emailType }))
   }
 
   /** Writes that wait for a batch, over all domains. */
@@ -99,6 +116,8 @@ export class ZoneWriter {
     await this.#queue.close()
   }
 }
+
+const ignore = () => undefined
 
 /** Whether a failure may pass by itself, so that an older value serves better than none. */
 export const isTransient = (error: unknown) =>

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Domain, readDomain } from '../../src/dns/domain-name.ts'
-import { LocalWriteQueue } from '../../src/zones/local-write-queue.ts'
-import { maxQueued, type WriteQueueOptions } from '../../src/zones/write-queue.ts'
+import { maxQueued, openLocalQueue, type WriteQueueOptions } from '../../src/zones/write-queue.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { requestBy } from '../support/ledger.ts'
 
@@ -20,12 +19,12 @@ function openQueue() {
     batch: { clock: new FakeClock() },
     onBatch: () => {},
   }
-  return new LocalWriteQueue(options as unknown as WriteQueueOptions)
+  return openLocalQueue(options as unknown as WriteQueueOptions)
 }
 
 test('beyond 1,000 queued writes of one domain further ones get 503 at once', async () => {
   const queue = openQueue()
-  const write = (name: string) => queue.write(domainOf(name), requestBy('admin'), false)
+  const write = (name: string) => queue.write(domainOf(name), requestBy('admin'))
   for (let n = 0; n < maxQueued; n++) void write('example.com')
 
   await expect(write('example.com')).rejects.toMatchObject({

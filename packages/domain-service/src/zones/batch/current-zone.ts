@@ -1,10 +1,90 @@
+import { HttpError } from '@domains-and-files/http'
+import type { Reservation, ReserveOptions } from '../../budget/call-quota.ts'
 import { type Clock, delay } from '../../clock.ts'
-import type { Zone } from '../../dns/record.ts'
-import type { RecentSend } from '../../ledger/ledger.ts'
-import type { BatchCalls } from './batch-calls.ts'
-import { isSame } from './zone-comparison.ts'
+import type { Domain } from '../../dns/domain-name.ts'
+import { isParking, type Row, subtract, toRecord, type Zone } from '../../dns/record.ts'
+import type { Intent, LateSend, Ledger, RecentSend } from '../../ledger/ledger.ts'
+import type { RegistrarClient } from '../../registrar/client.ts'
 
-interface Options {
+// The zone at the registrar as a batch reads, compares and replaces it.
+
+// Another tool may have written since, and a write would undo that. From the first byte of the read's request to the
+// first byte of the write's: less than a second, with a margin for the resolution of clocks.
+const maxReadAgeMs = 980
+
+/** Thrown at the moment of sending: the zone was read too long ago. Nothing was sent. */
+export class StaleRead extends HttpError {
+  constructor() {
+    const detail = 'The registrar answers so slowly that its zones are outdated at once'
+    super(503, 'registrar_busy', `${detail}: try again later`, { headers: { 'retry-after': '10' } })
+  }
+}
+
+interface CallOptions {
+  registrar: RegistrarClient
+  clock: Clock
+  domain: Domain
+  /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
+  checkLease?: (() => void) | undefined
+}
+
+/** The registrar calls of one batch, with the slots reserved for them and the age of the last read. */
+export class BatchCalls implements Disposable {
+  readonly #options: CallOptions
+  #reservation: Reservation
+  #readAt = Number.NEGATIVE_INFINITY
+
+  private constructor(options: CallOptions, reservation: Reservation) {
+    this.#options = options
+    this.#reservation = reservation
+  }
+
+  /** Holds so many slots. @throws 503 `registrar_busy`; nothing is sent then. */
+  static async reserve(options: CallOptions, calls: number, reserve: ReserveOptions) {
+    return new BatchCalls(options, await options.registrar.quota.reserve(calls, reserve))
+  }
+
+  /** Holds slots for so many further calls, before everything else, so that no later call of them waits. */
+  async ensure(calls: number): Promise<void> {
+    if (this.#reservation.unused >= calls) return
+    this.#reservation.release()
+    this.#reservation = await this.#options.registrar.quota.reserve(calls, {
+      priority: 'follow-up',
+    })
+  }
+
+  get isFresh(): boolean {
+    return this.#options.clock.now() - this.#readAt <= maxReadAgeMs
+  }
+
+  read(): Promise<Zone> {
+    const { registrar, clock, domain } = this.#options
+    return registrar.zone(domain, this.#reservation, () => {
+      this.#readAt = clock.now()
+    })
+  }
+
+  /** The email type by getInfo; undefined where that does not say. */
+  emailType(): Promise<string | undefined> {
+    const { registrar, domain } = this.#options
+    return registrar.emailType(domain, this.#reservation)
+  }
+
+  /** @throws {CallFailed}, {StaleRead} if the zone was read more than a second before the moment of sending. */
+  replace(zone: Zone): Promise<void> {
+    const { registrar, domain, checkLease } = this.#options
+    return registrar.replaceZone(domain, zone, this.#reservation, () => {
+      if (!this.isFresh) throw new StaleRead()
+      checkLease?.()
+    })
+  }
+
+  [Symbol.dispose]() {
+    this.#reservation.release()
+  }
+}
+
+interface ReadOptions {
   clock: Clock
   /** Pause before the zone is read again. */
   lookAgainMs: number
@@ -14,7 +94,7 @@ interface Options {
   isLate: (zone: Zone) => Promise<boolean>
 }
 
-const looks = 4
+const maxReads = 4
 
 /**
  * The zone to base a write on; every such zone is read here. The registrar's answer may be outdated, and a write based on
@@ -23,18 +103,18 @@ const looks = 4
  * recent send explains counts as soon as the next read repeats it.
  */
 export async function readCurrent(
-  { clock, lookAgainMs, recent, isLate }: Options,
+  { clock, lookAgainMs, recent, isLate }: ReadOptions,
   calls: Pick<BatchCalls, 'read'>,
 ): Promise<Zone> {
   const seen: Seen[] = []
-  for (let look = 1; ; look++) {
+  for (let reads = 1; ; reads++) {
     const zone = await calls.read()
     const age = ageOf(zone, recent)
     if (age === 0 || recent.length === 0) return zone
     const previous = seen.at(-1)
     seen.push({ zone, age })
     if (age === -1 && previous && isSame(zone, previous.zone)) return zone
-    if (look === looks) return choose(seen, isLate)
+    if (reads === maxReads) return choose(seen, isLate)
     if (age > 0) await delay(clock, lookAgainMs)
   }
 }
@@ -44,9 +124,9 @@ interface Seen {
   age: number
 }
 
-// The newest, for the older ones must be outdated; but for a late write, which is old and yet current. Where that is an
-// outdated answer, too, the confirmed zone is put back all the same. What no send explains has to be shown twice.
-async function choose(seen: Seen[], isLate: Options['isLate']): Promise<Zone> {
+// The newest zone: older ones are outdated answers. Exception: an old zone that a late write has left is current. If that
+// answer is outdated too, the confirmed zone is put back all the same. A zone that no send explains has to be shown twice.
+async function choose(seen: Seen[], isLate: ReadOptions['isLate']): Promise<Zone> {
   const [newest, ...older] = seen.filter(({ age }) => age > 0).sort((a, b) => a.age - b.age)
   const unexplained = seen.filter(({ age }) => age < 0)
   const latest = unexplained.at(-1)
@@ -70,3 +150,78 @@ export function ageOf(zone: Zone, recent: RecentSend[]): number {
   }
   return unproven
 }
+
+interface ZoneContent {
+  emailType: string | undefined
+  rows: Row[]
+}
+
+/**
+ * Whether a zone is as it was sent, as a multiset of records, modulo what the registrar normalizes. An answer without
+ * email type says nothing about it.
+ */
+export function isSame(found: Zone, wanted: ZoneContent): boolean {
+  const { domain } = found
+  // The registrar adds its parking records to an empty zone.
+  const rows =
+    wanted.rows.length === 0 ? found.rows.filter((row) => !isParking(row, domain)) : found.rows
+  return (
+    rows.length === wanted.rows.length &&
+    subtract(rows, wanted.rows, domain).length === 0 &&
+    isSameEmailType(found.emailType, wanted.emailType)
+  )
+}
+
+const isSameEmailType = (found: string | undefined, wanted: string | undefined) =>
+  found === undefined || wanted === undefined || found === wanted
+
+/** One sentence for each way in which a zone differs from what was sent. */
+export function describeDifference(found: Zone, wanted: Zone): string {
+  const { domain } = wanted
+  const missing = describe(subtract(wanted.rows, found.rows, domain), domain)
+  const unexpected = describe(subtract(found.rows, wanted.rows, domain), domain)
+  return [
+    'The registrar accepted the change, but the zone differs from what was sent',
+    missing && `missing: ${missing}`,
+    unexpected && `unexpected: ${unexpected}`,
+    !isSameEmailType(found.emailType, wanted.emailType) &&
+      `email type ${found.emailType} instead of ${wanted.emailType}`,
+  ]
+    .filter(Boolean)
+    .join('. ')
+}
+
+function describe(rows: Row[], domain: string): string {
+  const records = rows.slice(0, 5).map((row) => {
+    const { name, type, address, ttl, mx_pref } = toRecord(row, domain)
+    const pref = mx_pref === undefined ? '' : `, mx_pref ${mx_pref}`
+    return `${name} ${type} ${address.slice(0, 80)} (ttl ${ttl}${pref})`
+  })
+  return [...records, ...(rows.length > 5 ? [`${rows.length - 5} more`] : [])].join('; ')
+}
+
+/** The outdated given-up send that the registrar carried out late, if the zone is exactly as that send leaves it. */
+export async function findLateWrite(ledger: Ledger, zone: Zone): Promise<LateSend | undefined> {
+  const sends = await ledger.lateSends(zone.domain)
+  return sends.find((send) => isSame(zone, send.zone) && !isSame(zone, send.confirmed))
+}
+
+/** The change by which the service itself puts the confirmed zone back. */
+export const repairIntent = (
+  zone: Zone,
+  { confirmed }: LateSend,
+  id: number | undefined,
+): Intent => ({
+  id,
+  request: {
+    domain: zone.domain,
+    by: 'domain-service',
+    requestId: 'late-write',
+    reason: 'late_write',
+    edit: { kind: 'restore', rows: confirmed.rows, emailType: confirmed.emailType },
+    force: false,
+  },
+  before: zone,
+  after: { ...zone, ...confirmed },
+  warnings: [],
+})

@@ -3,7 +3,7 @@ import { includesTag, readIfMatch } from '@domains-and-files/http'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { namedRrsets } from '../../dns/edits/named-rrsets.ts'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
-import { etagOf, isWritable, subtract, toRecord, type Zone } from '../../dns/record.ts'
+import { etagOf, isWritable, type Row, subtract, toRecord, type Zone } from '../../dns/record.ts'
 import { findRrset } from '../../dns/rrset.ts'
 import {
   alreadyExists,
@@ -12,49 +12,47 @@ import {
   preconditionFailed,
   unsupportedRecords,
 } from '../../errors.ts'
-import type { ChangeRequest } from '../../ledger/ledger.ts'
+import type { ChangeEffect, ChangeRequest } from '../../ledger/ledger.ts'
 import type { QueuedWrite, WriteResult } from '../zone-write.ts'
+import type { WriteOutcome } from './verified-write.ts'
 
 /** What a queued write does to the zone, before anything is sent. */
-export interface EvaluatedWrite {
+export interface EvaluatedWrite extends ChangeEffect {
   write: QueuedWrite
-  before: Zone
-  /** The same object as `before` where nothing changes. */
-  after: Zone
-  warnings: string[]
-  /** The write's own failure. */
+  /** The write's own failure; `after` is `before` then, as wherever nothing changes. */
   error?: unknown
 }
 
-/** Whether this write changes the zone and is meant to. */
-export const isChange = ({ write, before, after }: EvaluatedWrite) =>
-  after !== before && !write.dryRun
+/** Whether this write changes the zone. */
+export const isChange = ({ before, after }: Pick<EvaluatedWrite, 'before' | 'after'>) =>
+  after !== before
 
 /** Evaluates writes in their order, each against the zone as the ones before leave it; a failing one changes nothing. */
 export function evaluateWrites(writes: QueuedWrite[], zone: Zone) {
   let current = zone
   const evaluated = writes.map((write) => {
-    const result = evaluateWrite(write, current)
-    if (!write.dryRun) current = result.after
-    return result
+    const before = current
+    try {
+      const effect = evaluateWrite(write.request, before)
+      current = effect.after
+      return { write, ...effect }
+    } catch (error) {
+      return { write, before, after: before, warnings: [], error }
+    }
   })
   return { evaluated, zone: current }
 }
 
-function evaluateWrite(write: QueuedWrite, before: Zone): EvaluatedWrite {
-  const { request } = write
-  try {
-    if (request.recordLimits) demandNamedWithinLimits(request.recordLimits, before, request.edit)
-    demandPreconditions(request, before)
-    if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
-    const wanted = applyEdit(before, request.edit)
-    if (isEqual(before, wanted)) return { write, before, after: before, warnings: [] }
-    if (request.recordLimits) demandWithinLimits(request.recordLimits, before, wanted)
-    const after = withoutUnsupported(before, wanted, request.force)
-    return { write, before, after, warnings: warningsOf(before, after) }
-  } catch (error) {
-    return { write, before, after: before, warnings: [], error }
-  }
+/** What a write does to this zone. @throws {HttpError} where it is refused. */
+export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffect {
+  if (request.recordLimits) demandNamedWithinLimits(request.recordLimits, before, request.edit)
+  demandPreconditions(request, before)
+  if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
+  const wanted = applyEdit(before, request.edit)
+  if (isEqual(before, wanted)) return { before, after: before, warnings: [] }
+  if (request.recordLimits) demandWithinLimits(request.recordLimits, before, wanted)
+  const after = withoutUnsupported(before, wanted, request.force)
+  return { before, after, warnings: warningsOf(before, after) }
 }
 
 // RFC 9110, 13.1. A zone always exists, so that `If-None-Match: *` holds for a new RRset only.
@@ -69,7 +67,7 @@ function demandPreconditions(
   if (ifNoneMatch?.trim() === '*' && !isNew) throw alreadyExists(etag)
 }
 
-// Before anything else: what else is wrong with such a request would show records that the token may not read.
+// First: other faults of such a request would show records that the token may not read.
 function demandNamedWithinLimits(limits: RecordLimit[], zone: Zone, edit: ZoneEdit) {
   requireWithinRecords(limits, namedRrsets(zone, edit))
   const emailType = 'emailType' in edit ? edit.emailType : undefined
@@ -129,7 +127,7 @@ function warningsOf(before: Zone, after: Zone): string[] {
 
 /** The result of a write whose batch ended with this zone. */
 export function resultOf(
-  { before, after, warnings }: EvaluatedWrite,
+  { before, after, warnings }: ChangeEffect,
   end: { zone?: Zone | undefined; verified?: boolean; warnings?: string[] } = {},
 ): WriteResult {
   const { domain } = before
@@ -145,3 +143,46 @@ export function resultOf(
     verified: end.verified ?? true,
   }
 }
+
+/**
+ * The writes of a batch that are done. Where the zone came back otherwise than several writes together left it, those
+ * are done whose own records are as requested, if the other writes' records are all that differs. A difference that no
+ * write accounts for is nobody's success.
+ */
+export function findDone(evaluated: EvaluatedWrite[], outcome: WriteOutcome): EvaluatedWrite[] {
+  const changing = evaluated.filter(isChange)
+  const last = changing.at(-1)?.after
+  if (outcome.kind === 'written') return changing
+  if (outcome.kind !== 'differs' || changing.length < 2 || !last) return []
+  const { domain } = last
+  const deltas = changing.map((each) => ({ each, ...deltaOf(each) }))
+  const missing = subtract(last.rows, outcome.zone.rows, domain)
+  const unexpected = subtract(outcome.zone.rows, last.rows, domain)
+  const added = deltas.flatMap((delta) => delta.added)
+  const removed = deltas.flatMap((delta) => delta.removed)
+  const isForeign = subtract(missing, added, domain).length > 0
+  const mangled = subtract(unexpected, removed, domain).length
+  if (isForeign || mangled > missing.length || outcome.zone.emailType !== last.emailType) return []
+  const isDisjoint = (rows: Row[], others: Row[]) =>
+    subtract(rows, others, domain).length === rows.length
+  return deltas
+    .filter((delta) => isDisjoint(delta.added, missing) && isDisjoint(delta.removed, unexpected))
+    .map(({ each }) => each)
+}
+
+/** The writes that added the rows at these places of the zone that was sent. */
+export function findOwners(evaluated: EvaluatedWrite[], rows: readonly number[]): EvaluatedWrite[] {
+  const changing = evaluated.filter(isChange)
+  const sent = changing.at(-1)?.after
+  const named = rows.flatMap((index) => sent?.rows[index] ?? [])
+  if (!sent || named.length === 0) return []
+  return changing.filter((each) => {
+    const { added } = deltaOf(each)
+    return subtract(named, added, sent.domain).length < named.length
+  })
+}
+
+const deltaOf = ({ before, after }: EvaluatedWrite) => ({
+  added: subtract(after.rows, before.rows, before.domain),
+  removed: subtract(before.rows, after.rows, before.domain),
+})

@@ -1,4 +1,5 @@
 import type { Logger } from '@domains-and-files/http'
+import type { Clock } from '../../clock.ts'
 import { subtract, type Zone } from '../../dns/record.ts'
 import { writeNotConfirmed } from '../../errors.ts'
 import type {
@@ -9,40 +10,30 @@ import type {
   StoredChange,
 } from '../../ledger/ledger.ts'
 import { lateMs } from '../../ledger/stored-send.ts'
-import { isDatabaseAway } from '../database-away.ts'
-import { toStoredProblem } from '../stored-problem.ts'
-import { notVerified } from './send-outcome.ts'
-import { describeDifference, isSame } from './zone-comparison.ts'
+import { toStoredProblem } from '../zone-write.ts'
+import { notVerified } from './batch-recorder.ts'
+import { describeDifference, isSame } from './current-zone.ts'
 
 interface Options {
   ledger: Ledger
   log: Logger
-  /** Milliseconds since 1970. */
-  now: () => number
+  clock: Clock
 }
 
 /**
- * Finds out what became of earlier sends of this zone whose outcome is unknown: the process ended, the registrar did not
- * answer, or the zone could not be read back. A failing disk leaves them open for the next time.
- * @throws where the database of the replicas is away: nothing could be sent either.
+ * Finds out what became of an earlier send of this zone whose outcome is unknown: the process ended, the registrar did
+ * not answer, or the zone could not be read back.
  */
-export async function resolveOpenSends(options: Options, zone: Zone): Promise<void> {
+export async function resolveOpenSend(send: OpenSend, zone: Zone, options: Options): Promise<void> {
   const { ledger, log } = options
-  try {
-    for (const send of await ledger.openSends(zone.domain)) {
-      // A later send may have made the same change: only the zone before that one tells about this one.
-      const seen = send.nextBase ? { ...zone, ...send.nextBase } : zone
-      const outcome = await outcomeOf(send, seen, options)
-      if (!outcome) continue
-      await ledger.endSend(send.id, outcome)
-      const requeued = isNotDone(send, seen) ? send.changes.filter(({ isAsync }) => isAsync) : []
-      if (send.state === 'open') for (const { id } of requeued) await ledger.requeue(id)
-      log.info({ domain: zone.domain, send: send.id, state: outcome.state }, 'open write resolved')
-    }
-  } catch (error) {
-    if (isDatabaseAway(error)) throw error
-    log.error({ err: error, domain: zone.domain }, 'open writes not resolved')
-  }
+  // A later send may have made the same change: only the zone before that one tells about this one.
+  const seen = send.nextBase ? { ...zone, ...send.nextBase } : zone
+  const outcome = await outcomeOf(send, seen, options)
+  if (!outcome) return
+  await ledger.endSend(send.id, outcome)
+  const requeued = isNotDone(send, seen) ? send.changes.filter(({ isAsync }) => isAsync) : []
+  if (send.state === 'open') for (const { id } of requeued) await ledger.requeue(id)
+  log.info({ domain: zone.domain, send: send.id, state: outcome.state }, 'open write resolved')
 }
 
 const isNotDone = (send: OpenSend, zone: Zone) =>
@@ -51,7 +42,7 @@ const isNotDone = (send: OpenSend, zone: Zone) =>
 async function outcomeOf(
   send: OpenSend,
   zone: Zone,
-  { ledger, now }: Options,
+  { ledger, clock }: Options,
 ): Promise<SendOutcome | undefined> {
   const unanswered = send.state === 'open' ? 1 : 0
   if (isSame(zone, send.zone)) {
@@ -59,7 +50,7 @@ async function outcomeOf(
     return { state: 'settled', found: zone, unanswered, changes }
   }
   if (isNotDone(send, zone)) {
-    const isYoung = !send.nextBase && now() - send.startedAt.getTime() < lateMs
+    const isYoung = !send.nextBase && clock.now() - send.startedAt.getTime() < lateMs
     // The registrar may still carry it out, or show it later.
     if (isYoung && send.state !== 'open') return undefined
     const changes = send.changes.map((change) => notConfirmed(change, send, zone))

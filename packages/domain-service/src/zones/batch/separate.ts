@@ -19,18 +19,14 @@ interface Steps {
 }
 
 /**
- * Settles all writes in as few calls as possible, although the registrar may refuse some: those that it names are left
- * out and the others sent again. Where it names none, halves are tried: a refused half costs one call, an accepted one
- * two, so that one bad write among a hundred is found within 20 calls. The order of the writes is kept.
+ * Settles writes that the registrar refused together in as few calls as possible: those that it names are left out and
+ * the others sent again. Where it names none, halves are tried: a refused half costs one call, an accepted one two, so
+ * that one bad write among a hundred is found within 20 calls. The order of the writes is kept.
  */
-export async function separate(writes: QueuedWrite[], steps: Steps): Promise<void> {
-  let pending = writes
-  let isFirst = true
-  while (isFirst || pending.length > 0) {
-    isFirst = false
-    const refusal = await steps.attempt(pending)
-    if (!refusal) return
-    pending = await isolate(refusal, steps)
+export async function separate(refusal: Refusal, steps: Steps): Promise<void> {
+  for (let latest: Refusal | undefined = refusal; latest; ) {
+    const pending: QueuedWrite[] = await isolate(latest, steps)
+    latest = pending.length > 0 ? await steps.attempt(pending) : undefined
   }
 }
 

@@ -4,9 +4,7 @@ import { etagOf, type Zone } from '../../dns/record.ts'
 import { writeNotConfirmed } from '../../errors.ts'
 import type { RecentSend } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
-import { type BatchCalls, StaleRead } from './batch-calls.ts'
-import { ageOf } from './current-zone.ts'
-import { describeDifference, isSame } from './zone-comparison.ts'
+import { ageOf, type BatchCalls, describeDifference, isSame, StaleRead } from './current-zone.ts'
 
 /**
  * How a write ended. `written`: the registrar has the zone as sent (`verified`: read back). `refused`: the registrar
@@ -40,7 +38,7 @@ interface Write {
 }
 
 const busyTries = 3
-const looks = 3
+const maxReads = 3
 
 type Sent = { failure: CallFailed | undefined } | { stale: Zone } | { unsent: HttpError }
 
@@ -134,7 +132,7 @@ async function readBack(
   const { calls, before, after, clock, lookAgainMs } = write
   const recent = [{ base: before, zone: after, isDone: !failure }, ...write.recent]
   let previous: Zone | undefined
-  for (let look = 1; ; look++) {
+  for (let reads = 1; ; reads++) {
     let zone: Zone
     try {
       zone = await calls.read()
@@ -147,7 +145,7 @@ async function readBack(
     previous = zone
     const isOld = isSame(zone, before)
     if (isOld && mayResend && isRepeated) return 'unchanged'
-    if (look < looks && !(age < 0 && isRepeated)) {
+    if (reads < maxReads && !(age < 0 && isRepeated)) {
       // A zone before this send may be an outdated answer. Any other has to be repeated.
       if (age > 0 && !mayResend) await delay(clock, lookAgainMs)
       continue

@@ -4,20 +4,27 @@ import type { Zone } from '../../dns/record.ts'
 import { emailTypeUnknown, zoneKeepsChanging } from '../../errors.ts'
 import type { LateSend, Ledger, RecentSend } from '../../ledger/ledger.ts'
 import type { ResponseCache } from '../../registrar/response-cache.ts'
-import type { QueuedWrite } from '../zone-write.ts'
-import type { BatchCalls } from './batch-calls.ts'
-import { BatchRecorder } from './batch-recorder.ts'
-import { findDone, findOwners } from './batch-result.ts'
-import { readCurrent } from './current-zone.ts'
-import { type EvaluatedWrite, evaluateWrites, isChange } from './evaluate-write.ts'
-import { findLateWrite, repairIntent } from './late-writes.ts'
-import { resolveOpenSends } from './open-sends.ts'
-import type { EndedSend } from './send-outcome.ts'
+import { isDatabaseAway, type QueuedWrite } from '../zone-write.ts'
+import { BatchRecorder, type EndedSend } from './batch-recorder.ts'
+import {
+  type BatchCalls,
+  findLateWrite,
+  isSame,
+  readCurrent,
+  repairIntent,
+} from './current-zone.ts'
+import {
+  type EvaluatedWrite,
+  evaluateWrites,
+  findDone,
+  findOwners,
+  isChange,
+} from './evaluate-write.ts'
+import { resolveOpenSend } from './open-sends.ts'
 import { type Refusal, separate } from './separate.ts'
 import { type WriteOutcome, writeVerified } from './verified-write.ts'
-import { isSame } from './zone-comparison.ts'
 
-export interface BatchParts {
+export interface BatchDependencies {
   ledger: Ledger
   cache: Pick<ResponseCache<Zone>, 'put' | 'drop'>
   clock: Clock
@@ -26,8 +33,6 @@ export interface BatchParts {
   /** Pause before the zone is read again where the answer may be outdated. */
   lookAgainMs: number
   log: Logger
-  /** Only dry runs are evaluated: another process may be writing the zone, so its sends are left alone. */
-  isReadOnly?: boolean
   /** Called for each late write that is repaired. */
   onLateWrite: () => void
 }
@@ -45,7 +50,7 @@ const maxAttempts = 3
  * that it is given; whatever it sends is in the ledger before.
  */
 export class WriteBatch {
-  readonly #parts: BatchParts
+  readonly #dependencies: BatchDependencies
   readonly #calls: BatchCalls
   readonly #domain: string
   readonly #recorder: BatchRecorder
@@ -53,14 +58,16 @@ export class WriteBatch {
   #recent: RecentSend[] = []
   #emailType: Promise<string | undefined> | undefined
   #late: LateRepair | undefined
+  /** Why a send did not leave. */
+  #unsent: HttpError | undefined
   #isOpen = false
   #hasWritten = false
 
-  constructor(parts: BatchParts, calls: BatchCalls, domain: string) {
-    this.#parts = parts
+  constructor(dependencies: BatchDependencies, calls: BatchCalls, domain: string) {
+    this.#dependencies = dependencies
     this.#calls = calls
     this.#domain = domain
-    this.#recorder = new BatchRecorder(parts)
+    this.#recorder = new BatchRecorder(dependencies)
   }
 
   /** Whether a send has no final outcome yet, so that the zone is to be read again later. */
@@ -73,11 +80,21 @@ export class WriteBatch {
     return this.#hasWritten
   }
 
-  /** Reads the zone and resolves what earlier sends left open. @throws where it cannot be read. */
+  /**
+   * Reads the zone and resolves what earlier sends left open; a failing disk leaves them open for the next batch.
+   * @throws where the zone cannot be read, or the database of the replicas is away: nothing could be sent either.
+   */
   async read(): Promise<void> {
-    const { ledger, log, clock } = this.#parts
-    this.#zone = await this.#readBase()
-    if (!this.#parts.isReadOnly) await resolveOpenSends({ ledger, log, now: clock.now }, this.#zone)
+    const { ledger, log } = this.#dependencies
+    const zone = await this.#readBase()
+    this.#zone = zone
+    try {
+      for (const send of await ledger.openSends(this.#domain))
+        await resolveOpenSend(send, zone, this.#dependencies)
+    } catch (error) {
+      if (isDatabaseAway(error)) throw error
+      log.error({ err: error, domain: this.#domain }, 'open writes not resolved')
+    }
   }
 
   /** Settles writes of which nothing is done. */
@@ -87,33 +104,35 @@ export class WriteBatch {
 
   /** Settles these writes. Without any, only a late write is repaired. */
   async run(writes: QueuedWrite[]): Promise<void> {
-    // A batch of dry runs writes nothing, for any reason.
-    const mayWrite = writes.length === 0 || writes.some(({ dryRun }) => !dryRun)
-    await separate(writes, {
-      attempt: (group) => this.#tryAttempt(group, mayWrite),
-      refuse: (write, refusal) => this.#recorder.refuse(write, refusal),
-    })
+    const refusal = await this.#tryAttempt(writes)
+    if (refusal)
+      await separate(refusal, {
+        attempt: (group) => this.#tryAttempt(group),
+        refuse: (write, reason) => this.#recorder.refuse(write, reason),
+      })
     // The repair was refused together with a write: alone it may pass.
-    if (this.#late) await this.#tryAttempt([], mayWrite)
+    if (this.#late) await this.#tryAttempt([])
   }
 
-  async #tryAttempt(writes: QueuedWrite[], mayWrite: boolean): Promise<Refusal | undefined> {
+  async #tryAttempt(writes: QueuedWrite[]): Promise<Refusal | undefined> {
     try {
-      return await this.#attempt(writes, mayWrite)
+      // An asynchronous write that could not be sent stays queued, and a later one must not overtake it.
+      if (this.#unsent) throw this.#unsent
+      return await this.#attempt(writes)
     } catch (error) {
       await this.fail(writes, error)
       return undefined
     }
   }
 
-  async #attempt(writes: QueuedWrite[], mayWrite: boolean): Promise<Refusal | undefined> {
+  async #attempt(writes: QueuedWrite[]): Promise<Refusal | undefined> {
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       const zone = await this.#currentZone(writes.length > 0)
-      if (mayWrite) await this.#findLateWrite(zone)
+      await this.#findLateWrite(zone)
       const intended = this.#late ? { ...zone, ...this.#late.send.confirmed } : zone
       const { evaluated, zone: after } = evaluateWrites(writes, intended)
       if (after === zone) {
-        this.#parts.cache.put(this.#domain, zone)
+        this.#dependencies.cache.put(this.#domain, zone)
         for (const each of evaluated) await this.#recorder.endUnsent(each)
         return undefined
       }
@@ -140,20 +159,20 @@ export class WriteBatch {
   }
 
   async #readBase(): Promise<Zone> {
-    this.#recent = await this.#parts.ledger.recentSends(this.#domain)
+    this.#recent = await this.#dependencies.ledger.recentSends(this.#domain)
     return this.#readCurrent(this.#recent)
   }
 
   #readCurrent(recent: RecentSend[]): Promise<Zone> {
     const isLate = async (zone: Zone) =>
-      (await findLateWrite(this.#parts.ledger, zone)) !== undefined
-    return readCurrent({ ...this.#parts, recent, isLate }, this.#calls)
+      (await findLateWrite(this.#dependencies.ledger, zone)) !== undefined
+    return readCurrent({ ...this.#dependencies, recent, isLate }, this.#calls)
   }
 
   async #findLateWrite(zone: Zone): Promise<void> {
     const known = this.#late
     if (known && isSame(zone, known.send.zone)) return
-    const send = await findLateWrite(this.#parts.ledger, zone)
+    const send = await findLateWrite(this.#dependencies.ledger, zone)
     this.#late = send && { send, changeId: known?.changeId }
   }
 
@@ -163,7 +182,7 @@ export class WriteBatch {
     const changing = evaluated.filter(isChange)
     const late = this.#late
     const repairs = late ? [repairIntent(base, late.send, late.changeId)] : []
-    const { id, changeIds } = await this.#parts.ledger.startSend({
+    const { id, changeIds } = await this.#dependencies.ledger.startSend({
       domain: this.#domain,
       base,
       zone,
@@ -187,19 +206,19 @@ export class WriteBatch {
 
   #reportLateWrite(late: LateRepair, changeId: number | undefined) {
     if (late.changeId === undefined) {
-      this.#parts.onLateWrite()
+      this.#dependencies.onLateWrite()
       const facts = { domain: this.#domain, send: late.send.id, change: changeId }
-      this.#parts.log.error(facts, 'late write overwrote newer changes, restoring')
+      this.#dependencies.log.error(facts, 'late write overwrote newer changes, restoring')
     }
     late.changeId = changeId
   }
 
   async #send(before: Zone, after: Zone): Promise<WriteOutcome> {
-    this.#parts.cache.drop(this.#domain)
+    this.#dependencies.cache.drop(this.#domain)
     this.#zone = undefined
     this.#hasWritten = true
     return writeVerified({
-      ...this.#parts,
+      ...this.#dependencies,
       domain: this.#domain,
       calls: this.#calls,
       before,
@@ -213,12 +232,13 @@ export class WriteBatch {
     const isUnverified = outcome.kind === 'written' && !outcome.verified
     this.#isOpen ||= outcome.unanswered > 0 || isUnverified || outcome.kind === 'unknown'
     if (outcome.kind === 'written') {
-      this.#parts.cache.put(this.#domain, outcome.zone)
+      this.#dependencies.cache.put(this.#domain, outcome.zone)
       // A read-back serves the next part of a divided batch.
       if (!isUnverified && this.#calls.isFresh) this.#zone = outcome.zone
     }
     // A batch tries a repair once; a refusal is no attempt.
     if (outcome.kind !== 'refused') this.#late = undefined
+    if (outcome.kind === 'unsent') this.#unsent = outcome.error
     const dependent = await this.#settleIndependent(send)
     if (outcome.kind === 'refused' && dependent.length > 0 && isAboutContent(outcome.error)) {
       this.#zone = send.base
@@ -248,7 +268,7 @@ export class WriteBatch {
   async #done({ evaluated }: EndedSend, outcome: WriteOutcome): Promise<EvaluatedWrite[]> {
     if (outcome.kind !== 'differs') return findDone(evaluated, outcome)
     // A zone that a late write left proves nothing about this one.
-    const isLate = await findLateWrite(this.#parts.ledger, outcome.zone)
+    const isLate = await findLateWrite(this.#dependencies.ledger, outcome.zone)
     return isLate ? [] : findDone(evaluated, outcome)
   }
 }

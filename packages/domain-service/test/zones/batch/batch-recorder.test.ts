@@ -2,7 +2,7 @@ import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { expect, test, vi } from 'vitest'
 import type { Ledger } from '../../../src/ledger/ledger.ts'
 import { BatchRecorder } from '../../../src/zones/batch/batch-recorder.ts'
-import { resolveOpenSends } from '../../../src/zones/batch/open-sends.ts'
+import { WriteBatch } from '../../../src/zones/batch/write-batch.ts'
 import type { QueuedWrite } from '../../../src/zones/zone-write.ts'
 import { usesPostgres } from '../../support/databases.ts'
 import { failSends } from '../../support/failing-sends.ts'
@@ -53,7 +53,7 @@ const ledgerAway = () => {
 }
 // The recorder reads these fields only.
 const awaited = (id: number, reject: () => void) =>
-  ({ id, dryRun: false, isAsync: false, reject, request: {} }) as unknown as QueuedWrite
+  ({ id, isAsync: false, reject, request: {} }) as unknown as QueuedWrite
 const log = { info: vi.fn(), error: vi.fn() } as never
 
 test('while the database is away one write of a batch tries to record its failure, and all are answered', async () => {
@@ -79,7 +79,9 @@ test('a write that failed because the database is away does not wait for it agai
 })
 
 test('a batch does not go on while the database that has its open sends is away', async () => {
-  const resolving = resolveOpenSends({ ledger: ledgerAway(), log, now: Date.now }, zone([]))
+  const ledger = { ...ledgerAway(), recentSends: async () => [] }
+  const calls = { read: async () => zone([]) } // The only method that reading the zone calls.
+  const batch = new WriteBatch({ ledger, log } as never, calls as never, 'example.com')
 
-  await expect(resolving).rejects.toThrow(DatabaseUnavailableError)
+  await expect(batch.read()).rejects.toThrow(DatabaseUnavailableError)
 })

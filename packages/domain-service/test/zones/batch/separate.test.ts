@@ -7,7 +7,6 @@ import { requestBy, zoneOf } from '../../support/ledger.ts'
 const count = 100
 const writes: QueuedWrite[] = Array.from({ length: count }, (_, n) => ({
   request: requestBy(`author${n}`),
-  dryRun: false,
   id: undefined,
   isAsync: false,
   resolve: () => undefined,
@@ -20,8 +19,8 @@ async function sendAll(bad: Set<number>, { named = false } = {}) {
   const refused: number[] = []
   let calls = 1 // The first read.
   const indexOf = (write: QueuedWrite) => writes.indexOf(write)
-  await separate(writes, {
-    attempt: async (group): Promise<Refusal | undefined> => {
+  const steps = {
+    attempt: async (group: QueuedWrite[]): Promise<Refusal | undefined> => {
       const faulty = group.filter((write) => bad.has(indexOf(write)))
       calls += faulty.length > 0 ? 1 : 2
       if (faulty.length === 0) done.push(...group.map(indexOf))
@@ -29,10 +28,12 @@ async function sendAll(bad: Set<number>, { named = false } = {}) {
       const error = new HttpError(422, 'registrar_rejected', 'refused')
       return { writes: group, named: named ? faulty.slice(0, 1) : [], error, zone: zoneOf() }
     },
-    refuse: async (write) => {
+    refuse: async (write: QueuedWrite) => {
       refused.push(indexOf(write))
     },
-  })
+  }
+  const refusal = await steps.attempt(writes)
+  if (refusal) await separate(refusal, steps)
   return { done, refused, calls }
 }
 
