@@ -13,7 +13,8 @@ export interface LogOutput {
 /**
  * Writes lines to a file descriptor and never fails: a line that cannot be written is dropped and counted. The event loop
  * waits for no disk and no reader: files are written by libuv's thread pool; pipes and sockets are non-blocking, and up to
- * 4 MiB wait for a slow reader. What still waits is written when the process exits.
+ * 4 MiB wait for a slow reader. What still waits is written when the process exits. docs/adr/0023 says why this is not
+ * sonic-boom.
  */
 export class BatchedOutput implements LogOutput {
   readonly #fd: number
