@@ -46,7 +46,7 @@ describe.each(names)('%s', (name) => {
   )
 
   test.each([
-    ['nobody takes', '/nothing', 408],
+    ['nobody takes', '/nothing', 404],
     ['came to a wrong method', '/api/auth/me', 405],
     ['came to a broken path', '/api/%ff', 400],
   ])('a trickling body that %s is answered once, and ended', async (_name, path, status) => {
