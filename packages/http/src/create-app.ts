@@ -27,9 +27,8 @@ import type { About } from './openapi/document.ts'
 import { serveOpenapi, serveRoot } from './openapi/routes.ts'
 import { answerError, type HttpError } from './problem-details.ts'
 import { maxParamLength, trackMethods } from './requests/allowed-methods.ts'
-import { answerEarly, type EarlyResponder } from './requests/early-responses.ts'
 import { parseJsonBodies } from './requests/json-body.ts'
-import { answerPublicPreflights } from './requests/public-preflights.ts'
+import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
 import { parserOptions, rejectAmbiguousFraming } from './requests/request-framing.ts'
 import { readRequestId } from './requests/request-id.ts'
 import { validateRequests, zodCompilers } from './requests/validation.ts'
@@ -48,8 +47,6 @@ export interface AppOptions {
   log: Logger
   trustProxy: TrustProxy
   corsOrigins: string[]
-  /** The beginning of paths that pages of any origin may read. Default: none. */
-  publicPrefix?: string
   /** Undefined: nothing is measured, and there is no GET /metrics. */
   metrics: Metrics | undefined
   /** Problem codes that are exported from the start, so that an alert sees their first increase. */
@@ -58,8 +55,8 @@ export interface AppOptions {
   /** Maximum bytes of a body that is not streamed. Default: 1 MiB. */
   bodyLimit?: number
   connections?: Partial<ConnectionLimits>
-  /** Answers requests before the framework. */
-  early?: EarlyResponder | undefined
+  /** Gets its requests before the framework. */
+  rawRoute?: RawRoute | undefined
   /** The error for a path that cannot be percent-decoded. Default: `malformed_url`. */
   badUrl?: () => HttpError
   /** Whether GET / names the service and its docs. Default: true; false where the service has a page of its own. */
@@ -85,16 +82,20 @@ export async function createApp(
   registerLogMetrics(metrics, options.log)
   const { trustProxy } = options
   const { stallTimeout } = limits
-  const early =
-    options.early &&
-    answerEarly(app, options.early, { accessLog, metrics: requests, trustProxy, stallTimeout })
-  shedLoad(app, limits, { metrics, early })
+  const rawRoute =
+    options.rawRoute &&
+    new RawRouteServer(app, options.rawRoute, {
+      accessLog,
+      metrics: requests,
+      trustProxy,
+      stallTimeout,
+    })
+  shedLoad(app, limits, { metrics, rawRoute })
   limitConnections(app, limits)
   rejectAmbiguousFraming(app)
   parseJsonBodies(app)
   validateRequests(app)
   const refuseOtherMethods = trackMethods(app)
-  if (options.publicPrefix) answerPublicPreflights(app, options.publicPrefix)
   if (options.corsOrigins.length > 0) await app.register(cors, corsOptions(options.corsOrigins))
   serveOpenapi(app, options.about)
   if (options.servesRoot ?? true) serveRoot(app, options.about)

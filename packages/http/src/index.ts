@@ -22,7 +22,8 @@ export {
   problemOf,
   validationFailed,
 } from './problem-details.ts'
-export type { EarlyResponder, EarlyResponse } from './requests/early-responses.ts'
+export { methodNotAllowed } from './requests/allowed-methods.ts'
+export { forwardingCheck } from './requests/client-address.ts'
 export {
   includesTag,
   isCurrent,
@@ -31,6 +32,7 @@ export {
   type TagList,
 } from './requests/entity-tags.ts'
 export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
+export type { RawResponse, RawRoute } from './requests/raw-route.ts'
 export { describeIssue, toFaults } from './requests/validation.ts'
 export { InvalidEnvironment, readEnv } from './settings/read-env.ts'
 export {

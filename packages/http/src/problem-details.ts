@@ -3,7 +3,7 @@ import {
   DatabaseUnavailableError,
   OutcomeUnknownError,
 } from '@domains-and-files/persistence'
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyBaseLogger, FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { STATUS_CODES } from './node-http.ts'
 
@@ -67,23 +67,13 @@ const maxFaults = 1000
 
 export const malformedBody = (detail: string) => new HttpError(400, 'malformed_body', detail)
 
-/** The error handler of every app: sends problem details (RFC 9457). A bug becomes a bare 500, logged with its stack. */
+/** The error handler of every app: sends problem details (RFC 9457). */
 export function answerError(
   error: FastifyError | HttpError,
   request: FastifyRequest,
   reply: FastifyReply,
 ) {
-  const failure =
-    error instanceof HttpError ? error : (databaseProblem(error) ?? translate(error, request))
-  if (!failure) request.log.error({ err: error }, 'request failed')
-  const problem =
-    failure ?? new HttpError(500, 'internal_error', 'Internal error: report it with the request_id')
-  if (problem.status >= 500 && failure) {
-    request.log.warn(
-      { code: problem.code, detail: problem.message, cause: problem.cause },
-      'request refused',
-    )
-  }
+  const problem = toProblem(translate(error, request) ?? error, request.log)
   // Fastify would close while the body is still arriving, and the sender would get a reset instead of this response.
   // The open connection reads and drops the rest.
   if (problem.code === 'body_too_large') reply.removeHeader('connection')
@@ -94,6 +84,18 @@ export function answerError(
     .headers({ ...headersOf(error), ...problem.headers })
     .type('application/problem+json')
     .send(Buffer.from(JSON.stringify(problemOf(problem, request.id))))
+}
+
+/** What the client gets for an error. Logs what needs attention: a bug becomes a bare 500, logged with its stack. */
+export function toProblem(error: unknown, log: Pick<FastifyBaseLogger, 'error' | 'warn'>) {
+  const problem = error instanceof HttpError ? error : databaseProblem(error)
+  if (!problem) {
+    log.error({ err: error }, 'request failed')
+    return new HttpError(500, 'internal_error', 'Internal error: report it with the request_id')
+  }
+  const { status, code, message: detail, cause } = problem
+  if (status >= 500) log.warn({ code, detail, cause }, 'request refused')
+  return problem
 }
 
 /** The problem details of an error. */
@@ -134,7 +136,8 @@ export function databaseProblem(error: unknown): HttpError | undefined {
 }
 
 // Fastify's own errors. Their messages may quote the input, so they are replaced.
-function translate(error: FastifyError, request: FastifyRequest): HttpError | undefined {
+function translate(error: FastifyError | HttpError, request: FastifyRequest) {
+  if (error instanceof HttpError) return undefined
   const status = error.statusCode
   if (status === undefined || status < 400 || status >= 500) return undefined
   if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return unsupportedMediaType(request)

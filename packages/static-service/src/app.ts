@@ -2,6 +2,7 @@ import { type Auth, auth } from '@domains-and-files/auth'
 import {
   type App,
   createApp,
+  forwardingCheck,
   type HealthReport,
   type Logger,
   type Metrics,
@@ -19,13 +20,13 @@ import { registerBulkRoutes } from './routes/bulk-changes.ts'
 import { FileRecordCache } from './routes/file-record-cache.ts'
 import { registerFileRoutes } from './routes/files.ts'
 import { registerPutRoute } from './routes/put-file.ts'
-import { registerStaticRoutes } from './routes/static.ts'
+import { documentStaticRoute } from './routes/static.ts'
 import { UploadLimits } from './routes/upload-limits.ts'
 import { registerUploadRoutes } from './routes/uploads.ts'
 import { registerVersionRoutes } from './routes/versions.ts'
-import { CachedResponses } from './serving/cached-responses.ts'
 import { ContentCache } from './serving/content-cache.ts'
 import { describeFile } from './serving/served-file.ts'
+import { StaticHandler } from './serving/static-handler.ts'
 
 export interface Dependencies {
   config: Config
@@ -42,6 +43,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
   const { config, catalog, store, compressor } = parts
   registerMetrics({ ...parts, hashes: parts.auth.hashes })
   const rules = config.static
+  const isForwarded = forwardingCheck(config.trustProxy)
   const recordBytes = Math.floor(rules.memoryCacheBytes / 8)
   const cache = new ContentCache({
     store,
@@ -61,12 +63,11 @@ export function buildApp(parts: Dependencies): Promise<App> {
       log: parts.log,
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
-      publicPrefix: '/static/',
       connections: config.connections,
       metrics: parts.metrics,
       alarmingCodes: ['insufficient_storage'],
       health: () => report(parts),
-      early: new CachedResponses(cache, rules.offload),
+      rawRoute: new StaticHandler({ cache, rules, isForwarded }),
       badUrl: () => invalidPath('it is not valid percent-encoded UTF-8'),
     },
     async (app) => {
@@ -87,7 +88,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       registerFileRoutes(app, { catalog, records })
       registerBulkRoutes(app, { catalog, store })
       registerVersionRoutes(app, catalog)
-      registerStaticRoutes(app, { cache, rules })
+      documentStaticRoute(app)
       registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })
     },
   )

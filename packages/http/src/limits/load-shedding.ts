@@ -3,24 +3,18 @@ import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance } from 'fastify'
 import { type Metrics, registerCounter } from '../monitoring/metrics.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
+import type { RawRouteServer } from '../requests/raw-route.ts'
 import { readRequestId } from '../requests/request-id.ts'
 import type { ConnectionLimits } from './connections.ts'
 
-/** Answers a request, or leaves it to the framework. */
-export type EarlyListener = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  framework: RequestListener,
-) => void
-
 /**
  * Refuses requests with 503 before queueing makes every response late; /health and /metrics are exempt. Shed requests
- * and connections dropped past `maxConnections` are counted and logged. `early` gets each request before the framework.
+ * and connections dropped past `maxConnections` are counted and logged. `rawRoute` gets each request before the framework.
  */
 export function shedLoad(
   app: FastifyInstance,
   limits: ConnectionLimits,
-  { metrics, early }: { metrics: Metrics | undefined; early: EarlyListener | undefined },
+  { metrics, rawRoute }: { metrics: Metrics | undefined; rawRoute: RawRouteServer | undefined },
 ) {
   const { server, log } = app
   const shed = createLoggedCount((count) => log.warn({ count }, 'requests shed: overloaded'))
@@ -45,10 +39,16 @@ export function shedLoad(
   const [framework] = server.listeners('request') as RequestListener[] // The only listener yet.
   if (!framework) throw new Error('the framework has not registered its request listener')
   server.off('request', framework)
-  const serve: RequestListener = early
-    ? (request, response) => early(request, response, framework)
-    : framework
-  new AdmissionQueue(server, limits, { serve, refuse, isExempt: (url) => exemptUrl.test(url) })
+  const serve = rawRoute?.listener({
+    framework,
+    shed: (request, response) => {
+      if (performance.now() < measuredFrom) return false
+      refuse(request, response)
+      return true
+    },
+  })
+  const isExempt = (url: string) => exemptUrl.test(url)
+  new AdmissionQueue(server, limits, { serve: serve ?? framework, refuse, isExempt })
   const sampleInterval = 2 * limits.maxLoopDelayMs
   let measuredFrom = 0
   server.once('listening', () => {

@@ -89,7 +89,7 @@ function readUnknownMethod({ code, bytesParsed = 0, rawPacket }: ParserError) {
 
 const maxLineBytes = 16_384
 
-function methodNotAllowed(method: string, allow: string) {
+export function methodNotAllowed(method: string, allow: string) {
   const detail = `${method} is not allowed here: use ${allow}`
   return new HttpError(405, 'method_not_allowed', detail, { headers: { allow } })
 }

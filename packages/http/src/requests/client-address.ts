@@ -12,6 +12,13 @@ export function clientAddressReader(trustProxy: TrustProxy): (request: IncomingM
   }
 }
 
+/** Whether a trusted proxy forwarded a request. */
+export function forwardingCheck(trustProxy: TrustProxy): (request: IncomingMessage) => boolean {
+  if (trustProxy === false) return () => false
+  const trusts = trustFunction(trustProxy)
+  return (request) => proxyAddr.all(request, trusts).length > 1
+}
+
 function trustFunction(trustProxy: Exclude<TrustProxy, false>) {
   if (typeof trustProxy === 'function') return trustProxy
   return trustProxy === true ? () => true : proxyAddr.compile(trustProxy)

@@ -1,9 +1,10 @@
-export const encodedForms = ['br', 'zstd', 'gzip'] as const
+import {
+  type CompressedCoding,
+  type ContentCoding,
+  compressedCodings as encodedForms,
+} from '../rfc9110/content-codings.ts'
 
-export type CompressedCoding = (typeof encodedForms)[number]
-
-/** The content itself, or one of its compressed forms. */
-export type ContentCoding = 'identity' | CompressedCoding
+export { type CompressedCoding, type ContentCoding, encodedForms }
 
 /** The content codings by the number that databases have for them. */
 export const contentCodings: readonly ContentCoding[] = ['identity', ...encodedForms]

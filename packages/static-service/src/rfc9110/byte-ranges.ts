@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { allowsParts, type Validators } from './conditional-requests.ts'
 
 /** Bytes from `start` up to but excluding `end`. */
 export interface Slice {
@@ -12,15 +14,26 @@ export type Piece = Buffer | Slice
 /** A request with more ranges is answered with the whole file (RFC 9110, 17.15). */
 const maxRanges = 100
 
+/** What a request selects of a file: all of it, ranges of its bytes, or ranges outside of it. */
+export type Selection = 'whole' | 'unsatisfiable' | Slice[]
+
+/** The ranges that a request selects (RFC 9110, 14.2); `validators` are those of the whole file of `size` bytes. */
+export function selectRanges(
+  { method, headers }: { method?: string | undefined; headers: IncomingHttpHeaders },
+  validators: Validators,
+  size: number,
+): Selection {
+  if (headers.range === undefined || method !== 'GET') return 'whole'
+  const ifRange = headers['if-range']?.toString()
+  return allowsParts(ifRange, validators) ? readRanges(headers.range, size) : 'whole'
+}
+
 /**
  * Reads a Range field (RFC 9110, 14.1.2 and 14.2) for a file of `size` bytes. `whole`: no field, or one to ignore:
  * malformed, another unit, too many ranges, or more bytes than the file has. `unsatisfiable`: well-formed, but no byte of
  * it exists. Slices keep the requested order; overlapping ones are merged.
  */
-export function readRanges(
-  field: string | undefined,
-  size: number,
-): 'whole' | 'unsatisfiable' | Slice[] {
+export function readRanges(field: string | undefined, size: number): Selection {
   const specs = readSpecs(field)
   if (!specs || specs.length > maxRanges) return 'whole'
   const slices = specs.flatMap((spec) => sliceOf(spec, size) ?? [])

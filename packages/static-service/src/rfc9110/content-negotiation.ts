@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import Negotiator from 'negotiator'
-import { type ContentCoding, encodedForms } from '../blobs/blob-path.ts'
+import { type ContentCoding, compressedCodings } from './content-codings.ts'
 
 /**
  * The codings that a client accepts, best first (RFC 9110, 12.5.3). Identity is always among them: a client that excludes
@@ -27,7 +27,7 @@ export const contentTag = (digest: string, coding: ContentCoding) =>
 
 const identityOnly: readonly ContentCoding[] = ['identity']
 // Of codings with equal weight the one that compresses best is chosen.
-const order: ContentCoding[] = [...encodedForms, 'identity']
+const order: ContentCoding[] = [...compressedCodings, 'identity']
 
 // Browsers send a handful of different fields.
 const negotiated = new LRUCache<string, readonly ContentCoding[]>({ max: 256 })

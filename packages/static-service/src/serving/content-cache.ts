@@ -1,17 +1,16 @@
 import { hash } from 'node:crypto'
-import { type ContentCoding, encodedForms, maxSmallBytes } from '../blobs/blob-path.ts'
+import { encodedForms, maxSmallBytes } from '../blobs/blob-path.ts'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import { type Compressor, minBytes } from '../blobs/compressor.ts'
 import { IntegrityProofs } from '../blobs/integrity.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../files/file-record.ts'
-import { chooseCoding } from '../rfc9110/content-negotiation.ts'
+import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { ChunkCache } from './chunk-cache.ts'
 import type { Content } from './content-stream.ts'
 import { LruLoader } from './lru-loader.ts'
 import type { ServedFile } from './served-file.ts'
-import { createServedFiles, type ServedFiles } from './served-files.ts'
 
 interface Dependencies {
   store: BlobStore
@@ -21,22 +20,17 @@ interface Dependencies {
   describe: (row: FileRow) => ServedFile
 }
 
-/** A representation of a file whose bytes are in memory, and what of it was there already. */
-export interface CachedContent {
-  file: ServedFile
-  coding: ContentCoding
-  bytes: Buffer
-  isHit: { file: boolean; bytes: boolean }
-}
-
 /**
- * Files and their contents for serving; small contents stay in memory. Never stale: `ServedFiles` has the files as they
- * are now; bytes are cached by digest, after they were found to match it.
+ * Files and their contents for serving; small contents stay in memory, so that most calls return without waiting. Never
+ * stale: a change that has been answered is seen by every later `find`. Bytes are cached by digest, after they were found
+ * to match it; only a file leads to them.
  */
 export class ContentCache {
+  readonly #catalog: Catalog
   readonly #store: BlobStore
   readonly #compressor: Compressor
-  readonly #files: ServedFiles
+  readonly #describe: (row: FileRow) => ServedFile
+  readonly #files: LruLoader<ServedFile>
   readonly #codings: LruLoader<readonly ContentCoding[]>
   readonly #contents: LruLoader<Buffer>
   readonly #chunks: ChunkCache
@@ -44,54 +38,34 @@ export class ContentCache {
 
   constructor({ store, catalog, compressor, memoryBytes, describe }: Dependencies) {
     const share = Math.floor(memoryBytes / 8)
+    this.#catalog = catalog
     this.#store = store
     this.#compressor = compressor
+    this.#describe = describe
     this.#proofs = new IntegrityProofs(store.verified)
-    this.#files = createServedFiles({ catalog, memoryBytes: share, describe })
+    this.#files = new LruLoader(share, () => 4096)
     this.#codings = new LruLoader(share, () => 64)
     this.#chunks = new ChunkCache(2 * share)
     this.#contents = new LruLoader(memoryBytes - 4 * share, (content) => content.length)
+    // It precedes the response to the change.
+    catalog.onChange((paths) => this.#files.invalidate(paths))
     compressor.onForm((digest) => this.#codings.invalidate([digest]))
   }
 
   /** Its caches by the label of their metrics. */
   get memory() {
     const chunks = this.#chunks.memory
-    return { rows: this.#files.memory, forms: this.#codings, contents: this.#contents, chunks }
-  }
-
-  /** The file that is at this path now, as this request finds it. */
-  find(path: string, request?: object) {
-    return this.#files.find(path, request)
+    return { rows: this.#files, forms: this.#codings, contents: this.#contents, chunks }
   }
 
   /**
-   * The preferred representation of a path, if memory has all that is needed or can load it without waiting. `confirm` it
-   * before it is used, and call `countHits` then.
+   * The file that is at this path now. Files are remembered where this process alone changes the catalog; otherwise each
+   * call reads the catalog.
    */
-  peek(path: string, preferred: readonly ContentCoding[], now: number): CachedContent | undefined {
-    const known = this.#files.peek(path)
-    const file = known ?? this.#files.findNow(path, now)
-    if (!file) return undefined
-    const isNegotiated = preferred[0] !== 'identity' && canBeCompressed(file)
-    const stored = isNegotiated ? this.#codings.inspect(file.row.digest) : identityOnly
-    if (!stored) return undefined
-    const coding = chooseCoding(preferred, stored)
-    const cached = this.#contents.inspect(contentKey(file.row, coding))
-    const bytes = cached ?? this.#readNow(file.row, coding)
-    const isHit = { file: known !== undefined, bytes: cached !== undefined }
-    return bytes && { file, coding, bytes, isHit }
-  }
-
-  /** Whether the file is still at its path. If not, `find` for the same request uses this look-up. */
-  confirm(file: ServedFile, request: object): true | Promise<boolean> {
-    return this.#files.confirm(file, request)
-  }
-
-  /** Counts what `find` and `content` would have counted. */
-  countHits({ isHit }: CachedContent) {
-    if (isHit.file) this.#files.memory.counts.hit += 1
-    if (isHit.bytes) this.#contents.counts.hit += 1
+  find(path: string): ServedFile | undefined | Promise<ServedFile | undefined> {
+    return this.#catalog.isExclusive
+      ? this.#files.get(path, () => this.#load(path))
+      : this.#read(path)
   }
 
   /** The codings that a file is stored in, identity among them. Requests the compressed forms that it could have. */
@@ -115,14 +89,8 @@ export class ContentCache {
   ): Content | undefined | Promise<Content | undefined> {
     const maxCached = coding === 'identity' ? maxCachedBytes : maxCompressedSource
     if (row.size > maxCached) return this.#openProven(row, coding)
-    return this.#contents.get(contentKey(row, coding), async () => {
-      await using blob = await this.#open(row, coding)
-      if (!blob) return undefined
-      // Copy: a pooled slice would keep its whole buffer alive.
-      const bytes = copyOf(await blob.read(0, blob.size))
-      if (await this.#proofs.areRight(bytes, row, coding)) return bytes
-      return await this.#discard(row, coding)
-    })
+    const load = () => this.#readNow(row, coding) ?? this.#readWhole(row, coding)
+    return this.#contents.get(contentKey(row, coding), load)
   }
 
   /**
@@ -139,18 +107,48 @@ export class ContentCache {
 
   /** Drops what is cached about a file whose bytes are missing. */
   invalidate(file: ServedFile) {
-    this.#files.invalidate(file)
+    this.#files.invalidate([file.row.path])
     this.#codings.invalidate([file.row.digest])
   }
 
-  // Damaged bytes are left to `content`, which reports them.
+  #load(path: string): ServedFile | undefined | Promise<ServedFile | undefined> {
+    const { findNow } = this.#catalog
+    if (!findNow) return this.#catalog.find(path).then((row) => row && this.#describe(row))
+    const row = this.#catalog.findNow?.(path)
+    return row && this.#describe(row)
+  }
+
+  // Memory only spares describing a row that has not changed.
+  async #read(path: string): Promise<ServedFile | undefined> {
+    const row = await this.#catalog.find(path)
+    if (!row) return undefined
+    const known = this.#files.inspect(path)
+    // The catalog returns the same object while the file has not changed.
+    if (known?.row === row) {
+      this.#files.counts.hit += 1
+      return known
+    }
+    this.#files.counts.miss += 1
+    const file = this.#describe(row)
+    this.#files.set(path, file)
+    return file
+  }
+
+  // Only where it needs no waiting. Damaged bytes are left to `#readWhole`, which reports them.
   #readNow(row: FileRow, coding: ContentCoding): Buffer | undefined {
     if (coding !== 'identity' || row.size > maxSmallBytes) return undefined
     const bytes = this.#store.readNow?.(row.digest)
-    if (bytes?.length !== row.size || hash('sha256', bytes) !== row.digest) return undefined
-    this.#contents.counts.miss += 1
-    this.#contents.set(row.digest, bytes)
-    return bytes
+    const isWhole = bytes?.length === row.size && hash('sha256', bytes) === row.digest
+    return isWhole ? bytes : undefined
+  }
+
+  async #readWhole(row: FileRow, coding: ContentCoding): Promise<Buffer | undefined> {
+    await using blob = await this.#open(row, coding)
+    if (!blob) return undefined
+    // Copy: a pooled slice would keep its whole buffer alive.
+    const bytes = copyOf(await blob.read(0, blob.size))
+    if (await this.#proofs.areRight(bytes, row, coding)) return bytes
+    return await this.#discard(row, coding)
   }
 
   async #openProven(row: FileRow, coding: ContentCoding): Promise<OpenBlob | undefined> {

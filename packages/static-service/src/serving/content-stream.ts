@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream'
 import { HttpError } from '@domains-and-files/http'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import type { Piece } from '../rfc9110/byte-ranges.ts'
@@ -7,32 +6,26 @@ import { chunkBytes } from './chunk-cache.ts'
 /** The bytes of a representation: small ones in memory, others open on the disk, to be disposed of by the caller. */
 export type Content = Buffer | OpenBlob
 
-/**
- * The pieces of a content as a response body. A returned stream must be read or destroyed, which closes the blob. Rejects,
- * with the blob closed, when the first bytes cannot be read: no header has been sent yet.
- */
-export async function bodyOf(
-  content: Content,
-  pieces: Piece[],
-  digest: string,
-): Promise<Buffer | Readable> {
-  if (!Buffer.isBuffer(content))
-    return BlobStream.open(content, readChunks(content, pieces, digest))
+/** The pieces of a content that is in memory. */
+export function joinPieces(content: Buffer, pieces: Piece[]): Buffer {
   const [first = Buffer.alloc(0), ...others] = pieces.map((piece) =>
     Buffer.isBuffer(piece) ? piece : content.subarray(piece.start, piece.end),
   )
   return others.length === 0 ? first : Buffer.concat([first, ...others])
 }
 
-type Chunks = AsyncGenerator<Buffer, void>
-
-/** Reads one chunk ahead, so that the disk works while the socket drains. */
-class BlobStream extends Readable {
+/**
+ * The pieces of a blob in chunks; each is valid until the next one is requested. One chunk is read ahead, so that the disk
+ * works while the socket drains. The blob is closed after the last chunk, after a failure, and by `return`.
+ */
+export class BlobStream implements AsyncIterator<Buffer, void> {
   readonly #blob: OpenBlob
   readonly #chunks: Chunks
   #next: Promise<IteratorResult<Buffer, void>>
 
-  static async open(blob: OpenBlob, chunks: Chunks): Promise<BlobStream> {
+  /** Rejects, with the blob closed, when the first bytes cannot be read: no header has been sent yet. */
+  static async open(blob: OpenBlob, pieces: Piece[], digest: string): Promise<BlobStream> {
+    const chunks = readChunks(blob, pieces, digest)
     try {
       return new BlobStream(blob, chunks, await chunks.next())
     } catch (error) {
@@ -42,43 +35,40 @@ class BlobStream extends Readable {
   }
 
   private constructor(blob: OpenBlob, chunks: Chunks, first: IteratorResult<Buffer, void>) {
-    // The one chunk ahead is enough for a client that does not read.
-    super({ highWaterMark: 0 })
     this.#blob = blob
     this.#chunks = chunks
     this.#next = Promise.resolve(first)
   }
 
-  override _read() {
-    this.#next.then(
-      ({ value }) => {
-        if (this.destroyed) return
-        if (value) {
-          this.#next = this.#chunks.next()
-          // Reported by the read that awaits it.
-          this.#next.catch(() => undefined)
-        }
-        this.push(value ?? null)
-      },
-      (error) => this.destroy(error),
-    )
+  async next(): Promise<IteratorResult<Buffer, void>> {
+    try {
+      const result = await this.#next
+      if (result.done) await this.#blob[Symbol.asyncDispose]()
+      else this.#readAhead()
+      return result
+    } catch (error) {
+      await this.#blob[Symbol.asyncDispose]()
+      throw error
+    }
   }
 
-  override _destroy(error: Error | null, done: (error?: Error | null) => void) {
+  async return(): Promise<IteratorResult<Buffer, void>> {
     // A descriptor is not closed under a running read.
-    this.#next
-      .catch(() => undefined)
-      .then(() => this.#blob[Symbol.asyncDispose]())
-      .then(
-        () => done(error),
-        (failure) => done(error ?? failure),
-      )
+    await this.#next.catch(() => undefined)
+    await this.#blob[Symbol.asyncDispose]()
+    return { done: true, value: undefined }
+  }
+
+  #readAhead() {
+    this.#next = this.#chunks.next()
+    // Reported by the call that awaits it.
+    this.#next.catch(() => undefined)
   }
 }
 
-// Full chunks are read into two buffers in turn: new ones took an eighth of the time of a large file. A chunk is requested
-// once the socket has drained the one before the last, as a full chunk always fills the socket; smaller chunks might not
-// have been sent yet, and have buffers of their own.
+type Chunks = AsyncGenerator<Buffer, void>
+
+// Full chunks are read into two buffers in turn: new ones took an eighth of the time of a large file.
 async function* readChunks(blob: OpenBlob, pieces: Piece[], digest: string): Chunks {
   const buffers: Buffer[] = []
   let count = 0

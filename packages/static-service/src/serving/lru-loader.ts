@@ -20,12 +20,15 @@ export class LruLoader<Value extends object> {
   /** The cached or loaded value. A missing one is not cached. */
   get(
     key: string,
-    load: () => Promise<Value | undefined>,
-  ): Value | Promise<Value | undefined> | undefined {
-    const cached = this.peek(key)
-    if (cached) return cached
+    load: () => Value | undefined | Promise<Value | undefined>,
+  ): Value | undefined | Promise<Value | undefined> {
+    const cached = this.#cached.get(key)
+    if (cached) {
+      this.counts.hit += 1
+      return cached
+    }
     this.counts.miss += 1
-    return this.#loading.get(key) ?? this.#load(key, load)
+    return this.#loading.get(key) ?? this.#load(key, load())
   }
 
   /** The value if it is cached. */
@@ -62,10 +65,14 @@ export class LruLoader<Value extends object> {
     }
   }
 
-  #load(key: string, load: () => Promise<Value | undefined>): Promise<Value | undefined> {
+  #load(key: string, loaded: Value | undefined | Promise<Value | undefined>) {
+    if (!(loaded instanceof Promise)) {
+      if (loaded) this.#cached.set(key, loaded)
+      return loaded
+    }
     const loading: Promise<Value | undefined> = this.#store(
       key,
-      load(),
+      loaded,
       () => this.#loading.get(key) === loading,
     )
     this.#loading.set(key, loading)

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { blobPathOf, type ContentCoding } from '../blobs/blob-path.ts'
-import type { Slice } from '../rfc9110/byte-ranges.ts'
+import { blobPathOf } from '../blobs/blob-path.ts'
+import type { Selection } from '../rfc9110/byte-ranges.ts'
+import type { ContentCoding } from '../rfc9110/content-codings.ts'
 
 /** The proxy that may send stored files itself, and the size from which on it does. */
 export interface Offload {
@@ -9,30 +10,26 @@ export interface Offload {
 }
 
 interface OffloadRequest {
-  method: string
+  method?: string | undefined
   headers: IncomingHttpHeaders
-  /** The chain of addresses from the connection to the client, as far as TRUST_PROXY trusts it. */
-  ips?: string[]
 }
 
 /**
- * Whether the proxy sends the body of a response. It must say so itself, in a field that is believed from trusted proxies
- * only: another route of the same proxy may have no handler for it. Requests with conditions, or with ranges that servers
+ * Whether the proxy offers to send the body of a response. It must say so itself: another route of the same proxy may
+ * have no handler for it. The caller believes trusted proxies only. Requests with conditions, or with ranges that servers
  * read differently, are answered here.
  */
 export function canOffload(
-  { method, headers, ips }: OffloadRequest,
-  ranges: 'whole' | Slice[],
+  { method, headers }: OffloadRequest,
+  selection: Selection,
   { to, coding }: { to: Offload['to']; coding: ContentCoding },
 ): boolean {
   if (method !== 'GET' || headers['x-static-offload'] !== to) return false
-  // A request that no trusted proxy forwarded has no chain.
-  if (ips === undefined || ips.length < 2) return false
   if (conditions.some((name) => headers[name] !== undefined)) return false
   // Caddy sends encoded bodies without a length.
   if (to === 'caddy' && coding !== 'identity') return false
   if (headers.range === undefined) return true
-  return ranges !== 'whole' && /^bytes=(?:\d{1,15}-\d{0,15}|-\d{1,15})$/.test(headers.range)
+  return selection !== 'whole' && /^bytes=(?:\d{1,15}-\d{0,15}|-\d{1,15})$/.test(headers.range)
 }
 
 /** Whether a representation of this size is a file: smaller ones are in the database, and no proxy can read them there. */

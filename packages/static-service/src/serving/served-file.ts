@@ -1,11 +1,11 @@
 import { type PreparedHead, prepareHead } from '@domains-and-files/http'
-import type { ContentCoding } from '../blobs/blob-path.ts'
 import type { Config } from '../config.ts'
 import type { FileRow } from '../files/file-record.ts'
 import { isCompressible } from '../files/media-type.ts'
 import type { Validators } from '../rfc9110/conditional-requests.ts'
+import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { contentTag } from '../rfc9110/content-negotiation.ts'
-import { cspOf } from './site-policy.ts'
+import { cspOf } from './static-target.ts'
 
 /** A file as it is served: its row, and what every response about it has in common. */
 export interface ServedFile {
@@ -16,18 +16,23 @@ export interface ServedFile {
   /** With the charset, where there should be one. */
   contentType: string
   headers: Headers
-  prepared: Map<ContentCoding, PreparedHeaders>
+  /** Made once for each coding: headers are most of the work of a small response. */
+  representations: Map<string, Representation>
 }
 
-type Headers = Record<string, string>
+export type Headers = Record<string, string>
 
-export interface PreparedHeaders {
-  size: number
+/** One representation of a file, with its date or without. */
+export interface Representation {
+  coding: ContentCoding
   validators: Validators
-  /** Of a 200 with the whole representation. */
-  whole: PreparedHead
-  /** Of a 304. */
+  /** Of every response about it, 304 included. */
+  common: Headers
+  /** Of a response with all of it. */
+  own: Headers
   notModified: PreparedHead
+  /** Of a 200 with a body of this size. */
+  whole?: { size: number; head: PreparedHead }
   /** The body, if it is small, with one byte per character. */
   text?: string
 }
@@ -43,19 +48,16 @@ export const crossOriginHeaders = {
 export function describeFile(row: FileRow, rules: Config['static']): ServedFile {
   const isText = isCompressible(row.contentType)
   const csp = cspOf(row.path, rules)
-  // Never later than now, even if the clock was set back (RFC 9110, 8.8.2.1).
-  const changed = Math.floor(Math.min(Date.parse(row.updatedAt), Date.now()) / 1000)
   return {
     row,
-    changed,
+    changed: Math.floor(Date.parse(row.updatedAt) / 1000),
     isCompressible: isText,
     contentType: withCharset(row.contentType),
-    prepared: new Map(),
+    representations: new Map(),
     headers: {
       'cache-control': rules.cacheControl,
       ...(isText ? { vary: 'Accept-Encoding' } : {}),
       'accept-ranges': 'bytes',
-      'last-modified': new Date(changed * 1000).toUTCString(),
       ...(csp && isActive(row.contentType) ? { 'content-security-policy': csp } : {}),
     },
   }
@@ -63,48 +65,48 @@ export function describeFile(row: FileRow, rules: Config['static']): ServedFile 
 
 /**
  * Whether the date identifies this content. Within the second of the change another content may follow that has the same
- * date (RFC 9110, 8.8.2.2).
+ * date (RFC 9110, 8.8.2.2); a date in the future must not be sent (8.8.2.1).
  */
 export const hasReliableDate = ({ changed }: ServedFile, now: number) =>
   Math.floor(now / 1000) > changed
 
-/** The validators of one representation of a file; no date while that is not reliable. */
-export const validatorsOf = (file: ServedFile, coding: ContentCoding, now: number): Validators => ({
-  etag: contentTag(file.row.digest, coding),
-  changed: hasReliableDate(file, now) ? file.changed : undefined,
-})
-
-/** What every response about one representation has, 304 included. */
-export function commonHeaders(file: ServedFile, { etag, changed }: Validators): Headers {
-  const { 'last-modified': _, ...undated } = file.headers
-  return { ...(changed === undefined ? undated : file.headers), etag }
-}
-
-/** What a response with a whole representation adds. */
-export const representationHeaders = (contentType: string, coding: ContentCoding): Headers => ({
-  'content-type': contentType,
-  ...(coding === 'identity' ? {} : { 'content-encoding': coding }),
-})
-
-/** The headers of a file with a reliable date, made once: they are most of the work of a small response. */
-export function prepareHeaders(
+export function representationOf(
   file: ServedFile,
-  { coding, size }: { coding: ContentCoding; size: number },
-): PreparedHeaders {
-  const known = file.prepared.get(coding)
-  if (known?.size === size) return known
-  const { changed } = file
-  const validators = { etag: contentTag(file.row.digest, coding), changed }
-  const common = { ...crossOriginHeaders, ...commonHeaders(file, validators) }
-  const own = representationHeaders(file.contentType, coding)
-  const prepared = {
-    size,
-    validators,
-    whole: prepareHead(200, { ...common, ...own, 'content-length': String(size) }),
+  coding: ContentCoding,
+  isDated: boolean,
+): Representation {
+  const key = isDated ? coding : `${coding}, undated`
+  const known = file.representations.get(key)
+  if (known) return known
+  const etag = contentTag(file.row.digest, coding)
+  const lastModified = { 'last-modified': new Date(file.changed * 1000).toUTCString() }
+  const common = {
+    ...crossOriginHeaders,
+    ...file.headers,
+    ...(isDated ? lastModified : {}),
+    etag,
+  }
+  const representation: Representation = {
+    coding,
+    validators: { etag, changed: isDated ? file.changed : undefined },
+    common,
+    own: {
+      'content-type': file.contentType,
+      ...(coding === 'identity' ? {} : { 'content-encoding': coding }),
+    },
     notModified: prepareHead(304, common),
   }
-  file.prepared.set(coding, prepared)
-  return prepared
+  file.representations.set(key, representation)
+  return representation
+}
+
+/** The head of a 200 with all of a representation, which has this size. */
+export function wholeHead(representation: Representation, size: number): PreparedHead {
+  if (representation.whole?.size === size) return representation.whole.head
+  const { common, own } = representation
+  const head = prepareHead(200, { ...common, ...own, 'content-length': String(size) })
+  representation.whole = { size, head }
+  return head
 }
 
 /** Whether a browser may run scripts in a file of this type: HTML, SVG and all other XML. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { OpenBlob } from '../../src/blobs/blob-reader.ts'
 import { ChunkCache, chunkBytes } from '../../src/serving/chunk-cache.ts'
-import { bodyOf } from '../../src/serving/content-stream.ts'
+import { BlobStream } from '../../src/serving/content-stream.ts'
 import { startStatic } from '../support/static-start.ts'
 
 const content = createHash('shake256', { outputLength: 3 * chunkBytes + 1000 })
@@ -30,9 +30,9 @@ function countingBlob(bytes = content) {
 /** Sends the content, or a part of it, through the cache. */
 async function send(cache: ChunkCache, { start = 0, end = content.length, key = 'digest' } = {}) {
   const { blob, counts } = countingBlob()
-  const body = await bodyOf(cache.through(blob, key), [{ start, end }], key)
+  const body = await BlobStream.open(cache.through(blob, key), [{ start, end }], key)
   const chunks: Buffer[] = []
-  for await (const chunk of body) chunks.push(Buffer.from(chunk))
+  for await (const chunk of { [Symbol.asyncIterator]: () => body }) chunks.push(Buffer.from(chunk))
   return { isRight: Buffer.concat(chunks).equals(content.subarray(start, end)), ...counts }
 }
 

@@ -3,12 +3,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import {
-  createApp,
-  createLogger,
-  createMetrics,
-  type EarlyResponder,
-} from '@domains-and-files/http'
+import { createApp, createLogger, createMetrics, forwardingCheck } from '@domains-and-files/http'
 import type { ContentCoding } from '../../src/blobs/blob-path.ts'
 import { Compressor } from '../../src/blobs/compressor.ts'
 import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
@@ -17,10 +12,10 @@ import { SqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
 import { readConfig } from '../../src/config.ts'
 import type { FileRow } from '../../src/files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../../src/files/media-type.ts'
-import { registerStaticRoutes } from '../../src/routes/static.ts'
-import { CachedResponses } from '../../src/serving/cached-responses.ts'
+import { documentStaticRoute } from '../../src/routes/static.ts'
 import { ContentCache } from '../../src/serving/content-cache.ts'
 import { describeFile } from '../../src/serving/served-file.ts'
+import { StaticHandler } from '../../src/serving/static-handler.ts'
 import { alter } from './stored-contents.ts'
 
 /** An answer as it came over the wire; header names in lower case, values as they were. */
@@ -36,7 +31,6 @@ export interface StaticService extends AsyncDisposable {
   store: FolderBlobStore
   catalog: Catalog
   compressor: Compressor
-  early: CountedResponder
   /** Log lines, parsed. */
   lines: () => Record<string, unknown>[]
   put: (path: string, content: string | Buffer) => Promise<FileRow>
@@ -52,28 +46,6 @@ export interface StaticService extends AsyncDisposable {
   lose: (row: FileRow, form?: ContentCoding) => Promise<void>
   /** Leaves a content only so many bytes. */
   cut: (row: FileRow, length: number) => Promise<void>
-}
-
-/** An early responder that can be bypassed, and counts its responses. */
-export interface CountedResponder extends EarlyResponder {
-  isBypassed: boolean
-  count: number
-}
-
-function countResponses(responder: EarlyResponder): CountedResponder {
-  const { prefix, route } = responder
-  const counted: CountedResponder = {
-    prefix,
-    route,
-    isBypassed: false,
-    count: 0,
-    respond(request) {
-      const response = counted.isBypassed ? undefined : responder.respond(request)
-      if (response) counted.count += 1
-      return response
-    },
-  }
-  return counted
 }
 
 // STATIC_FRONT names a module that puts a proxy before the service, through which all is asked then (see test/e2e/run-proxies).
@@ -93,8 +65,6 @@ const secret = 'a secret of these tests that is long enough'
 export const metricsToken = 'metrics-token-of-tests'
 
 interface StaticOptions {
-  /** Leaves every request to the framework. */
-  withoutEarlyResponses?: boolean
   /** By default a second ahead, so that the dates of new files are reliable (RFC 9110, 8.8.2.2). */
   now?: () => number
 }
@@ -102,7 +72,7 @@ interface StaticOptions {
 /** The static routes before a real store and catalog, listening; files are put into them directly. */
 export async function startStatic(
   env: Record<string, string> = {},
-  { withoutEarlyResponses = false, now = () => Date.now() + 1000 }: StaticOptions = {},
+  { now = () => Date.now() + 1000 }: StaticOptions = {},
 ): Promise<StaticService> {
   const outside = await mkdtemp(join(tmpdir(), 'static-service-'))
   const dataDir = join(outside, 'data')
@@ -126,8 +96,7 @@ export async function startStatic(
   const memoryBytes = rules.memoryCacheBytes
   const describe = (row: FileRow) => describeFile(row, rules)
   const cache = new ContentCache({ store, catalog, compressor, memoryBytes, describe })
-  const early = countResponses(new CachedResponses(cache, rules.offload, now))
-  early.isBypassed = withoutEarlyResponses
+  const isForwarded = forwardingCheck(config.trustProxy)
   const app = await createApp(
     {
       about: { title: 'test', version: '0', description: '' },
@@ -138,11 +107,9 @@ export async function startStatic(
       health: () => ({ checks: {} }),
       // A busy machine must not shed the requests of tests.
       connections: { maxLoopDelayMs: 60_000, maxQueueMs: 60_000 },
-      early,
+      rawRoute: new StaticHandler({ cache, rules, isForwarded, now }),
     },
-    async (routes) => {
-      registerStaticRoutes(routes, { cache, rules, now })
-    },
+    async (routes) => documentStaticRoute(routes),
   )
   await app.listen({ host: '127.0.0.1', port: 0 })
   const own = app.server.address() as AddressInfo // An address with a port, since we listen on one.
@@ -162,7 +129,6 @@ export async function startStatic(
     store,
     catalog,
     compressor,
-    early,
     lines: () => written.map((line) => JSON.parse(line)),
     send,
     put: (path, content) => put(store, catalog, path, Buffer.from(content)),

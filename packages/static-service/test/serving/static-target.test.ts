@@ -6,7 +6,7 @@ import {
   indexOf,
   notFoundPage,
   siteOf,
-} from '../../src/serving/site-policy.ts'
+} from '../../src/serving/static-target.ts'
 
 const secret = 'a secret of these tests that is long enough'
 const policies = (env: Record<string, string>) =>

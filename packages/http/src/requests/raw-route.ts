@@ -1,0 +1,222 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import { isSent } from '../limits/connections.ts'
+import type { AccessLog } from '../logging/access-log.ts'
+import type { RequestMetrics } from '../monitoring/metrics.ts'
+import { HttpError, problemOf, toProblem } from '../problem-details.ts'
+import type { TrustProxy } from '../settings/trust-proxy.ts'
+import { clientAddressReader } from './client-address.ts'
+import { HeadSender, type PreparedHead, prepareHead } from './prepared-head.ts'
+import { findFramingFault } from './request-framing.ts'
+import { readRequestId } from './request-id.ts'
+
+export interface RawResponse {
+  head: PreparedHead
+  /**
+   * Absent: HEAD, 204 and 304. A string holds one byte per character (latin1): small ones are sent in one write. The
+   * next chunk is requested when the kernel has taken the one before; `return` is called if the client goes away.
+   */
+  body?: Buffer | string | AsyncIterator<Buffer, void> | undefined
+}
+
+/**
+ * A route that answers Node's requests by itself, since the framework costs more than a small response. The framework only
+ * documents it. Request ids, problem details, access log, metrics, load shedding and time limits are those of all routes.
+ */
+export interface RawRoute {
+  /** It gets all requests below, whatever their method. Such as `/static/`. */
+  prefix: string
+  /** Names it in metrics. */
+  url: string
+  /** Of the responses to what `respond` throws. */
+  failureHeaders: Record<string, string>
+  /** The response; its headers need no request id. Throws what the framework's handlers throw. */
+  respond(request: IncomingMessage): RawResponse | Promise<RawResponse>
+}
+
+interface Dependencies {
+  accessLog: AccessLog
+  metrics: RequestMetrics | undefined
+  trustProxy: TrustProxy
+  stallTimeout: number
+}
+
+/** What happens to the requests of other routes, and to those of this route under overload. */
+export interface NextListeners {
+  framework: RequestListener
+  /** Refuses the request, if the service is overloaded. */
+  shed: (request: IncomingMessage, response: ServerResponse) => boolean
+}
+
+interface Exchange {
+  request: IncomingMessage
+  response: ServerResponse
+  requestId: string
+  /** By `performance.now`. */
+  began: number
+  problemCode?: string
+}
+
+/** Serves a raw route before the framework. */
+export class RawRouteServer {
+  readonly #app: FastifyInstance
+  readonly #route: RawRoute
+  readonly #dependencies: Dependencies
+  readonly #clientAddress: (request: IncomingMessage) => string
+  readonly #heads: HeadSender
+  #isStopping = false
+
+  constructor(app: FastifyInstance, route: RawRoute, dependencies: Dependencies) {
+    this.#app = app
+    this.#route = route
+    this.#dependencies = dependencies
+    this.#clientAddress = clientAddressReader(dependencies.trustProxy)
+    this.#heads = new HeadSender(app.server.keepAliveTimeout)
+    app.addHook('preClose', async () => {
+      this.#isStopping = true
+    })
+  }
+
+  listener({ framework, shed }: NextListeners): RequestListener {
+    const { prefix } = this.#route
+    return (request, response) => {
+      const { url = '' } = request
+      if (!url.startsWith(prefix) && !isBelow(prefix, url)) return framework(request, response)
+      if (this.#app.isUnderPressure() && shed(request, response)) return
+      const exchange = {
+        request,
+        response,
+        requestId: readRequestId(request.headers['x-request-id']),
+        began: performance.now(),
+      }
+      // A pipelined request waits for the responses before its own, so that it holds no file and no memory meanwhile.
+      if (response.socket) this.#serve(exchange)
+      else response.once('socket', () => this.#serve(exchange))
+    }
+  }
+
+  #serve(exchange: Exchange) {
+    const { request } = exchange
+    try {
+      const fault = findFramingFault(request)
+      if (fault) throw malformed(fault)
+      const response = this.#route.respond(request)
+      if (!(response instanceof Promise)) return this.#send(exchange, response)
+      response
+        .then((found) => this.#send(exchange, found))
+        .catch((error) => this.#fail(exchange, error))
+    } catch (error) {
+      this.#fail(exchange, error)
+    }
+  }
+
+  #send(exchange: Exchange, { head, body }: RawResponse) {
+    const { request, response, requestId } = exchange
+    const isStream = typeof body === 'object' && 'next' in body
+    if (response.destroyed) {
+      // Closes what the body reads from; the client is gone.
+      if (isStream) void Promise.resolve(body.return?.()).catch(() => undefined)
+      return this.#record(exchange, { isAborted: true })
+    }
+    const { upgrade, expect } = request.headers
+    // Node drops bytes that follow a declined upgrade. After `Expect` a body may follow, or not (RFC 9110, 10.1.1).
+    if (this.#isStopping || upgrade !== undefined || expect !== undefined)
+      response.shouldKeepAlive = false
+    this.#heads.write(response, head, requestId)
+    if (isStream) return void this.#stream(exchange, body)
+    response.end(body, 'latin1')
+    // Nearly always: the kernel has taken all of it. Listeners and a timer would cost a tenth of a small response.
+    if (isSent(response)) this.#record(exchange)
+    else this.#recordOnceClosed(exchange)
+  }
+
+  async #stream(exchange: Exchange, body: AsyncIterator<Buffer, void>) {
+    const { response } = exchange
+    const outcome = this.#recordOnceClosed(exchange)
+    try {
+      for await (const chunk of { [Symbol.asyncIterator]: () => body })
+        await written(response, chunk)
+      response.end()
+    } catch (error) {
+      if (response.destroyed) return
+      outcome.error = error instanceof Error ? error : new Error(String(error))
+      response.destroy()
+    }
+  }
+
+  #recordOnceClosed(exchange: Exchange): { error?: Error } {
+    const { request, response } = exchange
+    const outcome: { error?: Error } = {}
+    response.setTimeout(this.#dependencies.stallTimeout)
+    response.on('error', () => undefined) // Followed by `close`.
+    response.on('close', () => {
+      this.#record(exchange, { isAborted: !response.writableFinished, ...outcome })
+      // It was promised to stay open before the stop.
+      if (this.#isStopping) request.socket.destroySoon()
+    })
+    return outcome
+  }
+
+  #fail(exchange: Exchange, error: unknown) {
+    const { response, requestId } = exchange
+    const log = this.#app.log.child({ request_id: requestId })
+    if (response.headersSent) {
+      log.error({ err: error }, 'request failed')
+      return response.destroy()
+    }
+    const problem = toProblem(error, log)
+    const { connection, ...headers } = problem.headers
+    if (connection) response.shouldKeepAlive = false
+    exchange.problemCode = problem.code
+    const body = Buffer.from(JSON.stringify(problemOf(problem, requestId)))
+    const head = prepareHead(problem.status, {
+      ...this.#route.failureHeaders,
+      ...headers,
+      'content-type': 'application/problem+json',
+      'content-length': String(body.length),
+    })
+    this.#send(exchange, { head, body })
+  }
+
+  // Metrics and access log as the framework has them.
+  #record(exchange: Exchange, { isAborted = false, error }: Outcome = {}) {
+    const { request, response, requestId, began, problemCode } = exchange
+    const { accessLog, metrics } = this.#dependencies
+    const { method = '', url = '' } = request
+    const ms = performance.now() - began
+    const status = response.statusCode
+    if (metrics && response.headersSent) {
+      metrics.observe({ method, route: this.#route.url, status }, ms)
+      if (problemCode) metrics.countProblem(problemCode)
+    }
+    if (!isAborted && !accessLog.isEnabled) return
+    const entry = { requestId, method, url, status, ms, client: this.#clientAddress(request) }
+    if (isAborted) accessLog.aborted(entry, error)
+    else accessLog.completed(entry)
+  }
+}
+
+interface Outcome {
+  isAborted?: boolean
+  error?: Error | undefined
+}
+
+// Other spellings of a path: in absolute form (RFC 9112, 3.2.2), or with characters encoded that need not be.
+function isBelow(prefix: string, url: string): boolean {
+  const [, first] = /^(?:https?:\/\/[^/?#]*)?(\/[^/?#]*\/)/i.exec(url) ?? []
+  if (first === undefined) return false
+  try {
+    return decodeURIComponent(first) === prefix
+  } catch {
+    return false
+  }
+}
+
+const malformed = (fault: string) =>
+  new HttpError(400, 'malformed_request', fault, { headers: { connection: 'close' } })
+
+/** Resolves when the kernel has taken the bytes. */
+const written = (response: ServerResponse, bytes: Buffer) =>
+  new Promise<void>((resolve, reject) => {
+    response.write(bytes, (error) => (error ? reject(error) : resolve()))
+  })

@@ -1,0 +1,109 @@
+import { HttpError } from '@domains-and-files/http'
+import { encodedSlash, fileNotFound, invalidPath } from '../errors.ts'
+import { hasEncodedSlash, join, readPath } from '../files/file-path.ts'
+
+/** A directory that is served as a web site (STATIC_SITES): with an index, clean URLs and a page for missing paths. */
+export interface SitePolicy {
+  /** Without slashes at its ends; the root is empty. */
+  directory: string
+  /** File that answers for its directory. */
+  index: string
+  /** Content-Security-Policy of HTML, SVG and XML; undefined: none. */
+  csp: string | undefined
+}
+
+export interface StaticPolicies {
+  /** Longest directory first. */
+  sites: readonly SitePolicy[]
+  /** Outside of sites: file that answers for its directory; undefined: none. */
+  index: string | undefined
+  /** Outside of sites: Content-Security-Policy of HTML, SVG and XML; undefined: none. */
+  csp: string | undefined
+}
+
+/** The innermost site that a path, of a file or of a directory, belongs to. */
+export const siteOf = (path: string, { sites }: StaticPolicies): SitePolicy | undefined =>
+  sites.find(
+    ({ directory }) => directory === '' || path === directory || path.startsWith(`${directory}/`),
+  )
+
+export const cspOf = (path: string, policies: StaticPolicies): string | undefined => {
+  const site = siteOf(path, policies)
+  return site ? site.csp : policies.csp
+}
+
+/** The name of the file that answers for this directory. */
+export const indexOf = (directory: string, policies: StaticPolicies): string | undefined => {
+  const site = siteOf(directory, policies)
+  return site ? site.index : policies.index
+}
+
+/** The file that answers where there is none at the path: `guide.html` for `guide` in a site. */
+export const cleanUrlTarget = (path: string, policies: StaticPolicies): string | undefined =>
+  siteOf(path, policies) && `${path}.html`
+
+/** The page of a site for missing paths. */
+export const notFoundPage = (path: string, policies: StaticPolicies): string | undefined => {
+  const site = siteOf(path, policies)
+  return site && join(site.directory, '404.html')
+}
+
+/** What a URL below /static names. */
+export interface Target {
+  path: string
+  /** The URL is that of a directory, and the path that of its index. */
+  isDirectory: boolean
+  /** Undefined without a query. */
+  query: URLSearchParams | undefined
+}
+
+/**
+ * Reads a request target, in origin or absolute form (RFC 9112, 3.2). Its first segment is `/static/`.
+ * @throws {HttpError} `invalid_path`, or `file_not_found` for a valid path that cannot be stored.
+ */
+export function readTarget(url: string, policies: StaticPolicies): Target {
+  const [, rest = '', search] =
+    /^(?:https?:\/\/[^/?#]*)?\/[^/?#]*\/([^?]*)(?:\?(.*))?$/is.exec(url) ?? []
+  const text = decode(rest)
+  // One file has one URL: an encoded slash is no separator.
+  if (hasEncodedSlash(rest)) throw encodedSlash(text)
+  if (text.startsWith('/')) throw fileNotFound(text)
+  const query = search === undefined ? undefined : new URLSearchParams(search)
+  const isDirectory = text === '' || text.endsWith('/')
+  if (!isDirectory) return { path: readStoredPath(text), isDirectory, query }
+  const directory = text && readStoredPath(text.slice(0, -1))
+  const index = indexOf(directory, policies)
+  if (!index) throw fileNotFound(text || '/')
+  return { path: join(directory, index), isDirectory, query }
+}
+
+/**
+ * The path of the most frequent URLs, which need no decoding; undefined for all others. Of what is wrong with a path only
+ * too many segments are left to be found.
+ */
+export const readPlainPath = (url: string): string | undefined =>
+  url.length <= maxPlainLength ? plainPath.exec(url)?.[1] : undefined
+
+// Less than the maximum of a segment.
+const maxPlainLength = 255
+
+// No segment is empty, or begins with a dot.
+const plainPath = /^\/static\/((?:[\w~-][\w.~-]*\/)*[\w~-][\w.~-]*)$/
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw invalidPath('it is not valid percent-encoded UTF-8')
+  }
+}
+
+// Reserved names cannot be stored, so they are absent here.
+function readStoredPath(text: string): string {
+  try {
+    return readPath(text)
+  } catch (error) {
+    if (error instanceof HttpError && error.code === 'reserved_path') throw fileNotFound(text)
+    throw error
+  }
+}
