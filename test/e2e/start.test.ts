@@ -125,6 +125,7 @@ test('a backup of everything is restored with users, secrets and the state of th
     'admin-password',
     'registrar.json',
     'domain-service/domain-service.sqlite',
+    'domain-service/auth.sqlite',
     'domain-service/jwt.secret',
     'static-service/static-service.sqlite',
     'static-service/jwt.secret',

@@ -1,13 +1,10 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Access, HttpError } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { ApiTokens } from './api-tokens/api-tokens.ts'
-import { outsideRecords } from './api-tokens/permissions.ts'
-import { looksLikeApiToken, prefixOf } from './api-tokens/token-format.ts'
-import { type Caller, isAccess, isRoleEnough } from './authorization.ts'
-import { rememberCaller } from './caller.ts'
-import { readCredential } from './credentials.ts'
+import { looksLikeApiToken, otherServiceOf, prefixOf } from './api-tokens/token-format.ts'
 import type { AuthErrors } from './errors.ts'
-import { otherServiceOf } from './services.ts'
+import { type Caller, isAccess, obstacleOf, outsideRecords } from './rights.ts'
 import type { SessionTokens } from './sessions/session-tokens.ts'
 
 interface AccessDependencies {
@@ -15,6 +12,18 @@ interface AccessDependencies {
   apiTokens: ApiTokens
   audience: string
   errors: AuthErrors
+}
+
+const callers = new WeakMap<FastifyRequest, Caller>()
+
+/**
+ * The authenticated sender of this request.
+ * @throws {Error} on a public route, where nobody is authenticated: a mistake in the route.
+ */
+export function callerOf(request: FastifyRequest): Caller {
+  const caller = callers.get(request)
+  if (caller) return caller
+  throw new Error(`${request.routeOptions.url} is public, so it has no caller`)
 }
 
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
@@ -42,32 +51,54 @@ export function enforceAccess(app: FastifyInstance, dependencies: AccessDependen
   })
 
   function admit(request: FastifyRequest, { token, caller, needed }: Admission) {
+    if (typeof caller === 'string') throw rejectionOf(token, caller)
+    const { routeOptions, method, url } = request
+    const { enforcesRecordLimits } = routeOptions.config
+    const isRead = method === 'GET' || method === 'HEAD'
+    const obstacle = obstacleOf(caller, { access: needed, enforcesRecordLimits, isRead })
+    if (obstacle === 'role') throw errors.forbidden(needed)
+    if (obstacle) throw outsideRecords(caller, `${method} ${url.replace(/\?.*/s, '')}`)
+    callers.set(request, caller)
+    request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
+  }
+
+  function rejectionOf(token: string, reason: 'invalid' | 'expired') {
     const isApiToken = looksLikeApiToken(token)
-    if (caller === 'expired') throw isApiToken ? errors.apiTokenExpired() : errors.tokenExpired()
-    if (caller === 'invalid') {
-      const other = otherServiceOf(token, audience)
-      if (other) throw errors.tokenOfOtherService(other)
-      throw isApiToken ? errors.apiTokenInvalid() : errors.tokenInvalid()
-    }
-    if (!isRoleEnough(caller.role, needed)) throw errors.forbidden(needed)
-    refuseRecordLimited(request, caller)
-    rememberCaller(request, caller)
+    if (reason === 'expired') return isApiToken ? errors.apiTokenExpired() : errors.tokenExpired()
+    const other = otherServiceOf(token, audience)
+    if (other) return errors.tokenOfOtherService(other)
+    return isApiToken ? errors.apiTokenInvalid() : errors.tokenInvalid()
   }
 }
 
-type Verified = Caller | 'invalid' | 'expired'
-
 interface Admission {
   token: string
-  caller: Verified
+  caller: Caller | 'invalid' | 'expired'
   needed: Exclude<Access, 'public'>
 }
 
-function refuseRecordLimited({ routeOptions, method, url }: FastifyRequest, caller: Caller) {
-  const { token } = caller
-  if (!token?.records || routeOptions.config.enforcesRecordLimits) return
-  if (token.readsAll && (method === 'GET' || method === 'HEAD')) return
-  throw outsideRecords(caller, `${method} ${url.replace(/\?.*/s, '')}`)
+/**
+ * The token of a request: `Authorization: Bearer`, the password of `Authorization: Basic` (for clients that know no
+ * other scheme), or `X-Api-Key`.
+ * @throws {HttpError} if there is none, or the header is malformed.
+ */
+function readCredential(headers: IncomingHttpHeaders, errors: AuthErrors): string {
+  const { authorization, 'x-api-key': apiKey } = headers
+  if (authorization !== undefined) {
+    const [, scheme = '', value] = /^(bearer|basic) +([^\s,]+)$/i.exec(authorization) ?? []
+    if (!value) throw errors.authorizationMalformed()
+    return scheme.toLowerCase() === 'bearer' ? value : passwordOf(value, errors)
+  }
+  if (typeof apiKey === 'string' && apiKey !== '') return apiKey
+  throw errors.tokenMissing()
+}
+
+// RFC 7617: base64 of `user:password`; the user name is ignored.
+function passwordOf(value: string, errors: AuthErrors): string {
+  const text = Buffer.from(value, 'base64').toString()
+  const colon = text.indexOf(':')
+  if (colon === -1) throw errors.authorizationMalformed()
+  return text.slice(colon + 1)
 }
 
 function requireAccess({ method, url, config }: RouteOptions) {

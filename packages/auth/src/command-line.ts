@@ -1,6 +1,11 @@
-import type { Writable } from 'node:stream'
-import { explainDatabaseFailure } from '@domains-and-files/persistence'
-import type { Input } from './users/terminal.ts'
+import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
+import type { ReadStream } from 'node:tty'
+import { databaseConfig, databaseSettings, readEnv } from '@domains-and-files/http'
+import { explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
+import { z } from 'zod'
+import { minPasswordLength } from './login/password.ts'
+import { authMigrations } from './tables.ts'
 
 /** What a command reads and writes: `process` in a terminal. */
 export interface CommandLine {
@@ -31,4 +36,72 @@ export async function printResult(
     stderr.write(`${message}${isUsageError ? `. See ${command} --help` : ''}\n`)
     return isUsageError ? 2 : 1
   }
+}
+
+/** Whether users and API tokens are in PostgreSQL. */
+export const usesDatabase = (env: NodeJS.ProcessEnv) =>
+  Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
+
+/** Opens the database of DATABASE_URL for a command, with the tables of this package for one service. */
+export async function openCommandDatabase(
+  service: string,
+  env: NodeJS.ProcessEnv,
+): Promise<Postgres & AsyncDisposable> {
+  const config = databaseConfig(readEnv(z.object(databaseSettings), env))
+  if (!config) throw new Error('DATABASE_URL is not set')
+  const database = await Postgres.open({
+    ...config,
+    schema: service.replace('-', '_'),
+    migrations: authMigrations,
+    onError: () => undefined, // A statement that fails is reported by itself.
+  })
+  return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })
+}
+
+/** The source of a password: a terminal, or a stream whose first line it is. */
+export type Input = NodeJS.ReadableStream & Pick<Partial<ReadStream>, 'isTTY'>
+
+/**
+ * Reads a new password: from a terminal twice, without echo; otherwise from the first line.
+ * @throws {PasswordRejected} if it is too short, missing, or not repeated.
+ */
+export async function readNewPassword(input: Input, prompt: Writable): Promise<string> {
+  const password = input.isTTY ? await askTwice(input, prompt) : await readFirstLine(input)
+  if (password.length >= minPasswordLength) return password
+  throw new PasswordRejected(`A password must have at least ${minPasswordLength} characters`)
+}
+
+export class PasswordRejected extends Error {}
+
+async function askTwice(input: Input, prompt: Writable): Promise<string> {
+  // readline echoes to its output, so it gets one that discards.
+  const output = new Writable({ write: (_chunk, _encoding, done) => done() })
+  const lines = createInterface({ input, output, terminal: true, historySize: 0 })
+  const typed = lines[Symbol.asyncIterator]()
+  try {
+    prompt.write('Password: ')
+    const first = await readLine(typed)
+    prompt.write('\nAgain: ')
+    if (first === (await readLine(typed))) return first
+  } finally {
+    prompt.write('\n')
+    lines.close()
+  }
+  throw new PasswordRejected('The two passwords differ')
+}
+
+async function readFirstLine(input: Input): Promise<string> {
+  const lines = createInterface({ input })
+  try {
+    return await readLine(lines[Symbol.asyncIterator]())
+  } finally {
+    lines.close()
+  }
+}
+
+// Ctrl-C, Ctrl-D and the end of a pipe all end the lines.
+async function readLine(lines: AsyncIterator<string>): Promise<string> {
+  const { value, done } = await lines.next()
+  if (done) throw new PasswordRejected('No password was given')
+  return value
 }

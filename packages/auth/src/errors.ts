@@ -1,5 +1,5 @@
 import { HttpError } from '@domains-and-files/http'
-import type { Role } from './authorization.ts'
+import type { Role } from './rights.ts'
 
 export type AuthErrors = ReturnType<typeof createAuthErrors>
 

@@ -1,32 +1,42 @@
 import { join } from 'node:path'
-import type { Logger } from '@domains-and-files/http'
-import type { Postgres } from '@domains-and-files/persistence'
+import type { Check, Logger } from '@domains-and-files/http'
+import {
+  ensurePrivateFile,
+  type Postgres,
+  type Sql,
+  SqliteSql,
+} from '@domains-and-files/persistence'
 import { ApiTokens } from './api-tokens/api-tokens.ts'
-import type { TokenStore } from './api-tokens/stored-token.ts'
-import { TokenFile, tokensFileName } from './api-tokens/token-file.ts'
-import { createHashQueue, type HashQueue } from './login/hash-queue.ts'
-import type { LoginLimit, LoginLimits, OnLockout } from './login/login-limit.ts'
-import { PostgresLoginLimit } from './postgres/postgres-login-limit.ts'
-import { PostgresTokens } from './postgres/postgres-tokens.ts'
-import { PostgresUsers } from './postgres/postgres-users.ts'
-import { tokenPrefixOf } from './services.ts'
+import { tokenPrefixOf } from './api-tokens/token-format.ts'
+import { createHashQueue, type HashQueue } from './login/password.ts'
+import { type Caller, callerOfUser } from './rights.ts'
 import { resolveJwtSecret } from './sessions/jwt-secret.ts'
 import type { AuthConfig } from './settings.ts'
+import { loginTables, tokenTables } from './tables.ts'
 import { FileUsers } from './users/file-users.ts'
 import { ensureFirstAdmin } from './users/first-admin.ts'
-import type { UserStore, Users } from './users/users.ts'
-import { UserFile } from './users/users-file.ts'
+import { SqlUsers } from './users/sql-users.ts'
+import type { Users } from './users/user.ts'
 
 /** What the plugin `auth` needs of a service, opened before the app is built. */
 export interface Auth {
   secret: string
   audience: string
+  /** Lifetime of session tokens in seconds. */
   tokenTtl: number
   users: Users
   apiTokens: ApiTokens
   hashes: HashQueue
-  /** Counts failed logins of all replicas; absent: of this process. */
-  createLoginLimit?: ((limits: LoginLimits, onLockout: OnLockout) => LoginLimit) | undefined
+  /** Counts failed logins. */
+  loginDatabase: Sql
+  /**
+   * The caller of a stored `Caller.id`, with the rights that it has now. Undefined: its user was removed, or its API token
+   * revoked or expired.
+   */
+  findCaller: (id: string) => Promise<Caller | undefined>
+  /** For /health: of the users file. */
+  checks: () => Record<string, Check>
+  close: () => Promise<void>
 }
 
 interface ServiceConfig {
@@ -38,9 +48,12 @@ interface ServiceConfig {
 interface AuthDependencies {
   audience: string
   log: Logger
-  /** Stores users, API tokens and failed logins; absent: files and memory. Its migrations contain `authMigrations`. */
+  /** Stores users, API tokens and failed logins. Absent: files in DATA_DIR, and memory. Its migrations contain `authMigrations`. */
   database?: Postgres | undefined
 }
+
+/** Stores API tokens in DATA_DIR, unless PostgreSQL does. */
+export const authFileName = 'auth.sqlite'
 
 /**
  * Opens the users, API tokens, secret and password queue of a service.
@@ -51,62 +64,64 @@ export async function openAuth(
   { audience, log, database }: AuthDependencies,
 ): Promise<Auth> {
   const secret = await resolveJwtSecret({ secret: auth.secret, production, dataDir })
-  const stores = database ? databaseStores(database, log) : fileStores(auth, dataDir, log)
-  await ensureFirstAdmin(stores.userStore, {
+  const users: Users = database
+    ? new SqlUsers(database)
+    : new FileUsers(auth.usersFile, (error) =>
+        log.error({ err: error }, 'users file with faults: its faulty entries are disabled'),
+      )
+  await ensureFirstAdmin(users, {
     username: auth.adminUsername,
     password: auth.adminPassword,
     production,
   })
-  const users = stores.openUsers()
-  const { tokenTtl } = auth
+  const file = database ?? openAuthFile(dataDir)
+  const memory = database ?? openLoginMemory(() => Math.round(performance.now()))
   const apiTokens = new ApiTokens({
-    store: stores.tokens,
+    database: file,
     find: (username) => users.find(username),
     prefix: tokenPrefixOf(audience),
     now: Date.now,
+    report: (error) => log.warn({ err: error }, 'use of an API token not recorded'),
   })
-  const { createLoginLimit } = stores
   return {
-    secret,
-    audience,
-    tokenTtl,
-    users,
-    apiTokens,
+    ...{ secret, audience, tokenTtl: auth.tokenTtl, users, apiTokens },
     hashes: createHashQueue(),
-    createLoginLimit,
+    loginDatabase: memory,
+    findCaller: (id) => findCaller(id, { users, apiTokens }),
+    checks: () =>
+      database ? {} : { users: { status: users.fault === undefined ? 'ok' : 'degraded' } },
+    close: async () => {
+      await apiTokens.close()
+      if (database) return // Its owner closes it.
+      await file.close()
+      await memory.close()
+    },
   }
 }
 
-interface Stores {
-  userStore: UserStore
-  /** Called when there is a user. */
-  openUsers: () => Users
-  tokens: TokenStore
-  createLoginLimit?: Auth['createLoginLimit']
+/** Opens the API tokens of a data directory, which commands and a running service share. */
+export function openAuthFile(dataDir: string): SqliteSql {
+  const file = join(dataDir, authFileName)
+  ensurePrivateFile(file)
+  return new SqliteSql({ file, migrations: tokenTables })
 }
 
-const fileStores = (auth: AuthConfig, dataDir: string, log: Logger): Stores => ({
-  userStore: new UserFile(auth.usersFile),
-  openUsers: () =>
-    new FileUsers(auth.usersFile, (error) =>
-      log.error(
-        { err: error },
-        'cannot read the users file: its last valid version stays in force',
-      ),
-    ),
-  tokens: new TokenFile(join(dataDir, tokensFileName), (error) =>
-    log.error({ err: error }, 'cannot read or write the tokens file'),
-  ),
-})
+/**
+ * Counts failed logins in the memory of this process: logging in must not need space on a disk. `clock` is in
+ * milliseconds, and monotonic, since setting the clock back must not extend a lockout.
+ */
+export const openLoginMemory = (clock: () => number) =>
+  new SqliteSql({ file: ':memory:', migrations: loginTables, now: clock })
 
-function databaseStores(database: Postgres, log: Logger): Stores {
-  const users = new PostgresUsers(database)
-  return {
-    userStore: users,
-    openUsers: () => users,
-    tokens: new PostgresTokens(database, (error) =>
-      log.warn({ err: error }, 'use of an API token not recorded'),
-    ),
-    createLoginLimit: (limits, onLockout) => new PostgresLoginLimit(database, limits, onLockout),
-  }
+/** As `Auth.findCaller`. */
+export async function findCaller(
+  id: string,
+  { users, apiTokens }: Pick<Auth, 'users' | 'apiTokens'>,
+): Promise<Caller | undefined> {
+  const [, kind, rest = ''] = /^(user|token):(.*)$/s.exec(id) ?? []
+  if (kind === 'token') return apiTokens.findCaller(rest)
+  const [username = ''] = rest.split(' ')
+  const user = await users.find(username)
+  const caller = user && callerOfUser(user)
+  return caller?.id === id ? caller : undefined
 }

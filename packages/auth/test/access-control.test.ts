@@ -115,6 +115,7 @@ test('the caller has the rights of the users file', async () => {
   const answer = await service.call('/view', { token: await service.tokenOf('vera') })
 
   expect(answer.body).toEqual({
+    id: 'user:vera',
     username: 'vera',
     role: 'viewer',
     domains: ['example.com', '*.co.uk'],

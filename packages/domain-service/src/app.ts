@@ -55,6 +55,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
         checks: {
           database: checkDatabase(ledger, registrar),
           registrar: checkRegistrar(registrar, config.account.registrar),
+          ...parts.auth.checks(),
         },
       }),
     },

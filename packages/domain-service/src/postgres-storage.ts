@@ -32,7 +32,7 @@ export const openPostgres = (database: Database, log: Logger) =>
   Postgres.open({
     ...database,
     schema,
-    migrations: { auth: authMigrations(schema), ledger: migrations },
+    migrations: { ...authMigrations, ledger: migrations },
     onError: (error) => log.warn({ err: error }, 'database not available'),
   })
 

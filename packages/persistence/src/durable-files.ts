@@ -1,4 +1,4 @@
-import { chownSync, statSync } from 'node:fs'
+import { chownSync, closeSync, openSync, statSync } from 'node:fs'
 import { mkdir, open, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
@@ -36,6 +36,12 @@ export async function writeNew(file: string, bytes: Buffer | string): Promise<vo
   await using handle = await open(file, 'wx', 0o600)
   await handle.writeFile(bytes)
   await handle.sync()
+}
+
+/** Creates a private file (0600) if it is missing, for the owner of its directory. */
+export function ensurePrivateFile(file: string) {
+  closeSync(openSync(file, 'a', 0o600))
+  giveToOwner(file)
 }
 
 /** The owner of a path, where root works on it for a service that runs as another user; otherwise undefined. */

@@ -13,7 +13,7 @@ export { Progress } from './backup/progress.ts'
 export type { RowContents } from './backup/rows.ts'
 export { exportTables, importTables, runDataCommand } from './backup-commands.ts'
 export { BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
-export { createDirectory, fsyncDirectory } from './durable-files.ts'
+export { createDirectory, ensurePrivateFile, fsyncDirectory } from './durable-files.ts'
 export {
   DatabaseFullError,
   DatabaseRefusedError,

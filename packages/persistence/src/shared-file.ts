@@ -37,43 +37,28 @@ async function replaceFile(file: string, text: string) {
   await fsyncDirectory(dirname(file))
 }
 
-/**
- * The parsed content of a file, read again whenever the file has changed. While the file is invalid its last valid
- * content stays in force, and `report` is called once per invalid version.
- */
+/** The content of a file as `read` returns it, read again whenever the file has changed. `read` does not throw. */
 export class FileView<Content> {
   readonly #file: string
-  readonly #read: (file: string) => Content
-  readonly #report: (error: unknown) => void
+  readonly #read: () => Content
   #version: ReturnType<typeof versionOf>
-  #reported = ''
   #content: Content
 
-  /** @throws what `read` throws now. */
-  constructor(file: string, read: (file: string) => Content, report: (error: unknown) => void) {
+  constructor(file: string, read: () => Content) {
     this.#file = file
     this.#read = read
-    this.#report = report
     this.#version = versionOf(file)
-    this.#content = read(file)
+    this.#content = read()
   }
 
   get current(): Content {
     // A stat costs microseconds. A watch can miss changes in mounted directories.
     const version = versionOf(this.#file)
-    if (version.id !== this.#version.id || this.#version.isRecent) this.#load(version)
-    return this.#content
-  }
-
-  #load(version: ReturnType<typeof versionOf>) {
-    this.#version = version // Taken before reading: the next look-up then sees a change in between.
-    try {
-      this.#content = this.#read(this.#file)
-      this.#reported = ''
-    } catch (error) {
-      if (version.id !== this.#reported) this.#report(error)
-      this.#reported = version.id
+    if (version.id !== this.#version.id || this.#version.isRecent) {
+      this.#version = version // Taken before reading: the next look-up then sees a change in between.
+      this.#content = this.#read()
     }
+    return this.#content
   }
 }
 

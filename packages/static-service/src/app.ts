@@ -94,12 +94,13 @@ export function buildApp(parts: Dependencies): Promise<App> {
   )
 }
 
-function report({ catalog, store }: Dependencies): HealthReport {
+function report({ auth: { checks }, catalog, store }: Dependencies): HealthReport {
   const { isAvailable, newestVersion } = catalog.status()
   return {
     checks: {
       database: { status: isAvailable ? 'ok' : 'unavailable' },
       ...store.check(),
+      ...checks(),
     },
     fields: { current_version: newestVersion },
   }

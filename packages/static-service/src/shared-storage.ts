@@ -27,7 +27,7 @@ export async function openSharedStorage(
     ...database,
     schema: schemaName,
     migrations: {
-      auth: authMigrations(schemaName),
+      ...authMigrations,
       catalog: catalogMigrations,
       contents: contentMigrations,
     },

@@ -5,7 +5,7 @@ export async function storeUsers(url: string, schema: string, usersFile: string)
   await runOnServer(
     url,
     `insert into ${schema}.users (username, definition)
-     select value ->> 'username', value from jsonb_array_elements($1::jsonb -> 'users')
+     select value ->> 'username', value::text from jsonb_array_elements($1::jsonb -> 'users')
      on conflict (username) do update set definition = excluded.definition`,
     [usersFile],
   )

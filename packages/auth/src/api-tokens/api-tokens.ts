@@ -1,31 +1,81 @@
-import { randomUUID } from 'node:crypto'
-import { type Caller, intersectDomains, lowerRole, type Role } from '../authorization.ts'
+import { randomUUID, timingSafeEqual } from 'node:crypto'
+import { HttpError } from '@domains-and-files/http'
+import { isUniqueViolation, name, type Sql, sql } from '@domains-and-files/persistence'
+import { z } from 'zod'
+import { Domains, isInNetworks, Network, RecordLimit } from '../limits.ts'
+import { type Caller, callerIdOf, findEscalation, intersectRights, Role } from '../rights.ts'
 import type { User } from '../users/user.ts'
-import { refuseEscalation } from './escalation.ts'
-import { isInNetworks } from './networks.ts'
-import type { StoredToken, TokenRequest, TokenStore } from './stored-token.ts'
-import { tokenNotFound, tokensNotStored, tooManyTokens } from './token-errors.ts'
 import { createToken, digestOf } from './token-format.ts'
 
+export const TokenName = z
+  .string()
+  .trim()
+  .regex(/^[^\p{Cc}]{1,100}$/u, 'must have 1 to 100 characters, without control characters')
+
+/** The limits of a token; an absent one does not limit. */
+export const tokenLimits = {
+  role: Role.optional(),
+  domains: Domains.max(100).optional(),
+  records: z.array(RecordLimit).min(1).max(100).optional(),
+  networks: z.array(Network).min(1).max(100).optional(),
+}
+
+/** What a new token may do, and for how long. */
+export interface TokenRequest extends z.infer<z.ZodObject<typeof tokenLimits>> {
+  name: string
+  /** Seconds; 0: never. Default: 90 days. */
+  expires_in?: number | undefined
+}
+
+interface Definition extends z.infer<z.ZodObject<typeof tokenLimits>> {
+  id: string
+  name: string
+  /** The last four characters of the token. */
+  hint: string
+  owner: string
+  /** RFC 3339, as the other instants. */
+  created_at: string
+}
+
+/** An API token without its secret. */
+export interface ApiToken extends Definition {
+  expires_at: string | null
+  last_used_at: string | null
+}
+
+interface Row {
+  owner_id: string | null
+  definition: string
+  expires_at: number | null
+  last_used_at: number | null
+}
+
 interface ApiTokensOptions {
-  store: TokenStore
+  database: Sql
   find: (username: string) => Promise<User | undefined>
   /** `ds_` or `ss_`. */
   prefix: string
   /** Milliseconds since 1970. */
   now: () => number
+  /** Receives failed writes of `last_used_at`. */
+  report: (error: unknown) => void
 }
+
+const table = name('api_tokens')
+const columns = sql`owner_id, definition, expires_at, last_used_at`
 
 const maxTokensPerOwner = 200
 const touchIntervalMs = 60_000
-const defaultLifetime = 90 * 86_400
+const defaultLifetimeS = 90 * 86_400
+const keptExpiredMs = 30 * 86_400_000
 
-/** Creates, verifies, lists and revokes the API tokens of a service. */
+/** The API tokens of a service, in its database. Each look-up reads it: a revocation counts everywhere at once. */
 export class ApiTokens {
   readonly prefix: string
   readonly #options: ApiTokensOptions
-  /** Last recorded use by token id, ahead of the store. */
+  /** Last recorded use by token id, ahead of the database. */
   readonly #touched = new Map<string, number>()
+  readonly #touching = new Set<Promise<void>>()
 
   constructor(options: ApiTokensOptions) {
     this.#options = options
@@ -37,89 +87,170 @@ export class ApiTokens {
    * token is invalid, as if unknown.
    */
   async verify(text: string, address: string): Promise<Caller | 'invalid' | 'expired'> {
-    const { store, find, now } = this.#options
-    const token = await store.find(digestOf(text))
-    if (!token) return 'invalid'
+    const digest = digestOf(text)
+    const row = await this.#options.database.get<Row>(
+      sql`select ${columns} from ${table} where lookup = ${lookupOf(digest)}`,
+    )
+    const token = row && tokenOf(row)
+    if (!token || !isEqual(token.digest, digest)) return 'invalid'
     if (token.networks && !isInNetworks(address, token.networks)) return 'invalid'
-    const owner = await find(token.owner)
-    if (!owner || owner.id !== token.owner_id) return 'invalid'
-    if (token.expires_at && Date.parse(token.expires_at) <= now()) return 'expired'
-    this.#touch(token)
-    return callerOf(token, owner)
+    const caller = await this.#callerOf(row)
+    if (typeof caller !== 'string') this.#touch(token)
+    return caller
   }
 
-  /** @returns the stored record and the token itself, which is not stored. @throws {HttpError} */
-  async create(owner: Caller, request: TokenRequest) {
-    refuseEscalation(owner, request)
-    const { store, find, now } = this.#options
-    if ((await store.list(owner.username)).length >= maxTokensPerOwner)
-      throw tooManyTokens(maxTokensPerOwner)
-    const { expires_in: lifetime = defaultLifetime, name, ...limits } = request
+  /** The caller of the token with this id, with its rights now. Undefined: it is revoked or expired, or its owner removed. */
+  async findCaller(id: string): Promise<Caller | undefined> {
+    const row = await this.#options.database.get<Row>(
+      sql`select ${columns} from ${table} where id = ${id}`,
+    )
+    const caller = row && (await this.#callerOf(row))
+    return typeof caller === 'string' ? undefined : caller
+  }
+
+  /**
+   * Stores a new token. It replaces an expired one of the same name.
+   * @returns the stored record, and the token itself, which is not stored.
+   * @throws {HttpError} 403 if it could more than its owner; 409 if the owner has one of that name, or too many.
+   */
+  async create(owner: Caller, request: TokenRequest): Promise<{ text: string; token: ApiToken }> {
+    const { expires_in: lifetime = defaultLifetimeS, ...limits } = request
+    const escalation = findEscalation(owner, { ...limits, neverExpires: lifetime === 0 })
+    if (escalation) throw new HttpError(403, 'forbidden', escalation)
     const text = createToken(this.prefix)
-    const at = now()
-    const ownerId = (await find(owner.username))?.id
-    const token: StoredToken = {
+    const at = this.#options.now()
+    const ownerId = (await this.#options.find(owner.username))?.id ?? null
+    const expiresAt = lifetime === 0 ? null : at + lifetime * 1000
+    const definition = {
       id: randomUUID(),
-      name,
+      ...limits,
       digest: digestOf(text),
       hint: text.slice(-4),
       owner: owner.username,
-      ...(ownerId !== undefined && { owner_id: ownerId }),
-      ...limits,
       created_at: new Date(at).toISOString(),
-      expires_at: lifetime === 0 ? null : new Date(at + lifetime * 1000).toISOString(),
-      last_used_at: null,
     }
-    await store.add(token).catch(refuseUnstored)
+    await this.#insert(definition, { at, ownerId, expiresAt })
+    const token = { ...definition, expires_at: instantOf(expiresAt), last_used_at: null }
     return { text, token }
   }
 
-  list(owner?: string): Promise<StoredToken[]> {
-    return this.#options.store.list(owner)
+  /** Tokens of one owner, or all; oldest first. */
+  async list(owner?: string): Promise<ApiToken[]> {
+    const ofOwner = owner === undefined ? sql`` : sql`where owner = ${owner}`
+    const rows = await this.#options.database.all<Row>(
+      sql`select ${columns} from ${table} ${ofOwner} order by position`,
+    )
+    return rows.map(tokenOf)
   }
 
-  /** Revokes a token at once; without `owner`, anybody's. @throws {HttpError} if there is none. */
-  async remove(id: string, owner?: string) {
-    const isRemoved = await this.#options.store.remove(id, owner).catch(refuseUnstored)
-    if (!isRemoved) throw tokenNotFound(id)
+  /**
+   * Revokes a token at once, if `isAllowed` for its owner.
+   * @throws {HttpError} if there is none.
+   */
+  async remove(id: string, isAllowed: (owner: string) => boolean = () => true) {
+    await this.#options.database.transaction(async (transaction) => {
+      const found = await transaction.get<{ owner: string }>(
+        sql`select owner from ${table} where id = ${id}`,
+      )
+      if (!found || !isAllowed(found.owner)) throw tokenNotFound(id)
+      await transaction.run(sql`delete from ${table} where id = ${id}`)
+    })
   }
 
-  close(): Promise<void> {
-    return this.#options.store.close()
+  /** Waits until the uses that are known are recorded. */
+  async close(): Promise<void> {
+    await Promise.all(this.#touching)
   }
 
-  #touch({ id, last_used_at }: StoredToken) {
-    const now = this.#options.now()
+  async #insert(token: Definition & { digest: string }, { at, ownerId, expiresAt }: Insertion) {
+    const { owner } = token
+    const isDead = sql`expires_at <= ${at} or owner_id is distinct from ${ownerId}`
+    try {
+      await this.#options.database.transaction(async (transaction) => {
+        await transaction.run(
+          sql`delete from ${table} where expires_at < ${at - keptExpiredMs}
+            or (owner = ${owner} and name = ${token.name} and (${isDead}))`,
+        )
+        const found = await transaction.get<{ count: number }>(
+          sql`select count(*) as count from ${table} where owner = ${owner}`,
+        )
+        if (found && found.count >= maxTokensPerOwner) throw tooManyTokens(maxTokensPerOwner)
+        await transaction.run(
+          sql`insert into ${table} (id, lookup, owner, owner_id, name, definition, expires_at)
+            values (${token.id}, ${lookupOf(token.digest)}, ${owner}, ${ownerId}, ${token.name},
+              ${JSON.stringify(token)}, ${expiresAt})`,
+        )
+      })
+    } catch (error) {
+      throw isUniqueViolation(error) ? tokenExists(token.name) : error
+    }
+  }
+
+  async #callerOf(row: Row): Promise<Caller | 'invalid' | 'expired'> {
+    const token = tokenOf(row)
+    const owner = await this.#options.find(token.owner)
+    if (!owner || (owner.id ?? null) !== row.owner_id) return 'invalid'
+    if (row.expires_at !== null && row.expires_at <= this.#options.now()) return 'expired'
+    const { id, name: tokenName, domains, records } = token
+    const rights = {
+      role: roleOf(token),
+      ...(domains && { domains }),
+      ...(records && { records, readsAll: token.role !== undefined }),
+    }
+    return {
+      id: callerIdOf(owner, id),
+      username: owner.username,
+      ...intersectRights(owner, rights),
+      ...(row.expires_at !== null && { expiresAt: new Date(row.expires_at) }),
+      token: { id, name: tokenName },
+    }
+  }
+
+  #touch({ id, last_used_at }: ApiToken) {
+    const { database, now: clock, report } = this.#options
+    const at = clock()
     const last = Math.max(this.#touched.get(id) ?? 0, last_used_at ? Date.parse(last_used_at) : 0)
-    if (now - last < touchIntervalMs) return
-    this.#touched.set(id, now)
-    this.#options.store.touch(id, new Date(now))
+    if (at - last < touchIntervalMs) return
+    this.#touched.set(id, at)
+    const isOlder = sql`last_used_at is null or last_used_at < ${at}`
+    const touched: Promise<void> = database
+      .run(sql`update ${table} set last_used_at = ${at} where id = ${id} and (${isOlder})`)
+      .then(() => undefined, report)
+      .finally(() => this.#touching.delete(touched))
+    this.#touching.add(touched)
   }
 }
 
-function refuseUnstored(cause: unknown): never {
-  throw tokensNotStored(cause)
+interface Insertion {
+  at: number
+  ownerId: string | null
+  expiresAt: number | null
 }
 
-function callerOf(token: StoredToken, owner: User): Caller {
-  const { id, name, records, expires_at } = token
-  const domains = intersectDomains(owner.domains, token.domains)
-  return {
-    username: owner.username,
-    role: lowerRole(roleOf(token), owner.role),
-    ...(domains && { domains }),
-    ...(expires_at && { expiresAt: new Date(expires_at) }),
-    token: {
-      id,
-      name,
-      ...(records && { records }),
-      readsAll: !records || token.role !== undefined,
-    },
-  }
-}
+const tokenOf = (row: Row): ApiToken & { digest: string } => ({
+  ...JSON.parse(row.definition),
+  expires_at: instantOf(row.expires_at),
+  last_used_at: instantOf(row.last_used_at),
+})
+
+const instantOf = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
+
+const lookupOf = (digest: string) => digest.slice(0, 32)
+
+const isEqual = (one: string, other: string) =>
+  one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
 
 // `records` grant writing what they name, so such a token passes the editor routes that enforce them.
-function roleOf({ role, records }: StoredToken): Role {
+function roleOf({ role, records }: ApiToken): Role {
   if (records) return role === 'admin' ? 'admin' : 'editor'
   return role ?? 'viewer'
 }
+
+export const tokenNotFound = (id: string) =>
+  new HttpError(404, 'token_not_found', `No API token ${id}`)
+
+export const tooManyTokens = (max: number) =>
+  new HttpError(409, 'too_many_tokens', `You have ${max} API tokens: delete some first`)
+
+export const tokenExists = (taken: string) =>
+  new HttpError(409, 'token_exists', `You have an API token named ${taken}: choose another name`)

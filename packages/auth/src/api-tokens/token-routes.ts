@@ -1,17 +1,24 @@
-import { type App, defineRoute, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import {
+  type App,
+  defineRoute,
+  HttpError,
+  Pagination,
+  pageQuery,
+  paginate,
+} from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Caller } from '../authorization.ts'
-import { callerOf } from '../caller.ts'
-import type { ApiTokens } from './api-tokens.ts'
-import { type StoredToken, TokenName, tokenLimits } from './stored-token.ts'
+import { callerOf } from '../access-control.ts'
+import { type Caller, mayManageTokens } from '../rights.ts'
 import {
-  exceedsOwner,
-  loginRequired,
+  type ApiToken,
+  type ApiTokens,
+  TokenName,
+  tokenExists,
+  tokenLimits,
   tokenNotFound,
-  tokensNotStored,
   tooManyTokens,
-} from './token-errors.ts'
+} from './api-tokens.ts'
 
 const tenYears = 10 * 366 * 86_400
 
@@ -56,7 +63,7 @@ const NewToken = z
     ],
   })
 
-const ApiToken = z
+const TokenRecord = z
   .object({
     id: z.string(),
     name: z.string(),
@@ -75,14 +82,14 @@ const ApiToken = z
   })
   .meta({ id: 'ApiToken', examples: [exampleRecord] })
 
-const CreatedToken = ApiToken.extend({
+const CreatedToken = TokenRecord.extend({
   token: z.string().meta({ description: 'shown only now' }),
 }).meta({
   id: 'CreatedToken',
   examples: [{ ...exampleRecord, token: 'ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy' }],
 })
 
-const TokenList = z.object({ tokens: z.array(ApiToken), pagination: Pagination }).meta({
+const TokenList = z.object({ tokens: z.array(TokenRecord), pagination: Pagination }).meta({
   id: 'TokenList',
   examples: [
     {
@@ -111,7 +118,7 @@ const createToken = (tokens: ApiTokens) =>
         'For programs: long-lived, revocable, limited. Send it as `Authorization: Bearer`, as the password of `Authorization: Basic`, or as `X-Api-Key`. It never has more rights than its owner has at the time of use.',
       tags: ['auth'],
       body: NewToken,
-      errors: [loginRequired(), tooManyTokens(200), tokensNotStored(undefined)],
+      errors: [loginRequired(), tokenExists(exampleRecord.name), tooManyTokens(200)],
       responses: { 201: { description: 'The token, shown only now' } },
       response: { 201: CreatedToken },
     },
@@ -147,10 +154,10 @@ const listTokens = (tokens: ApiTokens) =>
       response: { 200: TokenList },
     },
     handler: async (request, reply) => {
-      const { username, role } = loggedInCaller(request)
-      const { owner = username, page, page_size: size } = request.query
-      if (owner !== username && role !== 'admin')
-        throw exceedsOwner('Only an admin can list the tokens of others')
+      const caller = loggedInCaller(request)
+      const { owner = caller.username, page, page_size: size } = request.query
+      if (!mayManageTokens(caller, owner))
+        throw new HttpError(403, 'forbidden', 'Only an admin can list the tokens of others')
       const all = await tokens.list(owner)
       reply.header('cache-control', 'no-store')
       return {
@@ -172,18 +179,21 @@ const deleteToken = (tokens: ApiTokens) =>
       description: 'Your own; an admin may revoke any. It stops working at once.',
       tags: ['auth'],
       params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
-      errors: [loginRequired(), tokenNotFound(exampleId), tokensNotStored(undefined)],
+      errors: [loginRequired(), tokenNotFound(exampleId)],
       responses: { 204: { description: 'Revoked' } },
       response: { 204: z.undefined() },
     },
     handler: async (request, reply) => {
-      const { username, role } = loggedInCaller(request)
+      const caller = loggedInCaller(request)
       const { id } = request.params
-      await tokens.remove(id, role === 'admin' ? undefined : username)
+      await tokens.remove(id, (owner) => mayManageTokens(caller, owner))
       request.log.info({ token_id: id }, 'API token revoked')
       return reply.code(204).send(undefined)
     },
   })
+
+const loginRequired = () =>
+  new HttpError(403, 'forbidden', 'An API token cannot manage tokens: log in with a password')
 
 function loggedInCaller(request: FastifyRequest): Caller {
   const caller = callerOf(request)
@@ -191,7 +201,7 @@ function loggedInCaller(request: FastifyRequest): Caller {
   return caller
 }
 
-function describe(token: StoredToken): z.input<typeof ApiToken> {
+function describe(token: ApiToken): z.input<typeof TokenRecord> {
   const { id, name, hint, owner, created_at, expires_at, last_used_at } = token
   const { domains = null, records = null, networks = null } = token
   const role = token.role ?? (records ? null : 'viewer')

@@ -2,19 +2,23 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { describeIssue } from '@domains-and-files/http'
+import { createDirectory } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import type { Caller } from '../authorization.ts'
-import { type CommandLine, printResult, UsageError } from '../command-line.ts'
-import { openCommandDatabase, usesDatabase } from '../postgres/command-database.ts'
-import { PostgresTokens } from '../postgres/postgres-tokens.ts'
-import { PostgresUsers } from '../postgres/postgres-users.ts'
-import { tokenPrefixOf } from '../services.ts'
+import {
+  type CommandLine,
+  openCommandDatabase,
+  printResult,
+  UsageError,
+  usesDatabase,
+} from '../command-line.ts'
+import { describeRecordLimits } from '../limits.ts'
+import { openAuthFile } from '../open-auth.ts'
+import { callerOfUser } from '../rights.ts'
 import { FileUsers } from '../users/file-users.ts'
-import type { Users } from '../users/users.ts'
-import { ApiTokens } from './api-tokens.ts'
-import { describeRecordLimits } from './record-limits.ts'
-import { type StoredToken, TokenName, type TokenStore, tokenLimits } from './stored-token.ts'
-import { TokenFile, tokensFileName } from './token-file.ts'
+import { SqlUsers } from '../users/sql-users.ts'
+import type { Users } from '../users/user.ts'
+import { type ApiToken, ApiTokens, TokenName, tokenLimits } from './api-tokens.ts'
+import { tokenPrefixOf } from './token-format.ts'
 
 const help = `Manages the API tokens of a service.
 
@@ -27,7 +31,7 @@ A token never has more rights than its owner. It expires after 90 days by defaul
 limits the token to reading and writing these records (* stands for one or more labels). \`add\` prints the token
 once; only its digest is stored. Changes take effect at once, also in a running service.
 
-The tokens are in DATA_DIR/tokens.json, the users in USERS_FILE (default: DATA_DIR/users.json). With the DATA_DIR of
+The tokens are in DATA_DIR/auth.sqlite, the users in USERS_FILE (default: DATA_DIR/users.json). With the DATA_DIR of
 \`npm start\` (default: data) the tokens are in its folder of the service. With DATABASE_URL both are there.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
@@ -48,15 +52,11 @@ async function runCommand(args: string[], env: NodeJS.ProcessEnv): Promise<strin
   if (values.help) return help
   if (service !== 'domain' && service !== 'static')
     throw new UsageError('Name the service: domain or static')
-  if (!usesDatabase(env))
-    return run(openFiles(`${service}-service`, env), command, argument, values)
-  await using database = await openCommandDatabase(`${service}-service`, env)
-  const users = new PostgresUsers(database)
-  const tokens = openTokens(users, new PostgresTokens(database, fail), `${service}-service`)
-  return await run({ tokens, users }, command, argument, values)
+  await using opened = await open(`${service}-service`, env)
+  return await run(opened, command, argument, values)
 }
 
-interface Opened {
+interface Opened extends AsyncDisposable {
   tokens: ApiTokens
   users: Users
 }
@@ -76,7 +76,26 @@ async function run(
   throw new UsageError('Missing command: add, list or remove')
 }
 
-function openFiles(service: string, env: NodeJS.ProcessEnv): Opened {
+async function open(service: string, env: NodeJS.ProcessEnv): Promise<Opened> {
+  const { users, database } = usesDatabase(env)
+    ? await openDatabase(service, env)
+    : await openFiles(service, env)
+  const tokens = new ApiTokens({
+    database,
+    find: (username) => users.find(username),
+    prefix: tokenPrefixOf(service),
+    now: Date.now,
+    report: () => undefined, // No token is used here.
+  })
+  return { tokens, users, [Symbol.asyncDispose]: () => database.close() }
+}
+
+async function openDatabase(service: string, env: NodeJS.ProcessEnv) {
+  const database = await openCommandDatabase(service, env)
+  return { users: new SqlUsers(database), database }
+}
+
+async function openFiles(service: string, env: NodeJS.ProcessEnv) {
   const root = env.DATA_DIR || 'data'
   // `npm start` gives each service a folder in its DATA_DIR, and both one users file.
   const isOfBoth = !env.DATA_DIR || existsSync(join(root, service))
@@ -84,24 +103,11 @@ function openFiles(service: string, env: NodeJS.ProcessEnv): Opened {
   const shared = join(root, 'users.json')
   const isShared = isOfBoth && existsSync(shared)
   const usersFile = env.USERS_FILE || (isShared ? shared : join(dataDir, 'users.json'))
-  const users = new FileUsers(usersFile, fail)
-  return {
-    tokens: openTokens(users, new TokenFile(join(dataDir, tokensFileName), fail), service),
-    users,
-  }
-}
-
-function openTokens(users: Users, store: TokenStore, service: string) {
-  return new ApiTokens({
-    store,
-    find: (username) => users.find(username),
-    prefix: tokenPrefixOf(service),
-    now: Date.now,
+  const users = new FileUsers(usersFile, (error) => {
+    throw error
   })
-}
-
-function fail(error: unknown): never {
-  throw error
+  await createDirectory(dataDir)
+  return { users, database: openAuthFile(dataDir) }
 }
 
 type Options = ReturnType<typeof readArguments>['values']
@@ -135,9 +141,7 @@ async function addToken(
 ): Promise<string> {
   const user = await users.find(options.owner ?? '')
   if (!user) throw new UsageError('--owner must name a user')
-  const { username, role, domains } = user
-  const owner: Caller = { username, role, ...(domains && { domains }) }
-  const { text } = await tokens.create(owner, readRequest(name, options))
+  const { text } = await tokens.create(callerOfUser(user), readRequest(name, options))
   return `${text}\n`
 }
 
@@ -167,12 +171,12 @@ function readRecord(text: string) {
   return { name, types: types.split(',') }
 }
 
-function listTokens(tokens: StoredToken[]): string {
+function listTokens(tokens: ApiToken[]): string {
   if (tokens.length === 0) return 'No tokens\n'
   return tokens.map((token) => `${describe(token).join('  ')}\n`).join('')
 }
 
-function describe(token: StoredToken): string[] {
+function describe(token: ApiToken): string[] {
   const { role = 'viewer', domains, records, networks, expires_at, last_used_at } = token
   return [
     token.id,

@@ -1,4 +1,15 @@
-import { clientNetwork } from './client-network.ts'
+import { createHash, randomUUID } from 'node:crypto'
+import { isIPv6 } from 'node:net'
+import {
+  dialect,
+  join,
+  list,
+  name,
+  now,
+  type Sql,
+  type SqlTransaction,
+  sql,
+} from '@domains-and-files/persistence'
 
 /** Maximum failed logins in `windowMs`. */
 export interface LoginLimits {
@@ -38,23 +49,158 @@ export interface AttemptOutcome {
   isRight: boolean
 }
 
+interface Scope {
+  lockout: Lockout
+  key: string
+  max: number
+}
+
+const table = name('login_attempts')
+
+/** An attempt that its replica has not ended within this time counts as failed: the replica is gone. */
+const longestAttemptMs = 60_000
+
 /**
  * Limits failed logins so that guessing is slow, while nobody can lock a user out from another network with a few
- * attempts. Unknown usernames are counted apart: a flood of invented names cannot evict the count of a real one.
+ * attempts. All replicas count together, on the clock of the database.
  */
-export interface LoginLimit {
+export class LoginLimit {
+  readonly #database: Sql
+  readonly #limits: LoginLimits
+  readonly #onLockout: OnLockout
+
+  constructor(database: Sql, limits: LoginLimits, onLockout: OnLockout) {
+    this.#database = database
+    this.#limits = limits
+    this.#onLockout = onLockout
+  }
+
   /** Seconds until this attempt is allowed; 0 if it is allowed now. */
-  secondsToWait(attempt: Attempt): Promise<number>
+  secondsToWait(attempt: Attempt): Promise<number> {
+    return this.#secondsToWait(this.#database, this.#scopesOf(attempt))
+  }
+
   /**
    * Makes an attempt if it is allowed now, and counts a failure. A success resets the count of its username and network.
    * An attempt that throws does not count. A running attempt counts as failed, so that concurrent ones cannot pass the
    * limit together.
    */
-  run(attempt: Attempt, verify: () => Promise<boolean>): Promise<AttemptOutcome>
+  async run(attempt: Attempt, verify: () => Promise<boolean>): Promise<AttemptOutcome> {
+    const id = randomUUID()
+    const scopes = this.#scopesOf(attempt)
+    const secondsToWait = await this.#begin(id, scopes)
+    if (secondsToWait > 0) return { secondsToWait, isRight: false }
+    const isRight = await verify().catch(async (error) => {
+      await this.#database.run(sql`delete from ${table} where attempt = ${id}`)
+      throw error
+    })
+    if (isRight) await this.#succeed(id, scopes)
+    else for (const lockout of await this.#fail(id, scopes)) this.#onLockout(attempt, lockout)
+    return { secondsToWait, isRight }
+  }
+
+  // Counted as failed from the beginning, so that an attempt counts whose replica is killed.
+  #begin(id: string, scopes: Scope[]): Promise<number> {
+    return this.#exclusively(async (transaction) => {
+      const secondsToWait = await this.#secondsToWait(transaction, scopes)
+      if (secondsToWait > 0) return secondsToWait
+      await transaction.run(sql`delete from ${table} where at <= ${this.#windowStart}`)
+      const rows = scopes.map(({ key }) => sql`(${id}, ${key}, 1, ${now})`)
+      await transaction.run(
+        sql`insert into ${table} (attempt, key, is_running, at) values ${join(rows)}`,
+      )
+      return 0
+    })
+  }
+
+  async #succeed(id: string, scopes: Scope[]) {
+    const pair = scopes.find(({ lockout }) => lockout === 'username and network')
+    await this.#exclusively((transaction) =>
+      transaction.run(
+        sql`delete from ${table} where attempt = ${id} or (key = ${pair?.key} and is_running = 0)`,
+      ),
+    )
+  }
+
+  /** @returns the limits that this failure reached. */
+  #fail(id: string, scopes: Scope[]): Promise<Lockout[]> {
+    return this.#exclusively(async (transaction) => {
+      await transaction.run(
+        sql`update ${table} set is_running = 0, at = ${now} where attempt = ${id}`,
+      )
+      const keys = list(scopes.map(({ key }) => key))
+      const rows = await transaction.all<{ key: string; failures: number }>(
+        sql`select key, count(*) as failures from ${table}
+          where key in (${keys}) and is_running = 0 and at > ${this.#windowStart} group by key`,
+      )
+      const counts = new Map(rows.map(({ key, failures }) => [key, failures]))
+      return scopes.flatMap(({ lockout, key, max }) => (counts.get(key) === max ? [lockout] : []))
+    })
+  }
+
+  // The attempt that is `max` back in the window is in the way until it leaves the window; a running one will soon end.
+  async #secondsToWait(reader: SqlTransaction, scopes: Scope[]): Promise<number> {
+    const blocking = scopes.map(
+      ({ key, max }) => sql`select * from (
+        select is_running, at - ${now} as age from ${table}
+        where key = ${key} and at > ${this.#windowStart}
+        order by is_running desc, at desc limit 1 offset ${max - 1}) as blocking`,
+    )
+    const rows = await reader.all<{ is_running: number; age: number }>(
+      join(blocking, ' union all '),
+    )
+    const waits = rows.map(({ is_running, age }) =>
+      is_running && age > -longestAttemptMs ? 1 : Math.ceil((age + this.#limits.windowMs) / 1000),
+    )
+    return Math.max(0, ...waits)
+  }
+
+  // Checking and counting must be one step for all replicas. Logins are few: each costs a password hash.
+  #exclusively<T>(work: (transaction: SqlTransaction) => Promise<T>): Promise<T> {
+    return this.#database.transaction(async (transaction) => {
+      await transaction.get(lockLogins)
+      return work(transaction)
+    })
+  }
+
+  get #windowStart() {
+    return sql`${now} - ${this.#limits.windowMs}`
+  }
+
+  // Unknown usernames are counted apart: a flood of invented names cannot evict the count of a real one. What is typed
+  // as a username may be a password, so only digests are stored.
+  #scopesOf({ username, isUser, address }: Attempt): Scope[] {
+    const network = clientNetwork(address)
+    const kind = isUser ? 'known' : 'unknown'
+    const { perPair, perNetwork, perUsername } = this.#limits
+    return [
+      {
+        lockout: 'username and network',
+        key: digestOf(`${kind} pair ${network} ${username}`),
+        max: perPair,
+      },
+      { lockout: 'network', key: digestOf(`network ${network}`), max: perNetwork },
+      { lockout: 'username', key: digestOf(`${kind} username ${username}`), max: perUsername },
+    ]
+  }
 }
 
-/** What an attempt is counted by. A network contains no space, so the key of a pair is unambiguous. */
-export function keysOf({ username, address }: Attempt): Record<Lockout, string> {
-  const network = clientNetwork(address)
-  return { 'username and network': `${network} ${username}`, network, username }
+const digestOf = (key: string) => createHash('sha256').update(key).digest('base64url').slice(0, 22)
+
+// SQLite has one writer at a time.
+const lockLogins = sql`select ${dialect({
+  postgres: sql`pg_advisory_xact_lock('${table}'::regclass::oid::bigint)`,
+  sqlite: sql`1`,
+})}`
+
+/** The network that one client controls: its IPv4 address, or the /64 of its IPv6 address. */
+function clientNetwork(address: string): string {
+  const [, mapped] = /^::ffff:([0-9.]+)$/i.exec(address) ?? []
+  if (mapped || !isIPv6(address)) return mapped ?? address
+  const [head = '', tail = ''] = address.split('::')
+  const left = head.split(':').filter(Boolean)
+  const right = tail.split(':').filter(Boolean)
+  const zeros = Array<string>(Math.max(0, 8 - left.length - right.length)).fill('0')
+  const groups = [...left, ...zeros, ...right].slice(0, 4)
+  return `${groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':')}::/64`
 }

@@ -1,15 +1,14 @@
 import type { App } from '@domains-and-files/http'
 import { defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
-import { RecordLimit } from '../api-tokens/record-limits.ts'
-import { Role } from '../authorization.ts'
-import { callerOf } from '../caller.ts'
+import { callerOf } from '../access-control.ts'
 import type { AuthErrors } from '../errors.ts'
+import { RecordLimit } from '../limits.ts'
+import { Role } from '../rights.ts'
 import type { SessionTokens } from '../sessions/session-tokens.ts'
-import type { Users } from '../users/users.ts'
-import { type HashQueue, isQueueFull } from './hash-queue.ts'
+import type { Users } from '../users/user.ts'
 import type { LoginLimit } from './login-limit.ts'
-import { maxPasswordLength } from './password.ts'
+import { type HashQueue, isQueueFull, maxPasswordLength } from './password.ts'
 
 const Login = z
   .strictObject({
@@ -137,11 +136,11 @@ const getMe = defineRoute({
   handler: async (request, reply) => {
     reply.header('cache-control', 'no-store')
     const caller = callerOf(request)
-    const { token, expiresAt } = caller
+    const { token, records, expiresAt } = caller
     return {
       user: describe(caller),
       expires_at: expiresAt?.toISOString() ?? null,
-      ...(token && { token: { id: token.id, name: token.name, records: token.records } }),
+      ...(token && { token: { ...token, records } }),
     }
   },
 })

@@ -1,5 +1,6 @@
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
+import pLimit, { type LimitFunction } from 'p-limit'
 
 /** The cost of one hash: memory in KiB, passes, lanes. */
 export interface Cost {
@@ -44,6 +45,21 @@ export function parsePhc(text: string): Phc | undefined {
   const phc = { cost, salt: Buffer.from(salt, 'base64'), hash: Buffer.from(hash, 'base64') }
   return isWithinBounds(phc) && formatPhc(phc) === text ? phc : undefined
 }
+
+/** A hash that no password matches, as expensive to verify as that of a real user: for unknown usernames. */
+export function makeDummyHash(real: string | undefined): string {
+  const cost = (real === undefined ? undefined : parsePhc(real)?.cost) ?? defaultCost
+  return formatPhc({ cost, salt: randomBytes(16), hash: randomBytes(32) })
+}
+
+/** Runs password hashes (19 MiB each) two at a time; `pendingCount` is the number of those that wait. */
+export type HashQueue = LimitFunction
+
+/** Callers check `isQueueFull` before they queue a hash. */
+export const createHashQueue = (): HashQueue => pLimit(2)
+
+/** Whether the maximum of 32 hashes is queued. */
+export const isQueueFull = (queue: HashQueue) => queue.pendingCount >= 32
 
 export function formatPhc({ cost, salt, hash }: Phc): string {
   const parameters = `m=${cost.memory},t=${cost.passes},p=${cost.lanes}`

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import type { Caller } from '../authorization.ts'
+import { type Caller, callerOfUser } from '../rights.ts'
 import type { User } from '../users/user.ts'
 
 const Claims = z.object({
@@ -74,8 +74,7 @@ export class SessionTokens {
 
     const user = await this.#options.find(claims.sub)
     if (!user || !this.#isOfPassword(user, claims.pwd)) return 'invalid'
-    const { username, role, domains } = user
-    return { username, role, ...(domains && { domains }), expiresAt: new Date(claims.exp * 1000) }
+    return { ...callerOfUser(user), expiresAt: new Date(claims.exp * 1000) }
   }
 
   #read(token: string) {

@@ -1,33 +1,132 @@
-import { FileView } from '@domains-and-files/persistence'
-import { makeDummyHash } from './dummy-hash.ts'
-import type { User } from './user.ts'
-import type { Users } from './users.ts'
-import { readUsers } from './users-file.ts'
+import { existsSync, readFileSync } from 'node:fs'
+import { describeIssue, StartRefusedError } from '@domains-and-files/http'
+import { FileView, updateFile } from '@domains-and-files/persistence'
+import { z } from 'zod'
+import { makeDummyHash } from '../login/password.ts'
+import { changeUsers, User, UserList, Username, type Users } from './user.ts'
+
+interface Content {
+  byName: Map<string, User>
+  dummyHash: string
+  fault: string | undefined
+}
+
+/** The users file cannot be used. The message names the reason and quotes no content. */
+export class InvalidUsersFile extends StartRefusedError {
+  constructor(file: string, cause: unknown) {
+    super(`Cannot use the users file ${file}: ${explain(cause)}`)
+  }
+}
 
 /**
- * The users of the users file. While the file is invalid or missing its last valid content stays in force, and `report`
- * is called once per invalid version.
+ * The users file, which people edit by hand, too. A faulty entry is disabled while the others count, so that a fault
+ * never keeps a removed user. While the file is missing or is not JSON, the users that it had stay in force.
  */
 export class FileUsers implements Users {
-  readonly #view: FileView<{ byName: Map<string, User>; dummyHash: string }>
+  readonly name: string
+  readonly #report: (error: Error) => void
+  #view: FileView<Content> | undefined
+  #last: Content | undefined
 
-  /** @throws {InvalidUsersFile} if the file is missing or invalid now. */
-  constructor(file: string, report: (error: unknown) => void) {
-    const read = () => {
-      const users = readUsers(file)
-      const byName = new Map(users.map((user) => [user.username, user]))
-      return { byName, dummyHash: makeDummyHash(users[0]?.password) }
-    }
-    this.#view = new FileView(file, read, report)
+  /** `report` receives each fault once while the file is looked at, not those that `list` and `update` throw. */
+  constructor(file: string, report: (error: Error) => void) {
+    this.name = file
+    this.#report = report
   }
 
   async find(username: string) {
-    return this.#view.current.byName.get(username)
+    return this.#content.byName.get(username)
   }
 
   async findLogin(username: string) {
-    const { byName, dummyHash } = this.#view.current
+    const { byName, dummyHash } = this.#content
     const user = byName.get(username)
     return { user, hash: user?.password ?? dummyHash }
   }
+
+  get fault() {
+    return this.#content.fault
+  }
+
+  /** A missing file has no users. @throws {InvalidUsersFile} for any fault. */
+  async list() {
+    return existsSync(this.name) ? parseStrictly(this.name, readFile(this.name)) : []
+  }
+
+  /** Locks the file between processes. @throws {InvalidUsersFile} for any fault, instead of overwriting it. */
+  async update(change: (users: User[]) => User[]) {
+    await updateFile(this.name, (text) => {
+      const before = text === undefined ? [] : parseStrictly(this.name, text)
+      return `${JSON.stringify({ users: changeUsers(before, change) }, null, 2)}\n`
+    })
+  }
+
+  get #content(): Content {
+    this.#view ??= new FileView(this.name, () => this.#read())
+    return this.#view.current
+  }
+
+  #read(): Content {
+    const before = this.#last
+    const content = readLeniently(this.name, before)
+    const { fault } = content
+    if (fault !== undefined && fault !== before?.fault) this.#report(new Error(fault))
+    this.#last = content
+    return content
+  }
+}
+
+function readLeniently(file: string, before: Content | undefined): Content {
+  try {
+    const { users, fault } = parseLeniently(JSON.parse(readFile(file)))
+    const byName = new Map(users.map((user) => [user.username, user]))
+    const reason = fault && new InvalidUsersFile(file, fault).message
+    return { byName, dummyHash: makeDummyHash(users[0]?.password), fault: reason }
+  } catch (error) {
+    const { message } =
+      error instanceof InvalidUsersFile ? error : new InvalidUsersFile(file, error)
+    const { byName = new Map(), dummyHash = makeDummyHash(undefined) } = before ?? {}
+    return { byName, dummyHash, fault: message }
+  }
+}
+
+/** The valid users of a parsed file, without those named twice, and every fault. */
+function parseLeniently(json: unknown): { users: User[]; fault: z.ZodError | undefined } {
+  const fault = UserList.safeParse(json, { error: describeIssue }).error
+  const { users: entries } = Entries.catch({ users: [] }).parse(json)
+  const counts = new Map<string, number>()
+  for (const entry of entries) {
+    const username = Named.safeParse(entry).data?.username ?? ''
+    counts.set(username, (counts.get(username) ?? 0) + 1)
+  }
+  const users = entries.flatMap((entry) => User.safeParse(entry).data ?? [])
+  return { users: users.filter(({ username }) => counts.get(username) === 1), fault }
+}
+
+const Entries = z.object({ users: z.array(z.unknown()) })
+const Named = z.object({ username: Username })
+
+function parseStrictly(file: string, text: string): User[] {
+  try {
+    return UserList.parse(JSON.parse(text), { error: describeIssue }).users
+  } catch (error) {
+    throw new InvalidUsersFile(file, error)
+  }
+}
+
+function readFile(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new InvalidUsersFile(file, error)
+  }
+}
+
+function explain(error: unknown): string {
+  if (error instanceof z.ZodError) {
+    return error.issues.map(({ path, message }) => [...path, message].join(' ')).join('; ')
+  }
+  // A JSON error quotes the text around the fault, which may be a password hash.
+  if (error instanceof SyntaxError) return 'it is not JSON'
+  return error instanceof Error ? error.message : String(error)
 }

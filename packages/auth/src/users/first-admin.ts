@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { StartRefusedError } from '@domains-and-files/http'
-import type { Role } from '../authorization.ts'
 import { hashPassword, minPasswordLength } from '../login/password.ts'
-import type { UserStore } from './users.ts'
+import type { Role } from '../rights.ts'
+import type { Users } from './user.ts'
 
 interface FirstAdminOptions {
   username?: string | undefined
@@ -17,10 +17,7 @@ interface FirstAdminOptions {
  * password, which is printed. Of several services that start together on one store, exactly one creates it.
  * @throws {StartRefusedError} in production without settings, or when only one of the two settings is given.
  */
-export async function ensureFirstAdmin(
-  store: UserStore,
-  options: FirstAdminOptions,
-): Promise<void> {
+export async function ensureFirstAdmin(store: Users, options: FirstAdminOptions): Promise<void> {
   const { username, password, production, print = printLine } = options
   if ((await store.list()).length > 0) return
   if (!username !== !password) {
@@ -45,7 +42,7 @@ export async function ensureFirstAdmin(
   }
 }
 
-async function addFirst(store: UserStore, admin: { username: string; password: string }) {
+async function addFirst(store: Users, admin: { username: string; password: string }) {
   let isCreated = false
   await store.update((users) => {
     isCreated = users.length === 0

@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { canonicalDomain, Role } from '../authorization.ts'
+import { Domains } from '../limits.ts'
 import { parsePhc } from '../login/password.ts'
+import { Role } from '../rights.ts'
 
 /**
  * A username. Names are compared exactly (`Alice` is not `alice`) after NFC normalization, so that a name does not
@@ -12,10 +13,6 @@ export const Username = z
   .min(1, 'must not be empty')
   .max(64, 'must have at most 64 characters')
   .regex(/^[^\p{C}\p{Z}]+$/u, 'must have no spaces and no control characters')
-
-export const Domains = z
-  .array(z.string('must be a string').transform(readDomain), 'must be a list of domains')
-  .min(1, 'must name at least one domain')
 
 export const User = z.strictObject({
   username: Username,
@@ -31,16 +28,25 @@ export const UserList = z.strictObject({
   users: z.array(User).refine(areNamesUnique, 'must not name a user twice'),
 })
 
+/** Who may log in: the users file, or a table of PostgreSQL. Each look-up sees the last change. */
+export interface Users {
+  /** Names the store in messages. */
+  readonly name: string
+  /** Why some users, or the last changes, do not count; undefined if all do. */
+  readonly fault?: string | undefined
+  find(username: string): Promise<User | undefined>
+  /** For a login: the user, and the hash to verify the password against, which for an unknown username matches none. */
+  findLogin(username: string): Promise<{ user: User | undefined; hash: string }>
+  list(): Promise<User[]>
+  /**
+   * Replaces the users by the result of `change`, atomically and exclusively. Nothing changes if `change` throws.
+   */
+  update(change: (users: User[]) => User[]): Promise<void>
+}
+
 /** A change of the users, checked. @throws {z.ZodError} */
 export const changeUsers = (users: User[], change: (users: User[]) => User[]): User[] =>
   UserList.parse({ users: change(users) }).users
-
-function readDomain(text: string, context: z.RefinementCtx) {
-  const domain = canonicalDomain(text)
-  if (domain) return domain
-  context.addIssue({ code: 'custom', message: 'must be a domain, or one after *.' })
-  return z.NEVER
-}
 
 function areNamesUnique(users: { username: string }[]) {
   return new Set(users.map(({ username }) => username)).size === users.length

@@ -1,15 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { Role } from '../authorization.ts'
-import { type CommandLine, printResult, UsageError } from '../command-line.ts'
+import {
+  type CommandLine,
+  openCommandDatabase,
+  printResult,
+  readNewPassword,
+  UsageError,
+  usesDatabase,
+} from '../command-line.ts'
+import { Domains } from '../limits.ts'
 import { hashPassword, needsRehash } from '../login/password.ts'
-import { openCommandDatabase, usesDatabase } from '../postgres/command-database.ts'
-import { PostgresUsers } from '../postgres/postgres-users.ts'
-import { readNewPassword } from './terminal.ts'
-import { Domains, type User, Username } from './user.ts'
-import type { UserStore } from './users.ts'
-import { UserFile } from './users-file.ts'
+import { Role } from '../rights.ts'
+import { FileUsers } from './file-users.ts'
+import { SqlUsers } from './sql-users.ts'
+import { type User, Username, type Users } from './user.ts'
 
 const help = `Manages the users: who may log in, and with which rights.
 
@@ -31,7 +36,7 @@ Exit status: 0 success, 1 failure, 2 usage error.
 interface Command {
   parameters: string[]
   options: string[]
-  run: (store: UserStore, words: string[], options: Options, line: CommandLine) => Promise<string>
+  run: (store: Users, words: string[], options: Options, line: CommandLine) => Promise<string>
 }
 
 const commands = new Map<string, Command>([
@@ -72,12 +77,15 @@ async function runCommand(args: string[], line: CommandLine): Promise<string> {
   }
   if (!usesDatabase(line.env)) return command.run(openFile(service, line), words, values, line)
   await using database = await openCommandDatabase(readService(service), line.env)
-  return await command.run(new PostgresUsers(database), words, values, line)
+  return await command.run(new SqlUsers(database), words, values, line)
 }
 
-function openFile(service: string | undefined, { env }: CommandLine): UserStore {
+function openFile(service: string | undefined, { env }: CommandLine): Users {
   if (service !== undefined) throw new UsageError('--service is only for DATABASE_URL')
-  return new UserFile(env.USERS_FILE || join(env.DATA_DIR || 'data', 'users.json'))
+  return new FileUsers(
+    env.USERS_FILE || join(env.DATA_DIR || 'data', 'users.json'),
+    () => undefined,
+  )
 }
 
 function readService(service: string | undefined): string {
@@ -106,7 +114,7 @@ function readArguments(args: string[]) {
 }
 
 async function addUser(
-  store: UserStore,
+  store: Users,
   [name]: string[],
   options: Options,
   line: CommandLine,
@@ -128,7 +136,7 @@ async function addUser(
 }
 
 async function changePassword(
-  store: UserStore,
+  store: Users,
   [name]: string[],
   _options: Options,
   line: CommandLine,
@@ -143,7 +151,7 @@ async function changePassword(
 }
 
 async function changeRole(
-  store: UserStore,
+  store: Users,
   [name, wanted]: string[],
   options: Options,
 ): Promise<string> {
@@ -162,7 +170,7 @@ async function changeRole(
   return `${username} is ${role} now\n`
 }
 
-async function listUsers(store: UserStore): Promise<string> {
+async function listUsers(store: Users): Promise<string> {
   const users = await store.list()
   if (users.length === 0) return `No users in ${store.name}\n`
   const width = Math.max(...users.map(({ username }) => username.length))
@@ -177,7 +185,7 @@ async function listUsers(store: UserStore): Promise<string> {
   return `${lines.join('\n')}\n`
 }
 
-async function removeUser(store: UserStore, [name]: string[], options: Options): Promise<string> {
+async function removeUser(store: Users, [name]: string[], options: Options): Promise<string> {
   const username = readName(name)
   await store.update((users) => {
     const user = expectUser(users, username, store)
@@ -200,7 +208,7 @@ function replaceUser(users: User[], changed: User): User[] {
   return users.map((user) => (user.username === changed.username ? changed : user))
 }
 
-function expectUser(users: User[], username: string, store: UserStore): User {
+function expectUser(users: User[], username: string, store: Users): User {
   const user = users.find((each) => each.username === username)
   if (!user) throw new Error(`No user ${username} in ${store.name}`)
   return user

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { TokenFile } from '../../src/api-tokens/token-file.ts'
+import { ApiTokens } from '../../src/api-tokens/api-tokens.ts'
+import { openAuthFile } from '../../src/open-auth.ts'
 import { runCommand, spawnCommand } from '../support/commands.ts'
 import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
 
@@ -14,8 +15,15 @@ async function begin() {
   const run = (...args: string[]) => runCommand('tokens', args, { env })
   /** In a process of its own. */
   const spawn = (...args: string[]) => spawnCommand('tokens', args, { env })
-  const list = (below = '') =>
-    new TokenFile(`${folder.path}/${below}tokens.json`, () => undefined).list()
+  const list = async (below = '') => {
+    const database = openAuthFile(`${folder.path}/${below}`)
+    const report = () => undefined
+    const find = async () => undefined
+    const tokens = new ApiTokens({ database, find, prefix: 'ds_', now: Date.now, report })
+    const listed = await tokens.list()
+    await database.close()
+    return listed
+  }
   return { path: folder.path, run, spawn, list, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
 }
 

@@ -1,8 +1,9 @@
-import { Postgres } from '@domains-and-files/persistence'
+import { name, Postgres } from '@domains-and-files/persistence'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { authMigrations } from '../../src/index.ts'
 
 export const schema = 'domain_service'
+export const tokensTable = name('api_tokens')
 
 /** A connection to a database of the tests, with the tables of this package. */
 export async function openDatabase(url: string): Promise<Postgres & AsyncDisposable> {
@@ -11,7 +12,7 @@ export async function openDatabase(url: string): Promise<Postgres & AsyncDisposa
     maxConnections: 4,
     timeoutMs: 30_000,
     schema,
-    migrations: { auth: authMigrations(schema) },
+    migrations: authMigrations,
     onError: () => undefined,
   })
   return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })

@@ -1,13 +1,13 @@
-import type { Attempt, Lockout, LoginLimit } from '../../src/login/login-limit.ts'
-import { MemoryLoginLimit } from '../../src/login/memory-login-limit.ts'
-import { PostgresLoginLimit } from '../../src/postgres/postgres-login-limit.ts'
+import { type Sql, SqliteSql, sql } from '@domains-and-files/persistence'
+import { type Attempt, type Lockout, LoginLimit } from '../../src/login/login-limit.ts'
+import { loginTables } from '../../src/tables.ts'
 import { makeDatabase, schema } from './database.ts'
 
 const few = { windowMs: 60_000, perPair: 2, perNetwork: 4, perUsername: 6 }
 
 type Limits = Partial<typeof few>
 
-/** Login limits of one implementation. Each `make` begins without attempts. */
+/** Login limits in one database. Each `make` begins without attempts. */
 export interface LimitFactory extends AsyncDisposable {
   make: (limits?: Limits) => Promise<TestLimit>
 }
@@ -15,44 +15,44 @@ export interface LimitFactory extends AsyncDisposable {
 type TestLimit = Awaited<ReturnType<typeof testLimit>>
 
 export const limitFactories: [string, () => Promise<LimitFactory>][] = [
-  ['memory', async () => ({ make: makeMemoryLimit, [Symbol.asyncDispose]: async () => undefined })],
-  ['PostgreSQL', openPostgresLimits],
+  ['memory', openMemory],
+  ['PostgreSQL', openPostgres],
 ]
 
-export async function makeMemoryLimit(limits: Limits = {}) {
+async function openMemory(): Promise<LimitFactory> {
   const clock = { ms: 0 }
-  const lockouts: Lockout[] = []
-  const limit = new MemoryLoginLimit(
-    { ...few, ...limits },
-    () => clock.ms,
-    (_attempt, lockout) => lockouts.push(lockout),
-  )
+  const database = new SqliteSql({
+    file: ':memory:',
+    migrations: loginTables,
+    now: () => clock.ms,
+  })
   const advance = async (ms: number) => {
     clock.ms += ms
   }
-  return testLimit(limit, lockouts, advance)
+  const make = async (limits: Limits = {}) => {
+    await database.run(sql`delete from login_attempts`)
+    return testLimit(database, limits, advance)
+  }
+  return { make, [Symbol.asyncDispose]: () => database.close() }
 }
 
-async function openPostgresLimits(): Promise<LimitFactory> {
+async function openPostgres(): Promise<LimitFactory> {
   const { database, ...rest } = await makeDatabase()
+  const advance = async (ms: number) => {
+    await database.query(`update ${schema}.login_attempts set at = at - $1::bigint`, [ms])
+  }
   const make = async (limits: Limits = {}) => {
     await database.query(`truncate ${schema}.login_attempts`)
-    const lockouts: Lockout[] = []
-    const limit = new PostgresLoginLimit(database, { ...few, ...limits }, (_attempt, lockout) =>
-      lockouts.push(lockout),
-    )
-    const advance = async (ms: number) => {
-      await database.query(
-        `update ${schema}.login_attempts set at = at - make_interval(secs => $1)`,
-        [ms / 1000],
-      )
-    }
-    return testLimit(limit, lockouts, advance)
+    return testLimit(database, limits, advance)
   }
   return { make, ...rest }
 }
 
-function testLimit(limit: LoginLimit, lockouts: Lockout[], advance: (ms: number) => Promise<void>) {
+function testLimit(database: Sql, limits: Limits, advance: (ms: number) => Promise<void>) {
+  const lockouts: Lockout[] = []
+  const limit = new LoginLimit(database, { ...few, ...limits }, (_attempt, lockout) =>
+    lockouts.push(lockout),
+  )
   const attempt = (username: string, address: string, isUser = true): Attempt => ({
     username,
     isUser,

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,14 +7,12 @@ import { Writable } from 'node:stream'
 import { type App, createApp, createLogger } from '@domains-and-files/http'
 import type { Postgres } from '@domains-and-files/persistence'
 import { ApiTokens } from '../../src/api-tokens/api-tokens.ts'
-import { TokenFile } from '../../src/api-tokens/token-file.ts'
 import { type AuthOptions, auth, callerOf } from '../../src/index.ts'
-import { hashPassword } from '../../src/login/password.ts'
-import { PostgresLoginLimit } from '../../src/postgres/postgres-login-limit.ts'
-import { PostgresTokens } from '../../src/postgres/postgres-tokens.ts'
-import { PostgresUsers } from '../../src/postgres/postgres-users.ts'
+import { createHashQueue, hashPassword } from '../../src/login/password.ts'
+import { findCaller, openAuthFile, openLoginMemory } from '../../src/open-auth.ts'
 import { FileUsers } from '../../src/users/file-users.ts'
-import type { User } from '../../src/users/user.ts'
+import { SqlUsers } from '../../src/users/sql-users.ts'
+import { type User, UserList } from '../../src/users/user.ts'
 
 export const secret = 'a secret of the tests, 32 bytes or more'
 export const weak = { memory: 8, passes: 1, lanes: 1 }
@@ -32,6 +31,9 @@ export async function makeUser(username: string, more: Partial<User> = {}): Prom
   }
 }
 
+export const readUsers = (file: string): User[] =>
+  UserList.parse(JSON.parse(readFileSync(file, 'utf8'))).users
+
 export const writeUsers = (file: string, users: unknown[]) =>
   writeFile(file, JSON.stringify({ users }))
 
@@ -49,13 +51,13 @@ interface StartOptions extends Partial<AuthOptions> {
 
 /** As `start`, with users, API tokens and failed logins in PostgreSQL. The caller adds the users. */
 export function startReplica(database: Postgres) {
-  const users = new PostgresUsers(database)
-  const store = new PostgresTokens(database, () => undefined)
+  const users = new SqlUsers(database)
   const find = (username: string) => users.find(username)
+  const report = () => undefined
   return start({
     users,
-    apiTokens: new ApiTokens({ store, find, prefix: 'ds_', now: Date.now }),
-    createLoginLimit: (limits, onLockout) => new PostgresLoginLimit(database, limits, onLockout),
+    apiTokens: new ApiTokens({ database, find, prefix: 'ds_', now: Date.now, report }),
+    loginDatabase: database,
   })
 }
 
@@ -73,19 +75,36 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
   const users = new FileUsers(file, (error) => reports.push(String(error)))
   const clock = { ms: Date.parse('2026-11-20T19:20:00.500Z') }
 
-  const store = new TokenFile(join(folder.path, 'tokens.json'), (error) =>
-    reports.push(String(error)),
-  )
+  const tokens = openAuthFile(folder.path)
+  const logins = openLoginMemory(() => clock.ms)
   const find = (username: string) => users.find(username)
-  const apiTokens = new ApiTokens({ store, find, prefix: 'ds_', now: () => clock.ms })
+  const apiTokens = new ApiTokens({
+    database: tokens,
+    find,
+    prefix: 'ds_',
+    now: () => clock.ms,
+    report: (error) => reports.push(String(error)),
+  })
   const lines: string[] = []
   const log = createLogger({ name: 'test-service', level: 'info' }, collect(lines))
   const app = await createApp(
     { ...appOptions, log, trustProxy, metrics: undefined },
     async (app) => {
       early?.(app)
-      const given = { secret, audience: 'test-service', tokenTtl: 3600, users, apiTokens }
-      await app.register(auth, { ...given, now: () => clock.ms, ...options })
+      await app.register(auth, {
+        ...{ secret, audience: 'test-service', tokenTtl: 3600, users, apiTokens },
+        hashes: createHashQueue(),
+        loginDatabase: logins,
+        findCaller: (id) => findCaller(id, { users, apiTokens }),
+        checks: () => ({}),
+        now: () => clock.ms,
+        close: async () => {
+          await apiTokens.close()
+          await tokens.close()
+          await logins.close()
+        },
+        ...options,
+      })
       app.get('/open', { config: { access: 'public' } }, async () => 'open')
       app.get('/careless', { config: { access: 'public' } }, async (request) => callerOf(request))
       app.get('/view', { config: { access: 'viewer' } }, async (request) => callerOf(request))
@@ -119,7 +138,7 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
     const { body } = await call('/api/tokens', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ name: 'a token', ...request }),
+      body: JSON.stringify({ name: `token ${crypto.randomUUID()}`, ...request }),
       token: await tokenOf(username),
     })
     return body
@@ -133,6 +152,9 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
     people,
     reports,
     clock,
+    apiTokens,
+    users,
+    tokens,
     lines: () => lines.map((line): Record<string, unknown> => JSON.parse(line)),
     call,
     login,

@@ -7,9 +7,11 @@ import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { authSettings } from '../../src/index.ts'
 import { verifyPassword } from '../../src/login/password.ts'
+import { FileUsers } from '../../src/users/file-users.ts'
 import { ensureFirstAdmin } from '../../src/users/first-admin.ts'
-import { readUsers, UserFile } from '../../src/users/users-file.ts'
-import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
+import { makeFolder, makeUser, readUsers, writeUsers } from '../support/start.ts'
+
+const usersIn = (file: string) => new FileUsers(file, () => undefined)
 
 async function begin() {
   const folder = await makeFolder()
@@ -31,7 +33,7 @@ test.each([true, false])(
     await using place = await begin()
     const { file, said, say } = place
 
-    await ensureFirstAdmin(new UserFile(file), {
+    await ensureFirstAdmin(usersIn(file), {
       username: 'root',
       password: 'long enough',
       production,
@@ -49,8 +51,8 @@ test('without settings an admin with a random password is created, and printed o
   await using place = await begin()
   const { file, said, say } = place
 
-  await ensureFirstAdmin(new UserFile(file), { production: false, print: say })
-  await ensureFirstAdmin(new UserFile(file), { production: false, print: say })
+  await ensureFirstAdmin(usersIn(file), { production: false, print: say })
+  await ensureFirstAdmin(usersIn(file), { production: false, print: say })
 
   const [, password = ''] =
     /^Created the user admin with the password ([\w-]{20}) /.exec(said[0] ?? '') ?? []
@@ -62,7 +64,7 @@ test('production refuses to start rather than invent an admin', async () => {
   await using place = await begin()
   const { file } = place
 
-  const started = ensureFirstAdmin(new UserFile(file), { production: true })
+  const started = ensureFirstAdmin(usersIn(file), { production: true })
 
   await expect(started).rejects.toThrow(/^There are no users in .*users\.json: set ADMIN_USERNAME/)
 })
@@ -72,7 +74,7 @@ test('a users file without users counts as none', async () => {
   const { file } = place
   await writeUsers(file, [])
 
-  await expect(ensureFirstAdmin(new UserFile(file), { production: true })).rejects.toThrow(
+  await expect(ensureFirstAdmin(usersIn(file), { production: true })).rejects.toThrow(
     'There are no users',
   )
 })
@@ -83,7 +85,7 @@ test.each([{ username: 'root' }, { password: 'long enough' }])(
     await using place = await begin()
     const { file } = place
 
-    const started = ensureFirstAdmin(new UserFile(file), { ...half, production: false })
+    const started = ensureFirstAdmin(usersIn(file), { ...half, production: false })
 
     await expect(started).rejects.toThrow('set both ADMIN_USERNAME and ADMIN_PASSWORD, or neither')
   },
@@ -95,7 +97,7 @@ test('the settings change nothing once there are users', async () => {
   const vera = await makeUser('vera')
   await writeUsers(file, [vera])
 
-  await ensureFirstAdmin(new UserFile(file), {
+  await ensureFirstAdmin(usersIn(file), {
     username: 'root',
     password: 'long enough',
     production: true,
@@ -109,7 +111,7 @@ test('an invalid users file does not count as none', async () => {
   const { file } = place
   await writeFile(file, '')
 
-  await expect(ensureFirstAdmin(new UserFile(file), { production: false })).rejects.toThrow(
+  await expect(ensureFirstAdmin(usersIn(file), { production: false })).rejects.toThrow(
     'it is not JSON',
   )
 })
@@ -118,7 +120,7 @@ test('a short password is accepted with a warning', async () => {
   await using place = await begin()
   const { file, said, say } = place
 
-  await ensureFirstAdmin(new UserFile(file), {
+  await ensureFirstAdmin(usersIn(file), {
     username: 'root',
     password: 'short',
     production: false,
@@ -134,8 +136,9 @@ test('of services that start together exactly one creates the admin', async () =
   const source = (name: string) =>
     JSON.stringify(new URL(`../../src/users/${name}`, import.meta.url).href)
   const script = `const { ensureFirstAdmin } = await import(${source('first-admin.ts')})
-    const { UserFile } = await import(${source('users-file.ts')})
-    await ensureFirstAdmin(new UserFile(${JSON.stringify(file)}), { production: false })`
+    const { FileUsers } = await import(${source('file-users.ts')})
+    const users = new FileUsers(${JSON.stringify(file)}, () => undefined)
+    await ensureFirstAdmin(users, { production: false })`
 
   const said = await Promise.all(
     Array.from({ length: 4 }, async () => {

@@ -2,11 +2,10 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
+import { readNewPassword } from '../../src/command-line.ts'
 import { verifyPassword } from '../../src/login/password.ts'
-import { readNewPassword } from '../../src/users/terminal.ts'
-import { readUsers } from '../../src/users/users-file.ts'
 import { runCommand, spawnCommand } from '../support/commands.ts'
-import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
+import { makeFolder, makeUser, readUsers, writeUsers } from '../support/start.ts'
 
 async function begin(users?: unknown[]) {
   const folder = await makeFolder()

@@ -1,210 +1,108 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdirSync } from 'node:fs'
-import { readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { afterAll, beforeEach, describe, expect, test } from 'vitest'
+import { parsePhc } from '../../src/login/password.ts'
 import { FileUsers } from '../../src/users/file-users.ts'
-import { readUsers, updateUsers } from '../../src/users/users-file.ts'
-import { makeFolder, makeUser, writeUsers } from '../support/start.ts'
+import { SqlUsers } from '../../src/users/sql-users.ts'
+import type { User, Users } from '../../src/users/user.ts'
+import { makeDatabase } from '../support/database.ts'
+import { makeFolder, makeUser } from '../support/start.ts'
 
-const adam = await makeUser('adam', { role: 'admin' })
-const vera = await makeUser('vera', { domains: ['example.com'] })
-
-async function open(text = JSON.stringify({ users: [adam, vera] })) {
-  const folder = await makeFolder()
-  const file = join(folder.path, 'users.json')
-  await writeFile(file, text)
-  const reports: string[] = []
-  const users = new FileUsers(file, (error) => reports.push(String(error)))
-  return { folder, file, users, reports, [Symbol.asyncDispose]: folder[Symbol.asyncDispose] }
+interface Backend extends AsyncDisposable {
+  store: Users
+  openUsers: () => Users
 }
 
-test('a user is found with the rights of the file', async () => {
-  await using opened = await open()
+const backends: [string, () => Promise<Backend>][] = [
+  [
+    'a file',
+    async () => {
+      const folder = await makeFolder()
+      const openUsers = () => new FileUsers(join(folder.path, 'users.json'), () => undefined)
+      return { store: openUsers(), openUsers, ...folder }
+    },
+  ],
+  [
+    'PostgreSQL',
+    async () => {
+      const { database, ...rest } = await makeDatabase()
+      const users = new SqlUsers(database)
+      return { store: users, openUsers: () => users, ...rest }
+    },
+  ],
+]
 
-  expect(await opened.users.find('vera')).toEqual(vera)
-  expect(await opened.users.find('Vera')).toBeUndefined()
-})
+const adam = await makeUser('adam', { role: 'admin', id: '1' })
+const vera = await makeUser('vera', { domains: ['example.com'] })
 
-test.each([
-  ['no JSON', '{', 'it is not JSON'],
-  ['an empty file', '', 'it is not JSON'],
-  ['a bare list', JSON.stringify([adam]), 'must be an object'],
-  ['an unknown field', JSON.stringify({ users: [{ ...adam, admin: true }] }), 'admin'],
-  ['an unknown field above', JSON.stringify({ users: [adam], version: 1 }), 'version'],
-  ['an unknown role', JSON.stringify({ users: [{ ...adam, role: 'root' }] }), 'role'],
-  ['a plain password', JSON.stringify({ users: [{ ...adam, password: 'x' }] }), 'PHC'],
-  ['a user twice', JSON.stringify({ users: [adam, adam] }), 'twice'],
-  ['a bad domain', JSON.stringify({ users: [{ ...adam, domains: ['*'] }] }), 'domain'],
-  ['a blank in a name', JSON.stringify({ users: [{ ...adam, username: 'a b' }] }), 'spaces'],
-])('a file with %s cannot be opened, and the reason is said', async (_name, text, reason) => {
-  await expect(open(text)).rejects.toThrow(reason)
-})
+describe.each(backends)('users in %s', async (_name, open) => {
+  const { store, openUsers, ...backend } = await open()
+  afterAll(() => backend[Symbol.asyncDispose]())
+  beforeEach(() => store.update(() => [adam, vera]))
 
-test('a file that is missing cannot be opened', async () => {
-  await using folder = await makeFolder()
+  test('are found by their exact name, with their rights', async () => {
+    const users = openUsers()
 
-  expect(() => new FileUsers(join(folder.path, 'users.json'), () => undefined)).toThrow('ENOENT')
-})
-
-test('the reason quotes no password hash', async () => {
-  const text = JSON.stringify({ users: [{ ...adam, role: 'root' }] })
-
-  const said = await open(text).catch((error: Error) => error.message)
-
-  expect(said).not.toContain('argon2id$')
-})
-
-test('a change of the same length is seen at the next look-up', async () => {
-  await using opened = await open()
-  const roles: (string | undefined)[] = []
-
-  for (const role of ['viewer', 'editor', 'viewer', 'editor'] as const) {
-    await writeUsers(opened.file, [{ ...vera, role }])
-    roles.push((await opened.users.find('vera'))?.role)
-  }
-
-  expect(roles).toEqual(['viewer', 'editor', 'viewer', 'editor'])
-})
-
-test('a replaced file is seen at the next look-up', async () => {
-  await using opened = await open()
-
-  await writeUsers(`${opened.file}.new`, [vera])
-  await rename(`${opened.file}.new`, opened.file)
-
-  expect(await opened.users.find('adam')).toBeUndefined()
-})
-
-test('while the file is invalid its last valid content counts, and one report is made', async () => {
-  await using opened = await open()
-
-  await writeFile(opened.file, '{ "users": [')
-  const found = [
-    await opened.users.find('adam'),
-    await opened.users.find('vera'),
-    await opened.users.find('adam'),
-  ]
-
-  expect(found).toEqual([adam, vera, adam])
-  expect(opened.reports).toEqual([expect.stringContaining('it is not JSON')])
-})
-
-test('while the file is missing its last valid content counts, and one report is made', async () => {
-  await using opened = await open()
-
-  await rm(opened.file)
-  const found = [await opened.users.find('adam'), await opened.users.find('vera')]
-
-  expect(found).toEqual([adam, vera])
-  expect(opened.reports).toEqual([expect.stringContaining('ENOENT')])
-})
-
-test('a repaired file counts again, and a new fault is reported again', async () => {
-  await using opened = await open()
-
-  await writeFile(opened.file, '{')
-  await opened.users.find('adam')
-  await writeUsers(opened.file, [vera])
-  const afterMending = await opened.users.find('adam')
-  await writeFile(opened.file, '[')
-  await opened.users.find('adam')
-
-  expect(afterMending).toBeUndefined()
-  expect(opened.reports).toHaveLength(2)
-})
-
-test('a change is private and leaves no temporary file', async () => {
-  await using opened = await open()
-
-  await updateUsers(opened.file, (users) => users.filter(({ username }) => username !== 'adam'))
-
-  expect(readUsers(opened.file)).toEqual([vera])
-  expect((await stat(opened.file)).mode & 0o777).toBe(0o600)
-  expect(await readdir(opened.folder.path)).toEqual(['users.json', 'users.json.lock'])
-})
-
-test('a failing change leaves the file unchanged and the lock free', async () => {
-  await using opened = await open()
-  const before = await readFile(opened.file, 'utf8')
-
-  const change = () =>
-    updateUsers(opened.file, () => {
-      throw new Error('no')
-    })
-
-  await expect(change()).rejects.toThrow('no')
-  await expect(change()).rejects.toThrow('no')
-  expect(await readFile(opened.file, 'utf8')).toBe(before)
-})
-
-test('a change that would make the file invalid is not written', async () => {
-  await using opened = await open()
-
-  const change = updateUsers(opened.file, (users) => [...users, adam])
-
-  await expect(change).rejects.toThrow('twice')
-  expect(readUsers(opened.file)).toEqual([adam, vera])
-})
-
-test('an invalid file is not overwritten by a change', async () => {
-  await using opened = await open()
-  await writeFile(opened.file, '{')
-
-  await expect(updateUsers(opened.file, () => [adam])).rejects.toThrow('it is not JSON')
-  expect(await readFile(opened.file, 'utf8')).toBe('{')
-})
-
-test('a failed rename leaves no temporary file', async () => {
-  await using folder = await makeFolder()
-  const file = join(folder.path, 'users.json')
-
-  const change = updateUsers(file, () => {
-    mkdirSync(file)
-    return [adam]
+    expect(await users.find('vera')).toEqual(vera)
+    expect(await users.find('Vera')).toBeUndefined()
   })
 
-  await expect(change).rejects.toThrow('rename')
-  expect(await readdir(folder.path)).toEqual(['users.json', 'users.json.lock'])
+  test('are listed in the order of their addition', async () => {
+    const edda = await makeUser('a-late-user')
+
+    await store.update((users) => [...users, edda])
+
+    expect(await store.list()).toEqual([adam, vera, edda])
+  })
+
+  test('a change is seen at the next look-up', async () => {
+    const users = openUsers()
+    await users.find('vera')
+
+    await store.update(([first, second]) => changeRole([first, second], 'editor'))
+
+    expect((await users.find('vera'))?.role).toBe('editor')
+    expect(await users.find('adam')).toEqual(adam)
+  })
+
+  test('a removed user is not found', async () => {
+    await store.update((users) => users.filter(({ username }) => username !== 'vera'))
+
+    expect(await openUsers().find('vera')).toBeUndefined()
+  })
+
+  test('nothing changes if a change throws, or names a user twice', async () => {
+    const stop = () => {
+      throw new Error('stop')
+    }
+
+    await expect(store.update(stop)).rejects.toThrow('stop')
+    await expect(store.update((users) => [...users, adam])).rejects.toThrow('twice')
+
+    expect(await store.list()).toEqual([adam, vera])
+  })
+
+  test('no change is lost when several are made at once', async () => {
+    const added = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((name) => makeUser(name)))
+
+    await Promise.all(added.map((user) => store.update((users) => [...users, user])))
+
+    expect((await store.list()).map(({ username }) => username).sort()).toEqual(
+      ['a', 'adam', 'b', 'c', 'd', 'e', 'vera'].sort(),
+    )
+  })
+
+  test('a login of an unknown user is verified against a hash of the same cost', async () => {
+    const users = openUsers()
+
+    const known = await users.findLogin('adam')
+    const unknown = await users.findLogin('nobody')
+
+    expect(known).toEqual({ user: adam, hash: adam.password })
+    expect(unknown.user).toBeUndefined()
+    expect(parsePhc(unknown.hash)?.cost).toEqual(parsePhc(adam.password)?.cost)
+    expect(unknown.hash).not.toBe(adam.password)
+  })
 })
 
-test('readers see a complete file while a writer writes and after it is killed', async () => {
-  await using opened = await open()
-  const module = new URL('../../src/users/users-file.ts', import.meta.url).href
-  const script = `const { updateUsers } = await import('${module}')
-    for (;;) {
-      await updateUsers(${JSON.stringify(opened.file)}, (users) => users.reverse())
-      process.stdout.write('.')
-    }`
-  const writer = spawn(process.execPath, ['--input-type=module', '-e', script])
-  await once(writer.stdout, 'data')
-
-  const counts = Array.from({ length: 500 }, () => readUsers(opened.file).length)
-  writer.kill('SIGKILL')
-  await once(writer, 'exit')
-  await updateUsers(opened.file, (users) => users)
-
-  expect(new Set(counts)).toEqual(new Set([2]))
-  expect(readUsers(opened.file)).toHaveLength(2)
-})
-
-test('the target of a link is changed, and the link stays', async () => {
-  await using opened = await open()
-  const linked = join(opened.folder.path, 'link.json')
-  await symlink(opened.file, linked)
-
-  await updateUsers(linked, () => [vera])
-
-  expect(readUsers(opened.file)).toEqual([vera])
-  expect(existsSync(`${linked}.lock`)).toBe(false)
-})
-
-test('a missing directory is created', async () => {
-  await using folder = await makeFolder()
-  const file = join(folder.path, 'a', 'b', 'users.json')
-
-  await updateUsers(file, () => [adam])
-
-  expect(readUsers(file)).toEqual([adam])
-})
+const changeRole = (users: (User | undefined)[], role: User['role']): User[] =>
+  users.flatMap((user) => (user ? [user.username === 'vera' ? { ...user, role } : user] : []))

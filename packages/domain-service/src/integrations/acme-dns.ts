@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import { type ApiTokens, type Caller, callerOf, Network } from '@domains-and-files/auth'
 import { type App, HttpError, validationFailed } from '@domains-and-files/http'
 import { readDomain } from '../dns/domain-name.ts'
@@ -35,12 +35,11 @@ function serveUpdate(scope: App, { challenges }: Dependencies) {
     async (request, reply) => {
       const caller = callerOf(request)
       const body = readLenientBody(request.body)
+      const host = registeredHost(caller)
+      if (!host || textAt(body, 'subdomain') !== subdomainOf(host)) throw foreignSubdomain()
       const txt = textAt(body, 'txt') ?? ''
       if (!/^[A-Za-z0-9_-]{43}$/.test(txt))
-        throw badRequest('bad_txt', 'txt must be 43 base64url characters')
-      const host = registeredHost(caller)
-      if (!host || textAt(body, 'subdomain') !== subdomainOf(host))
-        throw badRequest('bad_subdomain', 'subdomain is not the one of this registration')
+        throw new HttpError(400, 'bad_txt', 'txt must be 43 base64url characters')
       await challenges.present(host, txt, contextOf(request), 2)
       return reply.type('application/json').send(JSON.stringify({ txt }))
     },
@@ -69,7 +68,7 @@ function serveRegister(scope: App, { domains, tokens }: Dependencies) {
         throw new HttpError(404, 'domain_not_found', `No domain of this account has ${name}`)
       const fulldomain = fqdnOf(host)
       const { text, token } = await tokens.create(caller, {
-        name: `acme-dns ${fulldomain}`.slice(0, 100),
+        name: tokenNameOf(fulldomain),
         domains: [host.domain.name],
         records: [{ name: host.name, types: ['TXT'] }],
         expires_in: caller.role === 'admin' ? 0 : tenYears,
@@ -92,12 +91,16 @@ function serveRegister(scope: App, { domains, tokens }: Dependencies) {
   )
 }
 
+// Unique, since a name may be registered again.
+const tokenNameOf = (fulldomain: string) =>
+  `acme-dns ${fulldomain.slice(0, 80)} ${randomBytes(4).toString('hex')}`
+
 // Renewals would stop when the token expires; it may write one TXT name only, and dies with its owner.
 const tenYears = 10 * 365 * 86_400
 
 // The token of a registration says where it may write, so nothing else has to be stored.
-function registeredHost({ token, domains }: Caller): HostName | undefined {
-  const [limit, ...others] = token?.records ?? []
+function registeredHost({ records, domains }: Caller): HostName | undefined {
+  const [limit, ...others] = records ?? []
   const domain = readDomain(domains?.length === 1 ? (domains[0] ?? '') : '')
   if (!limit || others.length > 0 || limit.name.includes('*') || typeof domain === 'string')
     return undefined
@@ -122,6 +125,10 @@ function readNetworks(body: LenientBody): string[] {
   ])
 }
 
-const badRequest = (code: string, detail: string) => new HttpError(400, code, detail)
+// As acme-dns itself answers: there the subdomain is part of the credentials.
+const foreignSubdomain = () =>
+  new HttpError(401, 'unauthorized', 'subdomain is not the one of this registration', {
+    headers: { 'www-authenticate': 'Bearer realm="domain-service"' },
+  })
 
 const wordOf = ({ status, code }: HttpError) => (status === 401 ? 'forbidden' : code)

@@ -35,7 +35,7 @@ export async function registerHttpreqRoutes(app: App, { challenges, domains }: D
     if (!host) throw new HttpError(404, 'domain_not_found', `No domain of this account has ${fqdn}`)
     // Only a token that names the record may use another name: clients follow CNAMEs, which may lead anywhere.
     const isChallenge = host.name === '_acme-challenge' || host.name.startsWith('_acme-challenge.')
-    if (!isChallenge && !caller.token?.records) throw outsideRecords(caller, `${fqdn} TXT`)
+    if (!isChallenge && !caller.records) throw outsideRecords(caller, `${fqdn} TXT`)
     return host
   }
 

@@ -22,6 +22,6 @@ export const writeOf = ({ caller, requestId }: WriteContext, edit: ZoneEdit): Zo
   force: false,
   by: caller.username,
   token: caller.token?.name,
-  recordLimits: caller.token?.records,
+  recordLimits: caller.records,
   requestId,
 })

@@ -36,7 +36,7 @@ export async function openDatabaseStore({
     ...settings,
     timeoutMs: batchTimeoutMs,
     schema,
-    migrations: { auth: authMigrations(schema), ledger: migrations },
+    migrations: { ...authMigrations, ledger: migrations },
     onError: () => undefined, // A statement that fails is reported by itself.
     isRestore: true,
   })
@@ -47,8 +47,8 @@ export async function openDatabaseStore({
     migrateFile,
     exportDatabase: (snapshot, job) => exportTables(snapshot, { schema, tables }, job),
     importDatabase: (job) => importDatabase(job, accountName),
-    exportFiles: (snapshot) => exportAuthFiles(snapshot, schema),
-    importFiles: (transaction, files) => importAuthFiles(transaction, schema, files),
+    exportFiles: exportAuthFiles,
+    importFiles: importAuthFiles,
   }
 }
 

@@ -92,7 +92,7 @@ function getChange(app: App, { ledger }: Dependencies) {
     async (request, reply) => {
       const caller = callerOf(request)
       const change = await findVisible(ledger, request.params.id, caller)
-      if (!caller.token?.readsAll) requireOwn(change, caller)
+      if (!caller.readsAll) requireOwn(change, caller)
       setRetryAfter(reply, change)
       return describeChange(change, { caller, zones: await ledger.zonesOf(change.id) })
     },
@@ -131,6 +131,6 @@ async function findVisible(ledger: Ledger, id: number, caller: Caller): Promise<
 }
 
 // Changes that a token limited to records did not make hold other records.
-function requireOwn({ id, by, token: name }: StoredChange, { username, token }: Caller) {
-  if (token?.records && (by !== username || name !== token.name)) throw changeNotFound(id)
+function requireOwn({ id, by, token: name }: StoredChange, { username, token, records }: Caller) {
+  if (records && (by !== username || name !== token?.name)) throw changeNotFound(id)
 }

@@ -4,8 +4,7 @@ import { HttpError } from '@domains-and-files/http'
 // What a token that is limited to some records may learn of the others: nothing.
 
 /** Whether this caller may not read all records of a zone. */
-export const isRecordLimited = ({ token }: Caller) =>
-  token?.records !== undefined && !token.readsAll
+export const isRecordLimited = ({ records, readsAll }: Caller) => records !== undefined && !readsAll
 
 /** The records that the caller may read. */
 export const visibleRecords = <Named extends { name: string; type: string }>(

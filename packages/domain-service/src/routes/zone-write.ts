@@ -99,7 +99,7 @@ function checkEdit(
   { domain, caller, isAsync }: { domain: string; caller: Caller; isAsync: boolean },
 ) {
   const zone = { domain, usesRegistrarDns: true, emailType: undefined, rows: [] }
-  const limits = caller.token?.records
+  const limits = caller.records
   if (limits) requireWithinRecords(limits, namedRrsets(zone, edit))
   // The live zone tells more faults of a batch at once; a queued change waits too long for that.
   const faults = edit.kind === 'add' || isAsync ? editFaults(edit, domain) : []
@@ -109,11 +109,11 @@ function checkEdit(
 const writeOf = (
   { headers, query, id: requestId }: WriteRequest,
   edit: ZoneEdit,
-  { username, token }: Caller,
+  { username, token, records }: Caller,
 ): ZoneWrite => ({
   by: username,
   token: token?.name,
-  recordLimits: token?.records,
+  recordLimits: records,
   edit,
   ifMatch: headers['if-match'],
   ifNoneMatch: createsOnly.has(edit.kind) ? headers['if-none-match'] : undefined,

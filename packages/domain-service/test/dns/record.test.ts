@@ -1,5 +1,7 @@
+import { writableTypes } from '@domains-and-files/auth'
 import { expect, test } from 'vitest'
 import { etagOf, toRecord, toRecords } from '../../src/dns/record.ts'
+import { recordTypes } from '../../src/dns/record-types.ts'
 import { row, www, zone } from '../support/zones.ts'
 
 test('records are listed by name, type and address, with an MX preference on MX only', () => {
@@ -30,4 +32,8 @@ test('the id of a record does not depend on its TTL, the ETag of the zone does',
   expect(etagOf(zone([www, row('a', 'A', '192.0.2.9')]))).toBe(
     etagOf(zone([row('a', 'A', '192.0.2.9'), www])),
   )
+})
+
+test('API tokens can be limited to exactly the types that can be written', () => {
+  expect([...writableTypes].sort()).toEqual([...recordTypes].sort())
 })

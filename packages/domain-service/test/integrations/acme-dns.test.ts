@@ -101,21 +101,44 @@ test('the two newest values stay, and records of others too', async () => {
   ).toEqual([txt(3), txt(4), 'of'])
 })
 
-test.each([
-  [{ txt: 'short' }, 'bad_txt'],
-  [{ txt: `${'x'.repeat(42)}=` }, 'bad_txt'],
-  [{}, 'bad_txt'],
-  [{ txt: txt(1), subdomain: 'other' }, 'bad_subdomain'],
-  [{ txt: txt(1) }, 'bad_subdomain'],
-])('the update %j is %s', async (body, error) => {
+test.each([{ txt: 'short' }, { txt: `${'x'.repeat(42)}=` }, {}])(
+  'the update %j is bad_txt',
+  async (body) => {
+    await using service = await start()
+    const account = await registered(service)
+
+    const answer = await post(service, account, { subdomain: account.subdomain, ...body })
+
+    expect(answer.status).toBe(400)
+    expect(JSON.parse(answer.text)).toMatchObject({ error: 'bad_txt', status: 400 })
+    expect(service.live()).toEqual([www])
+  },
+)
+
+test.each([{ txt: txt(1), subdomain: 'other' }, { txt: txt(1) }, { txt: 'short' }])(
+  'the update %j is not for this registration, so it is forbidden',
+  async (body) => {
+    await using service = await start()
+    const account = await registered(service)
+
+    const answer = await post(service, account, body)
+
+    expect(answer.status).toBe(401)
+    expect(JSON.parse(answer.text)).toMatchObject({ error: 'forbidden', status: 401 })
+    expect(service.live()).toEqual([www])
+  },
+)
+
+test('a name can be registered twice, for two clients', async () => {
   await using service = await start()
-  const account = await registered(service)
 
-  const answer = await post(service, account, body)
+  const [one, other] = [await registered(service), await registered(service)]
 
-  expect(answer.status).toBe(400)
-  expect(JSON.parse(answer.text)).toMatchObject({ error, status: 400 })
-  expect(service.live()).toEqual([www])
+  expect(one.password).not.toBe(other.password)
+  const accounts = [one, other]
+  for (const [index, account] of accounts.entries())
+    await post(service, account, { subdomain: account.subdomain, txt: txt(index) })
+  expect(service.live()).toHaveLength(3)
 })
 
 test('a wrong key is forbidden', async () => {

@@ -109,7 +109,7 @@ test('the history names owner and token', async () => {
   await post(service, present, { fqdn, value: 'v1' })
 
   const { body } = await service.call('GET', '/api/domains/example.com/dns/history')
-  expect(body.history?.[0]).toMatchObject({ by: 'admin', token: 'test' })
+  expect(body.history?.[0]).toMatchObject({ by: 'admin', token: expect.stringMatching(/^test /) })
 })
 
 test.each([

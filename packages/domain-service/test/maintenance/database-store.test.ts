@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
 import { runOnServer, testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import { basic, createToken, send } from '../support/protocol-client.ts'
 import { type Service, start } from '../support/start.ts'
 
 const zone = '/api/domains/example.com/dns/hosts'
@@ -34,7 +35,7 @@ async function stateOf(service: Service) {
   return { history: entries.body.history, first: first.body }
 }
 
-test('history, users and counted calls move from a directory to PostgreSQL and back', async () => {
+test('history, users, API tokens and counted calls move from a directory to PostgreSQL and back', async () => {
   const outside = mkdtempSync(join(tmpdir(), 'domain-move-'))
   onTestFinished(() => rmSync(outside, { recursive: true, force: true }))
   await using database = await testDatabase()
@@ -42,6 +43,9 @@ test('history, users and counted calls move from a directory to PostgreSQL and b
   await add(folder, 'first')
   await add(folder, 'second')
   const before = await stateOf(folder)
+  const headers = basic(await createToken(folder))
+  const me = async (service: Service) =>
+    (await send(service, 'GET', '/api/auth/me', { headers })).status
   const registrarEnv = { REGISTRAR_URL: folder.sandbox.url, REGISTRAR_API_USER: 'tester' }
   const databaseEnv = {
     ...registrarEnv,
@@ -75,6 +79,7 @@ test('history, users and counted calls move from a directory to PostgreSQL and b
   expect(calls).toEqual([{ account: `${folder.sandbox.url} tester` }])
   expect(third.status).toBe(201)
   expect(refused).toMatchObject({ status: 1, stderr: expect.stringContaining('stop all replicas') })
+  expect([await me(folder), await me(replica), await me(copy)]).toEqual([200, 200, 200])
   expect((await stateOf(copy)).history).toEqual((await stateOf(replica)).history)
   expect(readFileSync(join(outside, 'copy/users.json'), 'utf8')).toContain('"editor"')
 })

@@ -12,7 +12,7 @@ export async function createToken(service: Service, limits: object = {}): Promis
       authorization: `Bearer ${await service.sessionOf('admin')}`,
       'content-type': 'application/json',
     },
-    body: JSON.stringify({ name: 'test', ...limits }),
+    body: JSON.stringify({ name: `test ${crypto.randomUUID()}`, ...limits }),
   })
   expect(answer.status).toBe(201)
   return Created.parse(await answer.json()).token

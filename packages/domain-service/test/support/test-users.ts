@@ -32,12 +32,12 @@ export function addUsersToFile(file: string) {
 
 /** The same in a database. */
 export async function addUsersToDatabase(url: string) {
-  const found = await runOnServer<{ definition: { username: string } }>(
+  const found = await runOnServer<{ definition: string }>(
     url,
     'select definition from domain_service.users',
   )
   if (found.length > 1) return
-  users ??= addOthers(found.map(({ definition }) => definition))
+  users ??= addOthers(found.map(({ definition }) => JSON.parse(definition)))
   await storeUsers(url, 'domain_service', users)
 }
 

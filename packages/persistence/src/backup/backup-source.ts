@@ -29,7 +29,10 @@ export interface BackupSource {
 }
 
 /** Small files in the data directory. What JWT_SECRET_FILE names elsewhere is not backed up. */
-const smallFiles = ['users.json', 'jwt.secret', 'tokens.json']
+const smallFiles = ['users.json', 'jwt.secret']
+
+/** A small database there: API tokens. */
+const smallDatabase = 'auth.sqlite'
 
 /** A data directory. */
 export function folderSource({
@@ -47,7 +50,9 @@ export function folderSource({
         (name === 'users.json' ? usersFile : undefined) ?? join(dataDir, name)
       const names = smallFiles.filter((name) => existsSync(sourceOf(name)))
       for (const name of names) await writeNew(join(to, name), await readFile(sourceOf(name)))
-      return names
+      if (!existsSync(join(dataDir, smallDatabase))) return names
+      await copyDatabase(join(dataDir, smallDatabase), join(to, smallDatabase), () => undefined)
+      return [...names, smallDatabase]
     },
     copyContents: ({ contents, to, earlier, onDamage }) =>
       copyBlobs(contents, {

@@ -4,6 +4,7 @@ import type { Migrations, Sql, SqlTransaction } from './sql.ts'
 import { type Rendered, render, type Statement } from './statement.ts'
 
 export interface SqliteOptions {
+  /** `:memory:` for a database of this process, without `snapshot`. */
   file: string
   /** Absent: the database must exist and is not migrated. */
   migrations?: Migrations | undefined
@@ -137,6 +138,8 @@ export class SqliteSql implements Sql {
     read: (prepared: Database.Statement<unknown[]>, values: unknown[]) => T,
   ): Promise<T> {
     const rendered = render(statement, target)
+    const readFromWriter = async () => read(this.#writer.prepare(rendered), rendered.values)
+    if (this.#options.file === ':memory:') return this.#exclusively(readFromWriter)
     try {
       this.#reader ??= this.#openReader()
       const prepared = this.#reader.prepare(rendered)
@@ -145,7 +148,7 @@ export class SqliteSql implements Sql {
       throw translateSqliteError(error)
     }
     // Such as `insert … returning`.
-    return this.#exclusively(async () => read(this.#writer.prepare(rendered), rendered.values))
+    return this.#exclusively(readFromWriter)
   }
 
   #openReader() {

@@ -195,7 +195,7 @@ test('a killed backup is not taken for a backup, and blocks no other', async () 
   ])
   const next = await runCli(service.dataDir, 'backup', join(outside, 'tuesday'))
   expect(next.out).toMatch(
-    /^Backed up into .*: static-service\.sqlite, users\.json, and 40 contents of \d+ bytes\.\n$/,
+    /^Backed up into .*: static-service\.sqlite, users\.json, auth\.sqlite, and 40 contents of \d+ bytes\.\n$/,
   )
   expect(next.status).toBe(0)
 })

@@ -15,7 +15,7 @@ async function migrate(url: string) {
     timeoutMs: 30_000,
     schema: schemaName,
     migrations: {
-      auth: authMigrations(schemaName),
+      ...authMigrations,
       catalog: catalogMigrations,
       contents: contentMigrations,
     },

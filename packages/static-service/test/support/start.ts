@@ -312,10 +312,12 @@ function addRoles(text: string): string {
 }
 
 async function shareUsers(url: string) {
-  const found = await runOnServer<{ definition: unknown }>(
+  const found = await runOnServer<{ definition: string }>(
     url,
     "select definition from static_service.users where username = 'admin'",
   )
-  users ??= addRoles(JSON.stringify({ users: found.map(({ definition }) => definition) }))
+  users ??= addRoles(
+    JSON.stringify({ users: found.map(({ definition }) => JSON.parse(definition)) }),
+  )
   await storeUsers(url, 'static_service', users)
 }

@@ -31,9 +31,13 @@ export interface DatabaseStore {
   /** Copies a SQLite database into PostgreSQL, in steps that a resumed restore skips. For equal tables: `importTables`. */
   importDatabase: (job: ImportJob) => Promise<void>
   /** The users and API tokens as the small files of a data directory, by name. */
-  exportFiles: (snapshot: Transaction) => Promise<Record<string, string>>
-  /** Stores users and API tokens. */
-  importFiles: (transaction: Transaction, files: Record<string, string>) => Promise<void>
+  exportFiles: (snapshot: Transaction) => Promise<Record<string, string | Buffer>>
+  /** Stores users and API tokens: of JSON files, and of other files in the folder `from`. */
+  importFiles: (
+    transaction: Transaction,
+    files: Record<string, string>,
+    from: string,
+  ) => Promise<void>
   contents?: ContentStore
   /** Called at the end; by default it closes the database. */
   close?: () => Promise<void>

@@ -66,7 +66,7 @@ async function fill(job: BackupJob, store: DatabaseStore, backup: Backup) {
   })
   const files = await readFiles(from, manifest)
   await database.transaction(async (transaction) => {
-    await store.importFiles(transaction, files)
+    await store.importFiles(transaction, files, from)
     await restore.end(transaction)
   })
 }

@@ -36,7 +36,7 @@ export async function openSharedData(env: NodeJS.ProcessEnv): Promise<SharedData
     isRestore: true,
     schema: schemaName,
     migrations: {
-      auth: authMigrations(schemaName),
+      ...authMigrations,
       catalog: catalogMigrations,
       contents: contentMigrations,
     },
@@ -55,8 +55,8 @@ export async function openSharedData(env: NodeJS.ProcessEnv): Promise<SharedData
       migrateFile: (file) => void openDatabase(file).close(),
       exportDatabase: exportCatalog,
       importDatabase: importCatalog,
-      exportFiles: (snapshot) => exportAuthFiles(snapshot, schemaName),
-      importFiles: (transaction, files) => importAuthFiles(transaction, schemaName, files),
+      exportFiles: exportAuthFiles,
+      importFiles: importAuthFiles,
       contents: {
         export: (job) => explain(exportObjects(bucket, job)),
         exportRows: ({ snapshot, to }) => exportSmallContents(snapshot, to),

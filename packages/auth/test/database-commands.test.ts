@@ -1,14 +1,17 @@
+import { sql } from '@domains-and-files/persistence'
 import { afterAll, expect, test } from 'vitest'
-import { verifyPassword } from '../../src/login/password.ts'
-import { PostgresTokens } from '../../src/postgres/postgres-tokens.ts'
-import { PostgresUsers } from '../../src/postgres/postgres-users.ts'
-import { runCommand, spawnCommand } from '../support/commands.ts'
-import { makeDatabase } from '../support/database.ts'
+import { verifyPassword } from '../src/login/password.ts'
+import { SqlUsers } from '../src/users/sql-users.ts'
+import { runCommand, spawnCommand } from './support/commands.ts'
+import { makeDatabase, tokensTable } from './support/database.ts'
 
 const shared = await makeDatabase()
 afterAll(() => shared[Symbol.asyncDispose]())
 
 const env = { DATABASE_URL: shared.url }
+
+const tokensOf = (owner: string) =>
+  shared.database.all<{ id: string }>(sql`select id from ${tokensTable} where owner = ${owner}`)
 
 test('users and API tokens are managed in DATABASE_URL', async () => {
   const service = ['--service', 'domain']
@@ -20,16 +23,16 @@ test('users and API tokens are managed in DATABASE_URL', async () => {
   // A process that ends has closed its connections.
   const listed = await spawnCommand('users', ['list', ...service], { env })
   const token = await runCommand('tokens', ['add', 'domain', 'ci', '--owner', 'petra'], { env })
-  const [stored] = await new PostgresTokens(shared.database, () => undefined).list('petra')
+  const [stored] = await tokensOf('petra')
   const revoked = await spawnCommand('tokens', ['remove', 'domain', stored?.id ?? ''], { env })
 
   expect(added).toEqual({ status: 0, stdout: 'Added petra as editor\n', stderr: '' })
-  const petra = await new PostgresUsers(shared.database).find('petra')
+  const petra = await new SqlUsers(shared.database).find('petra')
   expect(await verifyPassword(petra?.password ?? '', 'password-of-petra')).toBe(true)
   expect(listed.stdout).toBe('petra  editor  all domains\n')
   expect(token.stdout).toMatch(/^ds_\w{38}\n$/)
   expect(revoked).toEqual({ status: 0, stdout: `Revoked ${stored?.id}\n`, stderr: '' })
-  expect(await new PostgresTokens(shared.database, () => undefined).list('petra')).toEqual([])
+  expect(await tokensOf('petra')).toEqual([])
 })
 
 test('with DATABASE_URL the service must be named, since each has its own users', async () => {

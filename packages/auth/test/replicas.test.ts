@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { hashPassword } from '../../src/login/password.ts'
-import { PostgresUsers } from '../../src/postgres/postgres-users.ts'
-import { makeDatabase, schema } from '../support/database.ts'
-import { type start, startReplica, weak } from '../support/start.ts'
+import { hashPassword } from '../src/login/password.ts'
+import { SqlUsers } from '../src/users/sql-users.ts'
+import { makeDatabase, schema } from './support/database.ts'
+import { type start, startReplica, weak } from './support/start.ts'
 
 const shared = await makeDatabase()
 afterAll(() => shared[Symbol.asyncDispose]())
@@ -22,7 +22,7 @@ afterAll(async () => {
 })
 
 beforeEach(async () => {
-  await new PostgresUsers(shared.database).update(() => one.people)
+  await new SqlUsers(shared.database).update(() => one.people)
   await shared.database.query(`truncate ${schema}.login_attempts`)
 })
 
@@ -37,7 +37,7 @@ test('a new password ends the sessions at every replica at once', async () => {
   expect((await other.call('/view', { token })).status).toBe(200)
   const password = await hashPassword('other words', weak)
 
-  await new PostgresUsers(shared.database).update((users) =>
+  await new SqlUsers(shared.database).update((users) =>
     users.map((user) => (user.username === 'vera' ? { ...user, password } : user)),
   )
 
@@ -49,7 +49,7 @@ test('a changed role counts at every replica at once', async () => {
   const token = await one.tokenOf('vera')
   expect((await other.call('/edit', { token, method: 'PUT' })).status).toBe(403)
 
-  await new PostgresUsers(shared.database).update((users) =>
+  await new SqlUsers(shared.database).update((users) =>
     users.map((user) => (user.username === 'vera' ? { ...user, role: 'editor' } : user)),
   )
 

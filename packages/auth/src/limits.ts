@@ -1,0 +1,151 @@
+import { BlockList, isIP } from 'node:net'
+import { domainToASCII } from 'node:url'
+import { z } from 'zod'
+
+// What users and tokens can be limited to: domains, RRsets and networks. Pure: schemas, and what they match.
+
+/** Names of domains, and `*.` patterns for all domains below a name, as lower-case A-labels. */
+export const Domains = z
+  .array(z.string('must be a string').transform(readDomain), 'must be a list of domains')
+  .min(1, 'must name at least one domain')
+
+/** Whether a list names a domain in any spelling of its name: exactly, or by a pattern above it. */
+export function includesDomain(domains: readonly string[], domain: string): boolean {
+  const name = canonicalDomain(domain)
+  if (!name || name.startsWith('*')) return false
+  return domains.some((pattern) => covers(pattern, name))
+}
+
+/** The domains that two lists of names and `*.` patterns both allow; an absent list allows all. */
+export function intersectDomains(one?: string[], other?: string[]): string[] | undefined {
+  if (!one || !other) return one ?? other
+  const common = [
+    ...one.filter((domain) => other.some((pattern) => covers(pattern, domain))),
+    ...other.filter((domain) => one.some((pattern) => covers(pattern, domain))),
+  ]
+  return [...new Set(common)]
+}
+
+// Also of patterns: `*.uk` covers `*.co.uk`.
+const covers = (pattern: string, name: string) =>
+  pattern === name || (pattern.startsWith('*.') && name.endsWith(pattern.slice(1)))
+
+function readDomain(text: string, context: z.RefinementCtx) {
+  const domain = canonicalDomain(text)
+  if (domain) return domain
+  context.addIssue({ code: 'custom', message: 'must be a domain, or one after *.' })
+  return z.NEVER
+}
+
+/** The lower-case A-labels of a domain or of a `*.` pattern; undefined if it is neither. */
+function canonicalDomain(text: string): string | undefined {
+  if (text.length > maxPatternLength) return undefined
+  const [, star = '', name = ''] = domainPattern.exec(text) ?? []
+  const canonical = domainToASCII(name)
+  return canonical ? star + canonical : undefined
+}
+
+// `*.` and the longest name (RFC 1035, 2.3.4).
+const maxPatternLength = 255
+
+// Checked before domainToASCII, which parses a URL host: it would drop a path, and turn `1.2` into an address.
+const domainPattern =
+  /^(\*\.)?((?:[\p{L}\p{M}\p{N}_-]+\.)+[\p{L}\p{M}\p{N}-]*\p{L}[\p{L}\p{M}\p{N}-]*)$/u
+
+/** A set of records with one name, relative to its domain (`@` for the domain itself), and one type. */
+export interface Rrset {
+  name: string
+  type: string
+}
+
+/** The types of records that the domain service can write; its own table has the same. */
+export const writableTypes = [
+  ...['A', 'AAAA', 'ALIAS', 'CAA', 'CNAME', 'MX', 'MXE', 'NS', 'TXT', 'URL', 'URL301', 'FRAME'],
+]
+
+/** RRsets by name and types. `*` as a whole label stands for one or more labels; `@` is the domain itself. */
+export const RecordLimit = z
+  .strictObject({
+    name: z
+      .string()
+      .trim()
+      .toLowerCase()
+      .min(1)
+      .max(253)
+      .refine(isNamePattern, 'must be a name relative to the domain, with at most one label *')
+      .meta({
+        description: 'relative to the domain; `*` for one label or more; `@` for the domain',
+      }),
+    types: z
+      .array(
+        z
+          .string()
+          .toUpperCase()
+          .refine(
+            (type) => writableTypes.includes(type),
+            `must be a type that can be written: ${writableTypes.join(', ')}`,
+          ),
+      )
+      .min(1)
+      .max(20),
+  })
+  .meta({ id: 'RecordLimit' })
+export type RecordLimit = z.infer<typeof RecordLimit>
+
+/** Whether the limits name this RRset; `name` is relative to its domain, `@` for the domain itself. */
+export const namesRrset = (limits: readonly RecordLimit[], name: string, type: string) =>
+  limits.some((limit) => limit.types.includes(type.toUpperCase()) && matchesName(limit.name, name))
+
+/** For messages: `_acme-challenge TXT, home A/AAAA`. */
+export const describeRecordLimits = (limits: readonly RecordLimit[]) =>
+  limits.map(({ name, types }) => `${name} ${types.join('/')}`).join(', ')
+
+function matchesName(pattern: string, name: string): boolean {
+  const wanted = pattern.split('.')
+  const labels = name.toLowerCase().split('.')
+  const star = wanted.indexOf('*')
+  if (star === -1) return pattern === labels.join('.')
+  const after = wanted.length - star - 1
+  if (labels[0] === '@' || labels.length < wanted.length) return false
+  return (
+    wanted.slice(0, star).every((label, at) => labels[at] === label) &&
+    wanted.slice(star + 1).every((label, at) => labels[labels.length - after + at] === label)
+  )
+}
+
+function isNamePattern(text: string): boolean {
+  const labels = text.split('.')
+  const stars = labels.filter((label) => label === '*').length
+  const isLabel = (label: string) => /^(?:\*|@|[\p{L}\p{M}\p{N}_-]{1,63})$/u.test(label)
+  return stars <= 1 && labels.every(isLabel) && (labels.length === 1 || !labels.includes('@'))
+}
+
+/** An IPv4 or IPv6 network such as `192.0.2.0/24`, or one address. */
+export const Network = z
+  .string()
+  .trim()
+  .refine((text) => readNetwork(text) !== undefined, 'must be a network such as 192.0.2.0/24')
+
+/** Whether an address is in one of these networks. IPv4-mapped IPv6 addresses count as IPv4. */
+export function isInNetworks(address: string, networks: readonly string[]): boolean {
+  const plain = address.replace(/^::ffff:(?=[0-9.]+$)/i, '')
+  const version = isIP(plain)
+  if (version === 0) return false
+  const family = version === 4 ? 'ipv4' : 'ipv6'
+  const list = new BlockList()
+  for (const network of networks.flatMap((text) => readNetwork(text) ?? [])) {
+    // BlockList would match an IPv4 address with ::/0.
+    if (network.family === family) list.addSubnet(network.address, network.length, family)
+  }
+  return list.check(plain, family)
+}
+
+function readNetwork(text: string) {
+  const [, address = '', bits] = /^([^/%]+)(?:\/([0-9]{1,3}))?$/.exec(text) ?? []
+  const version = isIP(address)
+  if (version === 0) return undefined
+  const max = version === 4 ? 32 : 128
+  const length = bits === undefined ? max : Number(bits)
+  const family = version === 4 ? ('ipv4' as const) : ('ipv6' as const)
+  return length <= max ? { address, length, family } : undefined
+}

@@ -1,0 +1,167 @@
+import { type Access, HttpError } from '@domains-and-files/http'
+import { z } from 'zod'
+import {
+  describeRecordLimits,
+  includesDomain,
+  intersectDomains,
+  namesRrset,
+  type RecordLimit,
+  type Rrset,
+} from './limits.ts'
+
+// Every decision about who may do what. A caller has rights, however it authenticated; a route declares what it needs, and
+// its handler passes what the request names.
+
+export const Role = z.enum(['viewer', 'editor', 'admin'])
+export type Role = z.infer<typeof Role>
+
+/** What a caller may do. An absent limit does not limit. */
+export interface Rights {
+  role: Role
+  /** The only domains that it sees: exact names and `*.` patterns. */
+  domains?: string[]
+  /** The only RRsets that it may write, and read unless `readsAll`. */
+  records?: RecordLimit[]
+  /** Whether RRsets outside `records` may be read. */
+  readsAll?: boolean
+}
+
+/** An authenticated caller, with the rights that its user and its API token have now. */
+export interface Caller extends Rights {
+  /** Identifies it in what is stored for it; see `callerIdOf`. */
+  id: string
+  username: string
+  /** Absent: never. */
+  expiresAt?: Date
+  /** Set if an API token was used. */
+  token?: { id: string; name: string }
+}
+
+interface Named {
+  username: string
+  /** Distinguishes a user from an earlier one of that name. */
+  id?: string | undefined
+}
+
+interface Account extends Named {
+  role: Role
+  domains?: string[] | undefined
+}
+
+/**
+ * The id of a caller: of its API token, else of its user. Another user of the same name has another id, unless users.json
+ * was written by hand, without ids.
+ */
+export const callerIdOf = (user: Named, tokenId?: string): string =>
+  tokenId === undefined
+    ? `user:${user.username}${user.id === undefined ? '' : ` ${user.id}`}`
+    : `token:${tokenId}`
+
+/** A user as a caller: with the rights of the user, and no others. */
+export const callerOfUser = (user: Account): Caller => ({
+  id: callerIdOf(user),
+  username: user.username,
+  role: user.role,
+  ...(user.domains && { domains: user.domains }),
+})
+
+/** The rights that are in both: those of a token are at most its owner's. */
+export function intersectRights(owner: Account, token: Rights): Rights {
+  const domains = intersectDomains(owner.domains, token.domains)
+  return {
+    role: hasRole(owner, token.role) ? token.role : owner.role,
+    ...(domains && { domains }),
+    ...(token.records && { records: token.records, readsAll: token.readsAll ?? false }),
+  }
+}
+
+const ranks: Record<Role, number> = { viewer: 1, editor: 2, admin: 3 }
+
+/** Whether the caller has this role, or a higher one, which includes it. */
+export const hasRole = ({ role }: Pick<Rights, 'role'>, needed: Role) =>
+  ranks[role] >= ranks[needed]
+
+export const isAccess = (value: unknown): value is Access =>
+  value === 'public' || Role.safeParse(value).success
+
+/** What a route declares. */
+interface RouteNeed {
+  access: Exclude<Access, 'public'>
+  /** Whether its handler checks `records`. Other routes reject callers with `records`, except for reading with `readsAll`. */
+  enforcesRecordLimits: boolean | undefined
+  isRead: boolean
+}
+
+/** What keeps a caller from a route: its role, its record limits, or nothing. */
+export function obstacleOf(rights: Rights, need: RouteNeed): 'role' | 'records' | undefined {
+  if (!hasRole(rights, need.access)) return 'role'
+  const passes =
+    !rights.records || need.enforcesRecordLimits || (need.isRead && rights.readsAll === true)
+  return passes ? undefined : 'records'
+}
+
+/** Whether a caller manages API tokens of this owner: its own, or an admin anybody's. */
+export const mayManageTokens = (caller: Caller, owner: string) =>
+  caller.username === owner || hasRole(caller, 'admin')
+
+interface WantedRights {
+  role?: Role | undefined
+  domains?: string[] | undefined
+  neverExpires: boolean
+}
+
+/** Why a caller may not create a token with these rights; undefined if it may. */
+export function findEscalation(
+  owner: Rights,
+  { role, domains, neverExpires }: WantedRights,
+): string | undefined {
+  if (role && !hasRole(owner, role)) return `A token may have at most your own role, ${owner.role}`
+  if (neverExpires && !hasRole(owner, 'admin'))
+    return 'Only an admin can create a token that never expires'
+  // A pattern `*.example.com` is within the owner's domains if any name below it is.
+  const foreign = domains?.find((domain) => !allowsDomain(owner, domain.replace(/^\*/, 'any')))
+  return foreign === undefined ? undefined : `${foreign} is not among your own domains`
+}
+
+/**
+ * Whether a caller may see this domain: listed exactly, or below a listed `*.` pattern; without a list, always. Case and
+ * Unicode spelling of the domain do not matter; the list is canonical already.
+ */
+export const allowsDomain = ({ domains }: Pick<Rights, 'domains'>, domain: string): boolean =>
+  !domains || includesDomain(domains, domain)
+
+/** Whether the caller may write this RRset of a domain that it may see. */
+export const mayWriteRrset = (rights: Rights, name: string, type: string) =>
+  hasRole(rights, 'editor') && (!rights.records || namesRrset(rights.records, name, type))
+
+/** Whether the caller may read this RRset of a domain that it may see. */
+export const mayReadRrset = ({ records, readsAll }: Rights, name: string, type: string) =>
+  !records || readsAll === true || namesRrset(records, name, type)
+
+/** @throws {HttpError} 403 naming what the caller may write, if it may not write all of these. */
+export function requireRrsetWrites(rights: Rights, rrsets: Iterable<Rrset>) {
+  for (const { name, type } of rrsets)
+    if (!mayWriteRrset(rights, name, type)) throw outsideRecords(rights, `${name} ${type}`)
+}
+
+/** @throws {HttpError} 403 naming what the caller may do, if it may not read this RRset. */
+export function requireRrsetRead(rights: Rights, { name, type }: Rrset) {
+  if (!mayReadRrset(rights, name, type)) throw outsideRecords(rights, `${name} ${type}`)
+}
+
+/** As `requireRrsetWrites`, for a change whose caller is gone: by the limits of its token. @throws {HttpError} 403 */
+export function requireWithinRecords(records: readonly RecordLimit[], rrsets: Iterable<Rrset>) {
+  for (const { name, type } of rrsets) {
+    if (namesRrset(records, name, type)) continue
+    const may = `This token may write only ${describeRecordLimits(records)}`
+    throw new HttpError(403, 'forbidden', `${may}, not ${name} ${type}`)
+  }
+}
+
+/** 403 for a caller whose rights do not cover `what`. */
+export function outsideRecords({ records, readsAll }: Rights, what: string) {
+  const may = records
+    ? `This token may ${readsAll ? 'write' : 'read and write'} only ${describeRecordLimits(records)}`
+    : 'This needs the role editor'
+  return new HttpError(403, 'forbidden', `${may}, not ${what}`)
+}

@@ -1,0 +1,76 @@
+import { list, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { makeDummyHash } from '../login/password.ts'
+import { changeUsers, User, type Users } from './user.ts'
+
+interface Row {
+  definition: string
+}
+
+const table = name('users')
+
+/** Users in PostgreSQL, read for each look-up: a change counts on every replica at once. */
+export class SqlUsers implements Users {
+  readonly name: string
+  readonly #database: Sql
+  /** Matches no password, and costs as much as `real`. */
+  #dummy: { real: string | undefined; hash: string } | undefined
+
+  constructor(database: Sql & { schema: string }) {
+    this.name = `the database, schema ${database.schema}`
+    this.#database = database
+  }
+
+  async find(username: string) {
+    const row = await this.#database.get<Row>(
+      sql`select definition from ${table} where username = ${username}`,
+    )
+    return row && userOf(row)
+  }
+
+  // One query whether the user exists or not: the response time does not tell.
+  async findLogin(username: string) {
+    const rows = await this.#database.all<Row>(
+      sql`(select definition, 0 as rank from ${table} where username = ${username})
+        union all
+        (select definition, 1 from ${table} order by position limit 1)
+        order by rank`,
+    )
+    const found = rows.map(userOf)
+    const user = found.length === 2 ? found[0] : undefined
+    const real = found.at(-1)?.password
+    if (!this.#dummy || this.#dummy.real !== real) this.#dummy = { real, hash: makeDummyHash(real) }
+    return { user, hash: user?.password ?? this.#dummy.hash }
+  }
+
+  list() {
+    return listUsers(this.#database)
+  }
+
+  async update(change: (users: User[]) => User[]) {
+    await this.#database.transaction(async (transaction) => {
+      await transaction.run(sql`lock table ${table} in share row exclusive mode`)
+      const before = await listUsers(transaction)
+      const after = changeUsers(before, change)
+      const names = list(after.map(({ username }) => username))
+      await transaction.run(
+        after.length === 0
+          ? sql`delete from ${table}`
+          : sql`delete from ${table} where username not in (${names})`,
+      )
+      for (const user of after.filter((each) => !before.includes(each))) {
+        await transaction.run(
+          sql`insert into ${table} (username, definition)
+            values (${user.username}, ${JSON.stringify(user)})
+            on conflict (username) do update set definition = excluded.definition`,
+        )
+      }
+    })
+  }
+}
+
+async function listUsers(reader: SqlTransaction): Promise<User[]> {
+  const rows = await reader.all<Row>(sql`select definition from ${table} order by position`)
+  return rows.map(userOf)
+}
+
+const userOf = ({ definition }: Row): User => User.parse(JSON.parse(definition))

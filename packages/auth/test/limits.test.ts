@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest'
+import { Domains, intersectDomains, isInNetworks, Network, RecordLimit } from '../src/limits.ts'
+
+test.each(['', '*', '*.', '*.*.uk', 'a.*.uk', '.com', 'com', 'a b.com', 'a/b.com', '1.2.3.4', '-'])(
+  'the users file takes no %j for a domain',
+  (domain) => {
+    expect(Domains.safeParse([domain]).success).toBe(false)
+  },
+)
+
+test('a list of domains is not empty: nobody is meant to see none', () => {
+  expect(Domains.safeParse([]).success).toBe(false)
+})
+
+test.each(['a.*.*', 'a*', 'a..b', '', 'a.@', 'a b', '.a'])('%j is no name pattern', (name) => {
+  expect(RecordLimit.safeParse({ name, types: ['A'] }).success).toBe(false)
+})
+
+test.each(['SRV', 'SOA', 'X', ''])(
+  'no token is limited to the type %j, which nobody can write',
+  (type) => {
+    expect(RecordLimit.safeParse({ name: 'a', types: [type] }).success).toBe(false)
+  },
+)
+
+test.each([
+  ['192.0.2.7', ['192.0.2.0/24'], true],
+  ['::ffff:192.0.2.7', ['192.0.2.0/24'], true],
+  ['192.0.3.7', ['192.0.2.0/24'], false],
+  ['192.0.2.7', ['2001:db8::/32', '192.0.2.7'], true],
+  ['2001:db8::5', ['2001:db8::/32'], true],
+  ['2001:db9::5', ['2001:db8::/32'], false],
+  ['192.0.2.7', ['::/0'], false],
+  ['nonsense', ['0.0.0.0/0'], false],
+])('%s is in %j: %s', (address, networks, isIn) => {
+  expect(isInNetworks(address, networks)).toBe(isIn)
+})
+
+test.each(['192.0.2.0/33', '::/129', 'example.com', '192.0.2.0/', '192.0.2/24', 'fe80::1%eth0/64'])(
+  '%s is no network',
+  (text) => {
+    expect(Network.safeParse(text).success).toBe(false)
+  },
+)
+
+test.each([
+  [undefined, undefined, undefined],
+  [['a.com'], undefined, ['a.com']],
+  [undefined, ['a.com'], ['a.com']],
+  [['a.com', 'b.com'], ['b.com', 'c.com'], ['b.com']],
+  [['*.co.uk'], ['x.co.uk', 'co.uk'], ['x.co.uk']],
+  [['*.x.co.uk'], ['*.co.uk'], ['*.x.co.uk']],
+  [['a.com'], ['b.com'], []],
+])('the domains common to %j and %j are %j', (one, other, common) => {
+  expect(intersectDomains(one, other)).toEqual(common)
+})
