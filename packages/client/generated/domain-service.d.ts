@@ -702,7 +702,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "change_not_found" | "change_not_queued" | "dns_not_managed" | "domain_not_editable" | "domain_not_found" | "email_type_conflict" | "forbidden" | "headers_too_large" | "idempotency_key_reused" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "not_found" | "outcome_unknown" | "precondition_failed" | "record_conflict" | "record_exists" | "record_not_found" | "registrar_auth" | "registrar_bad_answer" | "registrar_busy" | "registrar_error" | "registrar_rejected" | "registrar_timeout" | "registrar_unavailable" | "registrar_unreachable" | "request_timeout" | "revert_conflict" | "token_expired" | "token_not_found" | "too_many_records" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "unsupported_records" | "url_too_long" | "validation_failed" | "write_not_confirmed";
+            code: "bad_request" | "body_too_large" | "change_not_found" | "change_not_queued" | "dns_not_managed" | "domain_not_editable" | "domain_not_found" | "email_type_conflict" | "forbidden" | "headers_too_large" | "idempotency_key_reused" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "not_found" | "outcome_unknown" | "precondition_failed" | "record_conflict" | "record_exists" | "record_not_found" | "registrar_auth" | "registrar_bad_answer" | "registrar_busy" | "registrar_error" | "registrar_rejected" | "registrar_timeout" | "registrar_unavailable" | "registrar_unreachable" | "request_timeout" | "revert_conflict" | "token_exists" | "token_expired" | "token_not_found" | "too_many_records" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "unsupported_records" | "url_too_long" | "validation_failed" | "write_not_confirmed";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -2134,7 +2134,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `too_many_tokens` */
+            /** @description `token_exists`, `too_many_tokens` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2155,20 +2155,6 @@ export interface operations {
             /** @description `unsupported_media_type` */
             415: {
                 headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unavailable` */
-            503: {
-                headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 10
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2254,20 +2240,6 @@ export interface operations {
             /** @description `url_too_long` */
             414: {
                 headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unavailable` */
-            503: {
-                headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 10
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {

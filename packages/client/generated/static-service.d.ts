@@ -509,7 +509,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "invalid_path" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_found" | "outcome_unknown" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "validation_failed" | "version_exists" | "version_not_found";
+            code: "bad_request" | "body_too_large" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "invalid_path" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_found" | "outcome_unknown" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "validation_failed" | "version_exists" | "version_not_found";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -1514,7 +1514,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `too_many_tokens` */
+            /** @description `token_exists`, `too_many_tokens` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1535,20 +1535,6 @@ export interface operations {
             /** @description `unsupported_media_type` */
             415: {
                 headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unavailable` */
-            503: {
-                headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 10
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1634,20 +1620,6 @@ export interface operations {
             /** @description `url_too_long` */
             414: {
                 headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-            /** @description `unavailable` */
-            503: {
-                headers: {
-                    /**
-                     * @description Seconds to wait before the next attempt
-                     * @example 10
-                     */
-                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
