@@ -247,7 +247,7 @@ export interface paths {
         put?: never;
         /**
          * Add one record; the others stay
-         * @description Addresses by type: A, MXE an IPv4 address; AAAA an IPv6 address; ALIAS, CNAME, MX, NS a host name; CAA `0 issue "ca.example.net"`; TXT up to 2500 characters; URL, URL301, FRAME an http or https URL.
+         * @description Addresses by type: A and MXE an IPv4 address, AAAA an IPv6 address, CNAME, ALIAS, NS and MX a host name, CAA `0 issue "ca.example.net"`, TXT up to 2500 characters, URL, URL301 and FRAME an http or https URL.
          */
         post: operations["addRecord"];
         /**
@@ -259,7 +259,7 @@ export interface paths {
         head?: never;
         /**
          * Change one record
-         * @description A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref: Location has the new one.
+         * @description A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref.
          */
         patch: operations["patchRecord"];
         trace?: never;
@@ -326,7 +326,7 @@ export interface paths {
         get: operations["getZoneFile"];
         /**
          * Replace all records of a domain by those of a zone file
-         * @description Deletes the records that are not in the file: preview it with `dry_run=true`. SOA and NS of the domain itself are skipped with a warning. Faults name their line: `/line/12`. At most 1 MiB.
+         * @description Deletes the records that are not in the file: preview it with `dry_run=true`. SOA and NS of the domain itself are skipped with a warning. Faults name their line: `/line/12`.
          */
         put: operations["putZoneFile"];
         post?: never;
@@ -1207,7 +1207,6 @@ export interface components {
          * @example {
          *       "id": 1,
          *       "at": "2027-01-15T09:30:00.000Z",
-         *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "by": "admin",
          *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
          *       "status": "confirmed",
@@ -1233,11 +1232,6 @@ export interface components {
             id: number;
             /** Format: date-time */
             at: string;
-            /**
-             * Format: date-time
-             * @description when the change was requested
-             */
-            created_at: string;
             /** @description a username, or domain-service for a repaired late write */
             by: string;
             /** @description name of the API token that was used */
@@ -1378,7 +1372,6 @@ export interface components {
          * @example {
          *       "id": 1,
          *       "at": "2027-01-15T09:30:00.000Z",
-         *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "by": "admin",
          *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
          *       "status": "confirmed",
@@ -1403,11 +1396,6 @@ export interface components {
             id: number;
             /** Format: date-time */
             at: string;
-            /**
-             * Format: date-time
-             * @description when the change was requested
-             */
-            created_at: string;
             /** @description a username, or domain-service for a repaired late write */
             by: string;
             /** @description name of the API token that was used */
@@ -3131,11 +3119,6 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
-                     * @description Seconds after which to look for the outcome
-                     * @example 5
-                     */
-                    "retry-after"?: string;
-                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -3157,7 +3140,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -3464,11 +3446,6 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
-                     * @description Seconds after which to look for the outcome
-                     * @example 5
-                     */
-                    "retry-after"?: string;
-                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -3490,7 +3467,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -3982,11 +3958,6 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
-                     * @description Seconds after which to look for the outcome
-                     * @example 5
-                     */
-                    "retry-after"?: string;
-                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -4008,7 +3979,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -4302,11 +4272,6 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
-                     * @description Seconds after which to look for the outcome
-                     * @example 5
-                     */
-                    "retry-after"?: string;
-                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -4328,7 +4293,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -4537,11 +4501,6 @@ export interface operations {
             200: {
                 headers: {
                     /**
-                     * @description Where it is now
-                     * @example /api/domains/alder-and-finch.com/dns/hosts/b71c42652efd
-                     */
-                    location?: string;
-                    /**
                      * @description Of the whole zone: send it as If-Match with a write
                      * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
                      */
@@ -4590,11 +4549,6 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
-                     * @description Seconds after which to look for the outcome
-                     * @example 5
-                     */
-                    "retry-after"?: string;
-                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -4616,7 +4570,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -5379,11 +5332,6 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
-                     * @description Seconds after which to look for the outcome
-                     * @example 5
-                     */
-                    "retry-after"?: string;
-                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -5405,7 +5353,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -5638,11 +5585,6 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
-                     * @description Seconds after which to look for the outcome
-                     * @example 5
-                     */
-                    "retry-after"?: string;
-                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -5664,7 +5606,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -6168,11 +6109,6 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
-                     * @description Seconds after which to look for the outcome
-                     * @example 5
-                     */
-                    "retry-after"?: string;
-                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -6194,7 +6130,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -6403,7 +6338,6 @@ export interface operations {
                      *         {
                      *           "id": 1,
                      *           "at": "2027-01-15T09:30:00.000Z",
-                     *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "by": "admin",
                      *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *           "status": "confirmed",
@@ -6535,7 +6469,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -6591,11 +6524,6 @@ export interface operations {
                         id: number;
                         /** Format: date-time */
                         at: string;
-                        /**
-                         * Format: date-time
-                         * @description when the change was requested
-                         */
-                        created_at: string;
                         /** @description a username, or domain-service for a repaired late write */
                         by: string;
                         /** @description name of the API token that was used */
@@ -6791,11 +6719,6 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
-                     * @description Seconds after which to look for the outcome
-                     * @example 5
-                     */
-                    "retry-after"?: string;
-                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -6817,7 +6740,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -7093,11 +7015,6 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
-                     * @description Seconds after which to look for the outcome
-                     * @example 5
-                     */
-                    "retry-after"?: string;
-                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -7119,7 +7036,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -7322,7 +7238,6 @@ export interface operations {
                      *         {
                      *           "id": 1,
                      *           "at": "2027-01-15T09:30:00.000Z",
-                     *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "by": "admin",
                      *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *           "status": "confirmed",
@@ -7422,7 +7337,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -7529,7 +7443,6 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
-                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
