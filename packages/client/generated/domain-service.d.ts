@@ -247,7 +247,7 @@ export interface paths {
         put?: never;
         /**
          * Add one record; the others stay
-         * @description Addresses by type: A and MXE an IPv4 address, AAAA an IPv6 address, CNAME, ALIAS, NS and MX a host name, CAA `0 issue "ca.example.net"`, TXT up to 2500 characters, URL, URL301 and FRAME an http or https URL.
+         * @description Addresses by type: A, MXE an IPv4 address; AAAA an IPv6 address; ALIAS, CNAME, MX, NS a host name; CAA `0 issue "ca.example.net"`; TXT up to 2500 characters; URL, URL301, FRAME an http or https URL.
          */
         post: operations["addRecord"];
         /**
@@ -259,7 +259,7 @@ export interface paths {
         head?: never;
         /**
          * Change one record
-         * @description A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref.
+         * @description A JSON merge patch (RFC 7396), as `application/json` or `application/merge-patch+json`. `null` resets `ttl` and `mx_pref` to their defaults. The id changes with name, address and mx_pref: Location has the new one.
          */
         patch: operations["patchRecord"];
         trace?: never;
@@ -326,7 +326,7 @@ export interface paths {
         get: operations["getZoneFile"];
         /**
          * Replace all records of a domain by those of a zone file
-         * @description Deletes the records that are not in the file: preview it with `dry_run=true`. SOA and NS of the domain itself are skipped with a warning. Faults name their line: `/line/12`.
+         * @description Deletes the records that are not in the file: preview it with `dry_run=true`. SOA and NS of the domain itself are skipped with a warning. Faults name their line: `/line/12`. At most 1 MiB.
          */
         put: operations["putZoneFile"];
         post?: never;
@@ -1207,6 +1207,7 @@ export interface components {
          * @example {
          *       "id": 1,
          *       "at": "2027-01-15T09:30:00.000Z",
+         *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "by": "admin",
          *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
          *       "status": "confirmed",
@@ -1232,6 +1233,11 @@ export interface components {
             id: number;
             /** Format: date-time */
             at: string;
+            /**
+             * Format: date-time
+             * @description when the change was requested
+             */
+            created_at: string;
             /** @description a username, or domain-service for a repaired late write */
             by: string;
             /** @description name of the API token that was used */
@@ -1372,6 +1378,7 @@ export interface components {
          * @example {
          *       "id": 1,
          *       "at": "2027-01-15T09:30:00.000Z",
+         *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "by": "admin",
          *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
          *       "status": "confirmed",
@@ -1396,6 +1403,11 @@ export interface components {
             id: number;
             /** Format: date-time */
             at: string;
+            /**
+             * Format: date-time
+             * @description when the change was requested
+             */
+            created_at: string;
             /** @description a username, or domain-service for a repaired late write */
             by: string;
             /** @description name of the API token that was used */
@@ -3119,6 +3131,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -3140,6 +3157,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -3446,6 +3464,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -3467,6 +3490,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -3958,6 +3982,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -3979,6 +4008,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -4272,6 +4302,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -4293,6 +4328,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -4501,6 +4537,11 @@ export interface operations {
             200: {
                 headers: {
                     /**
+                     * @description Where it is now
+                     * @example /api/domains/alder-and-finch.com/dns/hosts/b71c42652efd
+                     */
+                    location?: string;
+                    /**
                      * @description Of the whole zone: send it as If-Match with a write
                      * @example "2V0fQm1yJ8c9XkP4bT7sLwEaRuHdNzGi"
                      */
@@ -4549,6 +4590,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -4570,6 +4616,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -5332,6 +5379,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -5353,6 +5405,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -5585,6 +5638,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -5606,6 +5664,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -6109,6 +6168,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -6130,6 +6194,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -6338,6 +6403,7 @@ export interface operations {
                      *         {
                      *           "id": 1,
                      *           "at": "2027-01-15T09:30:00.000Z",
+                     *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "by": "admin",
                      *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *           "status": "confirmed",
@@ -6469,6 +6535,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -6524,6 +6591,11 @@ export interface operations {
                         id: number;
                         /** Format: date-time */
                         at: string;
+                        /**
+                         * Format: date-time
+                         * @description when the change was requested
+                         */
+                        created_at: string;
                         /** @description a username, or domain-service for a repaired late write */
                         by: string;
                         /** @description name of the API token that was used */
@@ -6719,6 +6791,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -6740,6 +6817,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -7015,6 +7093,11 @@ export interface operations {
                      */
                     "preference-applied"?: string;
                     /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
                      * @description The registrar's limits for the whole account: quota (q) per window in seconds (w)
                      * @example "minute";q=20;w=60, "hour";q=700;w=3600, "day";q=8000;w=86400
                      */
@@ -7036,6 +7119,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -7238,6 +7322,7 @@ export interface operations {
                      *         {
                      *           "id": 1,
                      *           "at": "2027-01-15T09:30:00.000Z",
+                     *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "by": "admin",
                      *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *           "status": "confirmed",
@@ -7337,6 +7422,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
@@ -7443,6 +7529,7 @@ export interface operations {
                      * @example {
                      *       "id": 1,
                      *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "by": "admin",
                      *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
                      *       "status": "confirmed",
