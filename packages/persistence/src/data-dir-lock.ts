@@ -17,7 +17,7 @@ export const underRestore = (dataDir: string) => join(dataDir, 'restore.partial'
 /**
  * Creates DATA_DIR if it is missing, and locks it.
  * @returns releases the lock, as the end of the process does.
- * @throws {DataDirError} when it is in use, holds an aborted restore, or cannot be written.
+ * @throws {DataDirError} when it is in use, holds an interrupted restore, or cannot be written.
  */
 export async function openDataDir(dataDir: string): Promise<() => void> {
   try {
@@ -31,16 +31,20 @@ export async function openDataDir(dataDir: string): Promise<() => void> {
 /**
  * Locks an existing data directory for this process: services cache its state in memory.
  * @returns releases the lock, as the end of the process does.
- * @throws {DataDirError} when another process holds it, or after an aborted restore.
+ * @throws {DataDirError} when another process holds it, or after an interrupted restore.
  */
 export function lockDataDir(dataDir: string): () => void {
-  const unlock = hold(dataDir, lockFile, `Another process is using ${dataDir}: stop it first.`)
+  const unlock = lockForRestore(dataDir)
   if (!existsSync(underRestore(dataDir))) return unlock
   unlock()
   throw new DataDirError(
-    `A restore into ${dataDir} was aborted: delete everything in it, and restore again.`,
+    `A restore into ${dataDir} was interrupted: run it again, or delete everything in it.`,
   )
 }
+
+/** As `lockDataDir`, also after an interrupted restore. */
+export const lockForRestore = (dataDir: string): (() => void) =>
+  hold(dataDir, lockFile, `Another process is using ${dataDir}: stop it first.`)
 
 /**
  * Announces a backup of this directory until the returned function is called or the process ends.

@@ -39,11 +39,13 @@ test('a released lock can be acquired again', () => {
   expect(() => lockDataDir(folder)()).not.toThrow()
 })
 
-test('a directory with an aborted restore cannot be locked', () => {
+test('a directory with an interrupted restore cannot be locked', () => {
   const folder = makeFolder()
   mkdirSync(join(folder, 'restore.partial'))
 
-  expect(() => lockDataDir(folder)).toThrow(/A restore into .* was aborted: delete everything/)
+  expect(() => lockDataDir(folder)).toThrow(
+    /A restore into .* was interrupted: run it again, or delete everything/,
+  )
 })
 
 test('a backup is visible while it runs, not before and not after', () => {

@@ -237,7 +237,7 @@ test('a restore overwrites no running service, and no service starts on half a r
   expect(status).toBe(200)
   expect([started.status, started.stderr]).toEqual([
     1,
-    `A restore into ${half} was aborted: delete everything in it, and restore again.\n`,
+    `A restore into ${half} was interrupted: run it again, or delete everything in it.\n`,
   ])
 })
 

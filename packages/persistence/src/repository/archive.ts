@@ -1,0 +1,87 @@
+import type { Postgres } from '../postgres/postgres.ts'
+import type { Transaction } from '../postgres/transaction.ts'
+
+/** The columns of a row by name: text, integers, null and Buffers. */
+export type Row = Record<string, unknown>
+
+/** A table of a service, as of one moment. */
+export interface Table {
+  name: string
+  /** In batches. */
+  rows: () => AsyncIterable<Row[]>
+}
+
+/** A blob opened for reading. */
+export interface ReadableBlob extends AsyncDisposable {
+  readonly size: number
+  /** These bytes, or those up to the end. */
+  read(start: number, length: number): Promise<Buffer>
+}
+
+export interface BlobRef {
+  /** SHA-256 in hex. */
+  digest: string
+  size: number
+}
+
+/** The table of a backup that lists its blobs: a `BlobRef` in each row, by digest. No service restores it. */
+export const blobTable = 'blobs'
+
+/** A blob that is missing or damaged. */
+export interface Damage {
+  digest: string
+  fault: string
+}
+
+/** Small private files by their name, such as `users.json`. */
+export type PrivateFiles = Record<string, Buffer | string>
+
+export interface BackupWork {
+  /** Copies all rows as of one moment. */
+  rows: (tables: Table[], files: PrivateFiles) => Promise<void>
+  /** Copies the blobs of that moment. */
+  blobs: (open: (digest: string) => Promise<ReadableBlob | undefined>) => Promise<void>
+}
+
+/** What a service stores, opened for a backup beside the running service. */
+export interface BackupSource extends AsyncDisposable {
+  /** Calls `rows`, then `blobs`, and lets no blob of that moment be deleted meanwhile. */
+  read(work: BackupWork): Promise<void>
+}
+
+/** The blobs of a backup, for its restore. */
+export interface BackupBlobs {
+  /** A blob to read; undefined, and reported as damaged, if the repository lacks it. */
+  open: (ref: BlobRef) => Promise<ReadableBlob | undefined>
+  onDamage: (damage: Damage) => void
+  onBlob: (blob: { size: number }) => void
+}
+
+/** Stores that a restore fills. */
+export interface RestoreTarget extends AsyncDisposable {
+  /** Adds rows. May be repeated: rows that are there are left as they are. */
+  write(table: string, rows: Row[], blobs: BackupBlobs): Promise<void>
+}
+
+/** A schema of PostgreSQL to restore into. */
+export interface DatabaseTarget extends RestoreTarget {
+  database: Postgres
+  /** Tables that must be empty before a restore. */
+  tables: string[]
+  /** Stores users and API tokens. */
+  writeFiles(transaction: Transaction, files: PrivateFiles): Promise<void>
+}
+
+/** A service, to the commands. */
+export interface ArchivedService {
+  name: string
+  dataDir: string
+  /** Folders in `dataDir` that are the service's own: no backup may lie there. */
+  folders: string[]
+  /** @throws {DataDirError} where there is nothing to back up. */
+  openSource: () => Promise<BackupSource>
+  /** Opens empty stores in a folder, for the embedded form. */
+  openFolder: (folder: string) => Promise<RestoreTarget>
+  /** With `DATABASE_URL`; then nothing is restored into `dataDir`. */
+  openDatabase?: (() => Promise<DatabaseTarget>) | undefined
+}

@@ -1,0 +1,181 @@
+import { existsSync } from 'node:fs'
+import { basename, dirname, relative, resolve, sep } from 'node:path'
+import { parseArgs } from 'node:util'
+import { DataDirError } from '../errors.ts'
+import { explainFailure } from '../explain-failure.ts'
+import type { ArchivedService } from './archive.ts'
+import { type BackupResult, backUp } from './backup.ts'
+import { Progress } from './progress.ts'
+import { Repository, refuseOtherService } from './repository.ts'
+import { restore } from './restore.ts'
+import { verifySnapshot } from './verify.ts'
+
+const usage = (
+  dataDir: string,
+) => `Back up DATA_DIR (${dataDir}), and restore it. With DATABASE_URL: the database instead.
+
+  backup <folder>    add a backup to a folder of backups, which is created; the service may be running
+  restore <folder>   restore the newest backup of a folder, or the one in <folder>/snapshots/<time>, into DATA_DIR or
+                     DATABASE_URL, which must be empty; the service must be stopped
+  check <folder>     check that the newest backup, or the one named, is complete
+  prune <folder>     after <folder>/snapshots/<time> was removed: remove what no other backup needs
+
+  --verify           read every byte and compare it with its digest; else only sizes are compared
+  --skip-damaged     go on past damaged contents, and name their files
+
+An interrupted backup or restore is continued by the same command. A backup copies only the contents that the folder lacks.
+Exit status: 0 done, 1 not possible or damaged, 2 invalid arguments.
+`
+
+interface Options {
+  folder: string
+  verify: boolean
+  skipDamaged: boolean
+}
+
+interface Context extends Options {
+  service: ArchivedService
+  signal: AbortSignal
+  progress: Progress
+}
+
+/** The commands `backup`, `restore`, `check` and `prune` of a service; resolves with the exit status. */
+export async function runDataCommand(service: ArchivedService, args: string[]): Promise<number> {
+  const options = readArguments(args)
+  if (!options) {
+    process.stderr.write(usage(service.dataDir))
+    return 2
+  }
+  const progress = new Progress(process.stderr)
+  const { signal, ignore } = abortOnSignal()
+  try {
+    const summary = await commands[options.command]({ service, signal, progress, ...options })
+    progress.end()
+    process.stdout.write(`${summary}\n`)
+    return 0
+  } catch (error) {
+    progress.end()
+    const reason = signal.aborted ? signal.reason : explainFailure(error)
+    if (!(reason instanceof DataDirError)) throw error
+    process.stderr.write(`${reason.message}\n`)
+    return 1
+  } finally {
+    ignore()
+  }
+}
+
+const commands = { backup: runBackup, restore: runRestore, check: runCheck, prune: runPrune }
+
+async function runBackup(context: Context): Promise<string> {
+  const { service, verify, skipDamaged, signal, progress } = context
+  const folder = resolve(context.folder)
+  refuseOwnFolder(service, folder)
+  await using source = await service.openSource()
+  using repository = await Repository.openWriter(folder, service.name)
+  try {
+    const job = { repository, source, verify, skipDamaged, signal, progress }
+    const result = await backUp({ service: service.name, ...job })
+    return await describe(context, `Backed up into ${result.snapshot.folder}`, result)
+  } catch (error) {
+    // What was copied so far saves time later, unless it takes the room that others need.
+    if (isDiskFull(error)) await repository.discard()
+    else await repository.removePartials()
+    throw error
+  }
+}
+
+async function runRestore(context: Context): Promise<string> {
+  const { service } = context
+  const { repository: opened, snapshot } = await openBackup(context)
+  using repository = opened
+  const result = await restore({ ...context, repository, snapshot })
+  const into = service.openDatabase ? 'DATABASE_URL' : service.dataDir
+  return describe(context, `Restored into ${into}`, result)
+}
+
+async function runCheck(context: Context): Promise<string> {
+  const { repository: opened, snapshot } = await openBackup(context)
+  using repository = opened
+  const damages = await verifySnapshot({ ...context, repository, snapshot })
+  await damages.refuse(snapshot, snapshot.manifest.damaged)
+  const known = await damages.describe('contents were damaged when it was made', snapshot)
+  const { made_at } = snapshot.manifest
+  return [`The backup of ${made_at} is complete${verified(context)}.`, known]
+    .filter(Boolean)
+    .join('\n')
+}
+
+async function runPrune({ service, folder }: Context): Promise<string> {
+  if (!existsSync(folder)) throw new DataDirError(`There is no finished backup in ${folder}.`)
+  using repository = await Repository.openWriter(resolve(folder), service.name)
+  return `Removed ${await repository.prune()} contents that no backup needs.`
+}
+
+/** A folder of backups, or one of its snapshots. */
+async function openBackup({ service, folder }: Context) {
+  const path = resolve(folder)
+  const isSnapshot = basename(dirname(path)) === 'snapshots'
+  const repository = Repository.openReader(isSnapshot ? dirname(dirname(path)) : path)
+  try {
+    const snapshot = await repository.snapshot(isSnapshot ? basename(path) : undefined)
+    refuseOtherService(snapshot, service.name)
+    return { repository, snapshot }
+  } catch (error) {
+    repository[Symbol.dispose]()
+    throw error
+  }
+}
+
+function refuseOwnFolder({ dataDir, folders }: ArchivedService, folder: string) {
+  const [first = ''] = relative(resolve(dataDir), folder).split(sep)
+  if (first !== '' && !folders.includes(first)) return
+  throw new DataDirError(`${folder} is the service's own: choose another folder.`)
+}
+
+async function describe(context: Context, what: string, { snapshot, damages }: BackupResult) {
+  const { files, blobs } = snapshot.manifest
+  const names = files.map(({ name }) => `${name}, `).join('')
+  const summary = `${what}: ${names}and ${blobs.count} contents of ${blobs.bytes} bytes${verified(context)}.`
+  return [summary, await damages.describe('damaged contents', snapshot)].filter(Boolean).join('\n')
+}
+
+const verified = ({ verify }: Options) => (verify ? ', every byte compared with its digest' : '')
+
+function readArguments(args: string[]): (Options & { command: keyof typeof commands }) | undefined {
+  try {
+    const { values, positionals } = parseArgs({
+      args,
+      options: {
+        verify: { type: 'boolean', default: false },
+        'skip-damaged': { type: 'boolean', default: false },
+      },
+      allowPositionals: true,
+    })
+    const [command = '', folder, ...more] = positionals
+    if (!isCommand(command) || !folder || more.length > 0) return undefined
+    return { command, folder, verify: values.verify, skipDamaged: values['skip-damaged'] }
+  } catch {
+    return undefined
+  }
+}
+
+const isCommand = (name: string): name is keyof typeof commands => Object.hasOwn(commands, name)
+
+// https://www.sqlite.org/rescode.html: SQLITE_FULL.
+const isDiskFull = (error: unknown) =>
+  error instanceof Error &&
+  (('code' in error && /^(?:ENOSPC|EDQUOT)$/.test(String(error.code))) ||
+    ('errcode' in error && error.errcode === 13))
+
+function abortOnSignal() {
+  const controller = new AbortController()
+  const stop = () =>
+    controller.abort(new DataDirError('Interrupted: run the same command again to continue.'))
+  process.on('SIGINT', stop)
+  process.on('SIGTERM', stop)
+  const ignore = () => {
+    process.off('SIGINT', stop)
+    process.off('SIGTERM', stop)
+  }
+  return { signal: controller.signal, ignore }
+}
