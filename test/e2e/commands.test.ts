@@ -1,5 +1,14 @@
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -67,6 +76,34 @@ test('domains: an exported zone file can be imported unchanged', async () => {
 
   expect(exported.stdout).toContain(`$ORIGIN ${domain}.`)
   expect(imported.stdout).toBe('No change.\n')
+})
+
+test('domains: zones are pulled into a folder, planned and applied from it', async () => {
+  const folder = createFolder({})
+  const other = 'copperkettle.net'
+  const pulled = await run('domains', ['pull', folder])
+  const same = await run('domains', ['plan', folder])
+  for (const file of readdirSync(folder)) {
+    if (![`${domain}.zone`, `${other}.zone`].includes(file)) rmSync(join(folder, file))
+    else appendFileSync(join(folder, file), 'from-git 300 IN A 192.0.2.88\n')
+  }
+  const planned = await run('domains', ['plan', folder])
+  const applied = await run('domains', ['apply', folder])
+  const again = await run('domains', ['plan', folder])
+  writeFileSync(join(folder, `${other}.zone`), 'www IN A 192.0.2.999\n')
+  const refused = await run('domains', ['apply', folder])
+
+  expect(pulled.stdout).toContain(`${domain}\n`)
+  expect([same.code, same.stdout, same.stderr]).toEqual([undefined, 'No change.\n', ''])
+  expect(planned.code).toBe(2)
+  expect(planned.stdout.match(/\+ +from-git +A +300 +192\.0\.2\.88/g)).toHaveLength(2)
+  expect([applied.code, applied.stderr]).toEqual([undefined, ''])
+  expect(applied.stdout.match(/^\S+ {2}confirmed {2}\+1 -0$/gm)).toHaveLength(2)
+  expect([again.code, again.stdout]).toEqual([undefined, 'No change.\n'])
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringMatching(/^copperkettle\.net: \/line\/1: [\s\S]*Nothing was changed\.\n$/),
+  ])
 })
 
 test('files: a directory is synchronized, then only what changed', async () => {

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { DomainClient, type RecordType, recordTypes } from '../domain-client.ts'
 import { unwrap } from '../unwrap.ts'
 import { formatTable, readCredentials, runCommand, UsageError } from './terminal.ts'
+import { applyZones, planZones, pullZones } from './zone-folder.ts'
 
 const usage = `DNS records through the domain service.
 
@@ -14,6 +15,9 @@ const usage = `DNS records through the domain service.
   domains revert <domain> <change id> [--dry-run]         take back one change
   domains export <domain>                                 print the zone file
   domains import <domain> <file> [--dry-run]              replace the zone by a zone file
+  domains pull <folder>                                   write a zone file for each domain: example.com.zone
+  domains plan <folder>                                   show what \`apply\` would change; exits with 2 if anything
+  domains apply <folder>                                  make the zones what the files of the folder say
 
 DOMAINS_URL (http://127.0.0.1:3001), DOMAINS_TOKEN, or DOMAINS_USERNAME and DOMAINS_PASSWORD.
 `
@@ -33,6 +37,13 @@ const commands = {
   revert,
   export: exportZone,
   import: importZone,
+  pull: onFolder(pullZones),
+  plan: onFolder(planZones),
+  apply: onFolder(applyZones),
+}
+
+function onFolder(command: (client: DomainClient, folder: string) => Promise<void>) {
+  return (client: DomainClient, [folder]: string[]) => command(client, need(folder, 'a folder'))
 }
 
 function readInteger(option: string, text: string | undefined): number | undefined {
@@ -41,7 +52,7 @@ function readInteger(option: string, text: string | undefined): number | undefin
   return Number(text)
 }
 
-const need = (value: string | undefined, what: string): string => {
+function need(value: string | undefined, what: string): string {
   if (value) return value
   throw new UsageError(`Name ${what}.`)
 }

@@ -1,0 +1,153 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { DomainClient } from '../domain-client.ts'
+import { ProblemError } from '../problem-error.ts'
+import { unwrap } from '../unwrap.ts'
+import { formatTable, UsageError } from './terminal.ts'
+
+// Zones as files of a folder, one for each domain, named `example.com.zone`.
+
+interface RecordRow {
+  name: string
+  type: string
+  address: string
+  ttl: number
+  mx_pref?: number | undefined
+}
+
+/** What applying one zone file would change. */
+interface PlannedZone {
+  domain: string
+  text: string
+  added: RecordRow[]
+  removed: RecordRow[]
+  /** ETag of the zone that it was compared with. */
+  etag: string
+}
+
+const suffix = '.zone'
+
+/** Writes the zone files of the caller's domains that use the registrar's DNS and have records. */
+export async function pullZones({ api }: DomainClient, folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  for (let page = 1; ; page += 1) {
+    const query = { page, page_size: 100 }
+    const { domains, pagination } = await unwrap(api.GET('/api/domains', { params: { query } }))
+    for (const { name: domain, uses_registrar_dns } of domains) {
+      if (uses_registrar_dns === false) continue
+      const path = { domain }
+      const text = String(
+        await unwrap(
+          api.GET('/api/domains/{domain}/dns/zonefile', { params: { path }, parseAs: 'text' }),
+        ),
+      )
+      // The service refuses a zone file without a record.
+      if (!/^[^;$\s]/m.test(text)) continue
+      await writeFile(join(folder, domain + suffix), text)
+      process.stdout.write(`${domain}\n`)
+    }
+    if (page >= pagination.total_pages) return
+  }
+}
+
+/** Prints what `apply` would change. Exit status: 0 nothing, 2 something, 1 a file that the service refuses. */
+export async function planZones(client: DomainClient, folder: string): Promise<void> {
+  const { zones, isComplete } = await plan(client, folder)
+  if (!isComplete) process.exitCode = 1
+  else if (zones.length > 0) process.exitCode = 2
+}
+
+/**
+ * Prints the plan, then carries it out through the queue: each zone only if it is still as the plan compared it. One line
+ * for each domain. Exit status 1 if a file is refused, before anything is changed, or if a zone is not written.
+ */
+export async function applyZones(client: DomainClient, folder: string): Promise<void> {
+  const { zones, isComplete } = await plan(client, folder)
+  if (!isComplete) {
+    process.stderr.write('Nothing was changed.\n')
+    process.exitCode = 1
+    return
+  }
+  const queued: { zone: PlannedZone; id: number }[] = []
+  for (const zone of zones) queued.push({ zone, id: await enqueue(client, zone) })
+  for (const { zone, id } of queued) {
+    const { status, problem } = await client.waitForChange(id)
+    const counts = `+${zone.added.length} -${zone.removed.length}`
+    process.stdout.write(`${zone.domain}  ${status}  ${problem ? problem.detail : counts}\n`)
+    if (status !== 'confirmed') process.exitCode = 1
+  }
+}
+
+async function plan(client: DomainClient, folder: string) {
+  const zones: PlannedZone[] = []
+  let isComplete = true
+  for (const { domain, file } of await listZoneFiles(folder)) {
+    const text = await readFile(file, 'utf8')
+    try {
+      const zone = await compare(client, domain, text)
+      if (zone.added.length + zone.removed.length === 0) continue
+      zones.push(zone)
+      print(zone)
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error
+      process.stderr.write(`${domain}: ${error.message} (${error.code})\n`)
+      isComplete = false
+    }
+  }
+  if (isComplete && zones.length === 0) process.stdout.write('No change.\n')
+  return { zones, isComplete }
+}
+
+async function listZoneFiles(folder: string) {
+  const names = await readdir(folder).catch((error: Error) => {
+    throw new UsageError(`${folder} cannot be read: ${error.message}`)
+  })
+  const files = names.filter((name) => name.endsWith(suffix)).sort()
+  if (files.length === 0) throw new UsageError(`${folder} has no file named like example.com.zone.`)
+  return files.map((name) => ({ domain: name.slice(0, -suffix.length), file: join(folder, name) }))
+}
+
+async function compare(client: DomainClient, domain: string, text: string): Promise<PlannedZone> {
+  const path = { domain }
+  const { response } = await client.api.GET('/api/domains/{domain}/dns/hosts', { params: { path } })
+  if (!response.ok) throw await ProblemError.from(response)
+  const etag = response.headers.get('etag') ?? ''
+  const data = await put(client, { domain, text }, { dry_run: true }, { 'if-match': etag })
+  const { added = [], removed = [] } = ('changes' in data ? data.changes : undefined) ?? {}
+  return { domain, text, added, removed, etag }
+}
+
+async function enqueue(client: DomainClient, zone: PlannedZone): Promise<number> {
+  const headers = { prefer: 'respond-async', 'if-match': zone.etag }
+  const data = await put(client, zone, { dry_run: false }, headers)
+  if (!('id' in data)) throw new Error('The service did not queue the write.')
+  return Number(data.id)
+}
+
+async function put(
+  { api }: DomainClient,
+  { domain, text }: { domain: string; text: string },
+  query: { dry_run: boolean },
+  headers: Record<string, string>,
+) {
+  return unwrap(
+    api.PUT('/api/domains/{domain}/dns/zonefile', {
+      params: { path: { domain }, query },
+      body: text,
+      bodySerializer: (body) => body,
+      headers: { 'content-type': 'text/dns', ...headers },
+    }),
+  )
+}
+
+function print({ domain, added, removed }: PlannedZone) {
+  const row = (sign: string, { name, type, ttl, address, mx_pref }: RecordRow) => [
+    `  ${sign}`,
+    name,
+    type,
+    ttl,
+    mx_pref === undefined ? address : `${mx_pref} ${address}`,
+  ]
+  const rows = [...removed.map((each) => row('-', each)), ...added.map((each) => row('+', each))]
+  process.stdout.write(`${domain}\n${formatTable(rows)}`)
+}
