@@ -6,12 +6,11 @@ import type { RecordKey } from '../dns/record-validation.ts'
 import type { ChallengeStore, StoredChallenge } from '../ledger/challenge-store.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import type { HostName } from './host-name.ts'
-import type { PatientWriter } from './patient-writer.ts'
-import { type WriteContext, writeOf } from './write-context.ts'
+import type { RetryingWriter, WriteContext } from './retrying-writer.ts'
 
 interface Options {
   zones: ZoneWriter
-  writer: PatientWriter
+  writer: RetryingWriter
   store: ChallengeStore
   clock: Clock
   /** Seconds after which a challenge that no client removed is removed. */
@@ -54,14 +53,9 @@ export class AcmeChallenges {
     const outdated = others.slice(0, Math.max(0, others.length - (keep - 1)))
     await store.add({ ...challenge, createdAt: clock.now() })
     await this.#sweepDomain(host.domain, value)
-    await writer.write(
-      host.domain,
-      writeOf(context, {
-        kind: 'ensure',
-        present: [{ ...toKey(challenge), ttl: challengeTtl }],
-        absent: outdated.map(toKey),
-      }),
-    )
+    const present = [{ ...toKey(challenge), ttl: challengeTtl }]
+    const absent = outdated.map(toKey)
+    await writer.write(host.domain, { kind: 'ensure', present, absent }, context)
     await this.#forget(outdated)
   }
 
@@ -72,7 +66,7 @@ export class AcmeChallenges {
     const challenge = { domain: host.domain.name, name: host.name, value }
     await this.#sweepDomain(host.domain, value)
     const absent = [toKey(challenge)]
-    await writer.write(host.domain, writeOf(context, { kind: 'ensure', present: [], absent }))
+    await writer.write(host.domain, { kind: 'ensure', present: [], absent }, context)
     await this.#forget([challenge])
   }
 

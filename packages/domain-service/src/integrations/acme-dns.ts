@@ -4,9 +4,14 @@ import { type App, HttpError, validationFailed } from '@domains-and-files/http'
 import { readDomain } from '../dns/domain-name.ts'
 import type { AcmeChallenges } from './acme-challenges.ts'
 import { type DomainFinder, type HostName, locateHostName } from './host-name.ts'
-import { type LenientBody, readLenientBody, takeAnyJson, textAt } from './lenient-body.ts'
-import { answerJsonError } from './protocol-errors.ts'
-import { contextOf } from './write-context.ts'
+import {
+  answerJsonError,
+  type LenientBody,
+  readLenientBody,
+  takeAnyJson,
+  textAt,
+} from './json-protocol.ts'
+import { contextOf } from './retrying-writer.ts'
 
 interface Dependencies {
   challenges: AcmeChallenges

@@ -7,14 +7,12 @@ import type { Clock } from '../clock.ts'
 import { findRrset } from '../dns/rrset.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { canonicalHostName, type DomainFinder, type HostName, locateHostName } from './host-name.ts'
-import type { PatientWriter } from './patient-writer.ts'
-import { toHttpError } from './protocol-errors.ts'
-import { UpdateLimit } from './update-limit.ts'
-import { contextOf, type WriteContext, writeOf } from './write-context.ts'
+import { toHttpError } from './json-protocol.ts'
+import { contextOf, type RetryingWriter, type WriteContext } from './retrying-writer.ts'
 
 interface Dependencies {
   zones: ZoneWriter
-  writer: PatientWriter
+  writer: RetryingWriter
   domains: DomainFinder
   clock: Clock
 }
@@ -111,7 +109,7 @@ async function updateHost(
         ? []
         : { kind: 'setRrset' as const, name: host.name, type, ttl, values: [address] }
     })
-    await Promise.all(edits.map((edit) => writer.write(host.domain, writeOf(context, edit))))
+    await Promise.all(edits.map((edit) => writer.write(host.domain, edit, context)))
     return `${edits.length > 0 ? 'good' : 'nochg'} ${addresses.join(',')}`
   } catch (error) {
     if (!(error instanceof HttpError)) throw error
@@ -146,4 +144,36 @@ function basicChallenge({ status, headers }: HttpError) {
   const bearer = headers['www-authenticate']
   if (status !== 401 || bearer === undefined) return {}
   return { 'www-authenticate': ['Basic realm="domain-service", charset="UTF-8"', bearer] }
+}
+
+const windowMs = 300_000
+const maxUpdates = 30
+const maxKeys = 10_000
+
+/** Counts updates by key: at most 30 in 5 minutes. */
+class UpdateLimit {
+  readonly #clock: Clock
+  readonly #windows = new Map<string, { endsAt: number; count: number }>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Counts an update. @returns whether it is within the limit. */
+  admit(key: string): boolean {
+    const now = this.#clock.now()
+    const known = this.#windows.get(key)
+    const window = known && known.endsAt > now ? known : this.#open(key, now)
+    window.count += 1
+    return window.count <= maxUpdates
+  }
+
+  #open(key: string, now: number) {
+    const window = { endsAt: now + windowMs, count: 0 }
+    this.#windows.delete(key)
+    this.#windows.set(key, window)
+    const [oldest] = this.#windows.keys()
+    if (this.#windows.size > maxKeys && oldest !== undefined) this.#windows.delete(oldest)
+    return window
+  }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { recordTypeOf, recordTypes } from '../dns/record-types.ts'
 import type { RecordInput } from '../dns/record-validation.ts'
 import type { Rrset } from '../dns/rrset.ts'
 
@@ -26,7 +27,8 @@ export const Changes = anyCase(
 
 export type Changes = z.infer<typeof Changes>
 
-export const endpointTypes = ['A', 'AAAA', 'CNAME', 'TXT', 'MX', 'NS', 'CAA']
+/** Types that DNS has, too. */
+export const endpointTypes = recordTypes.filter((type) => recordTypeOf(type).print)
 
 /** The endpoint of an RRset. */
 export const toEndpoint = (rrset: Rrset, domain: string): Endpoint => ({
@@ -61,17 +63,9 @@ export function toRecords(endpoint: Endpoint, name: string): RecordInput[] {
 }
 
 function adjustTarget(type: string, target: string): string {
-  switch (type.toUpperCase()) {
-    case 'CNAME':
-    case 'NS':
-    case 'MX':
-      return withoutDot(target.toLowerCase())
-    case 'TXT':
-      // Its registry writes TXT with the quotes of a zone file.
-      return /^"[^"]*"$/.test(target) ? target.slice(1, -1) : target
-    default:
-      return target
-  }
+  // Its registry writes TXT with the quotes of a zone file.
+  if (type.toUpperCase() === 'TXT') return /^"[^"]*"$/.test(target) ? target.slice(1, -1) : target
+  return recordTypeOf(type.toUpperCase()).canonicalize(target)
 }
 
 const boundTtl = (ttl: number) => Math.min(Math.max(Math.round(ttl), 60), 60_000)

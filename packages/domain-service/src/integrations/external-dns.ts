@@ -14,7 +14,6 @@ import type { EnsureEdit } from '../dns/edits/zone-edit.ts'
 import { etagOf } from '../dns/record.ts'
 import { toRrsets } from '../dns/rrset.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
-import type { ZoneWrite } from '../zones/zone-write.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import {
   adjustEndpoint,
@@ -26,14 +25,12 @@ import {
   toRecords,
 } from './external-dns-endpoints.ts'
 import { locateHostName } from './host-name.ts'
-import { parseJson, takeAnyJson } from './lenient-body.ts'
-import type { PatientWriter } from './patient-writer.ts'
-import { moveFaults } from './protocol-errors.ts'
-import { contextOf, type WriteContext, writeOf } from './write-context.ts'
+import { moveFaults, parseJson, takeAnyJson } from './json-protocol.ts'
+import { contextOf, type RetryingWriter, type WriteContext } from './retrying-writer.ts'
 
 interface Dependencies {
   zones: ZoneWriter
-  writer: PatientWriter
+  writer: RetryingWriter
   domains: DomainList
   /** EXTERNAL_DNS_DOMAINS: the only domains to manage; undefined: all that the caller may see. */
   only: string[] | undefined
@@ -120,7 +117,7 @@ class ExternalDnsWebhook {
     const edits = await this.#editsOf(changes, context.caller)
     const ends = await Promise.allSettled(
       [...edits.values()].map(({ domain, edit, pointers }) =>
-        this.#write(domain, { edit, write: writeOf(context, edit) }).catch(
+        this.#write(domain, edit, context).catch(
           moveFaults((index, field) => pointers[index]?.(field)),
         ),
       ),
@@ -133,10 +130,10 @@ class ExternalDnsWebhook {
   }
 
   // external-dns repeats its plan until all of it is done: what is done already must not cost calls.
-  async #write(domain: Domain, { edit, write }: { edit: EnsureEdit; write: ZoneWrite }) {
+  async #write(domain: Domain, edit: EnsureEdit, context: WriteContext) {
     const { writer } = this.#dependencies
-    const isQueued = await writer.isQueued(domain, write)
-    if (isQueued || !(await this.#isDone(domain, edit))) await writer.write(domain, write)
+    const isQueued = await writer.isQueued(domain, edit, context)
+    if (isQueued || !(await this.#isDone(domain, edit))) await writer.write(domain, edit, context)
   }
 
   async #isDone(domain: Domain, edit: EnsureEdit): Promise<boolean> {

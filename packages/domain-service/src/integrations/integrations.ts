@@ -10,7 +10,7 @@ import { registerAcmeDnsRoutes } from './acme-dns.ts'
 import { registerDyndns2Routes } from './dyndns2.ts'
 import { registerExternalDnsRoutes } from './external-dns.ts'
 import { registerHttpreqRoutes } from './httpreq.ts'
-import { PatientWriter } from './patient-writer.ts'
+import { RetryingWriter } from './retrying-writer.ts'
 
 interface Dependencies {
   zones: ZoneWriter
@@ -29,7 +29,7 @@ interface Dependencies {
 /** The routes of other people's protocols: ACME DNS-01, acme-dns, dyndns2, external-dns. */
 export async function registerIntegrations(app: App, dependencies: Dependencies) {
   const { zones, ledger, domains, clock, log, tokens, config } = dependencies
-  const writer = new PatientWriter({ zones, ledger, clock })
+  const writer = new RetryingWriter({ zones, ledger, clock })
   const challenges = new AcmeChallenges({
     zones,
     writer,

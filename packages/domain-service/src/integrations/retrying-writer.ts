@@ -1,10 +1,25 @@
+import { type Caller, callerOf } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
+import type { FastifyRequest } from 'fastify'
 import { type Clock, delay } from '../clock.ts'
 import type { Domain } from '../dns/domain-name.ts'
+import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import { registrarBusy } from '../errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import { visibleError } from '../routes/visible-records.ts'
 import { fromStoredProblem, type ZoneWrite } from '../zones/zone-write.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
+
+/** Who writes, for the ledger. */
+export interface WriteContext {
+  caller: Caller
+  requestId: string
+}
+
+export const contextOf = (request: FastifyRequest): WriteContext => ({
+  caller: callerOf(request),
+  requestId: request.id,
+})
 
 interface Options {
   zones: ZoneWriter
@@ -15,9 +30,11 @@ interface Options {
 }
 
 const retryAfterSeconds = 15
+const pollMs = 500
+const maxRemembered = 10_000
 
 /** Writes for clients that cannot wait: after 25 s they get 503, the write goes on, and a repeat finds it done. */
-export class PatientWriter {
+export class RetryingWriter {
   readonly #options: Required<Options>
   /** Ids of queued changes by their content, so that repeats do not queue them again. */
   readonly #queued = new Map<string, number>()
@@ -27,20 +44,23 @@ export class PatientWriter {
   }
 
   /** @throws {HttpError} 503 registrar_busy with Retry-After while the write goes on. */
-  async write(domain: Domain, write: ZoneWrite): Promise<void> {
+  async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<void> {
     const { clock, maxWaitMs } = this.#options
     let isLate = false
-    const done = this.#carryOut(domain, write, () => isLate).then(() => true)
-    const isDone = await Promise.race([done, delay(clock, maxWaitMs)])
-    if (isDone) return
+    const done = this.#carryOut(domain, writeOf(edit, context), () => isLate).then(() => true)
+    try {
+      if (await Promise.race([done, delay(clock, maxWaitMs)])) return
+    } catch (error) {
+      throw visibleError(error, context.caller)
+    }
     isLate = true
     done.catch(() => undefined) // The ledger has its outcome.
     throw registrarBusy(retryAfterSeconds)
   }
 
   /** Whether this write was queued before and is not done yet. */
-  async isQueued(domain: Domain, write: ZoneWrite): Promise<boolean> {
-    return (await this.#findQueued(domain, write)) !== undefined
+  async isQueued(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<boolean> {
+    return (await this.#findQueued(domain, writeOf(edit, context))) !== undefined
   }
 
   async #carryOut(domain: Domain, write: ZoneWrite, isLate: () => boolean) {
@@ -82,11 +102,20 @@ export class PatientWriter {
   }
 }
 
-const pollMs = 500
+// These clients know no preconditions and no dry run.
+const writeOf = (edit: ZoneEdit, { caller, requestId }: WriteContext): ZoneWrite => ({
+  edit,
+  ifMatch: undefined,
+  dryRun: false,
+  force: false,
+  by: caller.username,
+  token: caller.token?.name,
+  recordLimits: caller.records,
+  requestId,
+})
 
 const keyOf = (domain: Domain, { by, token, edit }: ZoneWrite) =>
   JSON.stringify([domain.name, by, token, edit])
-const maxRemembered = 10_000
 
 // Nothing was sent, for want of calls or because the registrar fails: it may work later.
 const isUnsent = (error: unknown) =>

@@ -1,20 +1,19 @@
 import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
 import type { Domain } from '../../src/dns/domain-name.ts'
+import type { ZoneEdit } from '../../src/dns/edits/zone-edit.ts'
 import { registrarBusy, writeNotConfirmed } from '../../src/errors.ts'
-import { PatientWriter } from '../../src/integrations/patient-writer.ts'
+import { RetryingWriter } from '../../src/integrations/retrying-writer.ts'
 import type { ZoneWrite } from '../../src/zones/zone-write.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const domain: Domain = { name: 'example.com', sld: 'example', tld: 'com' }
-const write = (address: string): ZoneWrite => ({
-  edit: { kind: 'ensure', present: [{ name: 'a', type: 'TXT', address }], absent: [] },
-  ifMatch: undefined,
-  dryRun: false,
-  force: false,
-  by: 'admin',
-  requestId: 'r',
+const edit = (address: string): ZoneEdit => ({
+  kind: 'ensure',
+  present: [{ name: 'a', type: 'TXT', address }],
+  absent: [],
 })
+const context = { caller: { username: 'admin', role: 'admin' as const }, requestId: 'r' }
 
 function setUp(outcome: () => Promise<unknown>) {
   const clock = new FakeClock()
@@ -33,7 +32,7 @@ function setUp(outcome: () => Promise<unknown>) {
   const ledger = { find: async (id: number) => ({ id, ...statuses.get(id) }) }
   // Only what the writer uses.
   const options = { zones, ledger, clock } as never
-  return { writer: new PatientWriter(options), clock, queued, statuses }
+  return { writer: new RetryingWriter(options), clock, queued, statuses }
 }
 
 const codeOf = (promise: Promise<unknown>) =>
@@ -45,7 +44,7 @@ const codeOf = (promise: Promise<unknown>) =>
 test('after 25 s the client gets 503 with Retry-After, and the write goes on', async () => {
   const end = Promise.withResolvers<unknown>()
   const { writer, clock } = setUp(() => end.promise)
-  const written = writer.write(domain, write('v')).catch((error: unknown) => error)
+  const written = writer.write(domain, edit('v'), context).catch((error: unknown) => error)
 
   await clock.advance(25_000)
 
@@ -61,7 +60,7 @@ test('after 25 s the client gets 503 with Retry-After, and the write goes on', a
 test('a write that found no free calls is queued once, however often it is repeated', async () => {
   const { writer, clock, queued, statuses } = setUp(() => Promise.reject(registrarBusy(30)))
   const attempt = async (address: string) => {
-    const code = codeOf(writer.write(domain, write(address)))
+    const code = codeOf(writer.write(domain, edit(address), context))
     await clock.advance(25_000)
     return code
   }
@@ -72,7 +71,7 @@ test('a write that found no free calls is queued once, however often it is repea
 
   expect(codes).toEqual(['registrar_busy', 'registrar_busy', 'registrar_busy'])
   expect(done).toBe('registrar_busy')
-  expect(queued).toEqual([write('v'), write('w'), write('v')])
+  expect(queued.map((write) => write.edit)).toEqual([edit('v'), edit('w'), edit('v')])
 })
 
 test.each([
@@ -84,7 +83,7 @@ test.each([
   [{ status: 'cancelled' }, 'registrar_busy'],
 ])('a queued write that is %o within 25 s is answered so', async (end, code) => {
   const { writer, clock, statuses } = setUp(() => Promise.reject(registrarBusy(30)))
-  const written = codeOf(writer.write(domain, write('v')))
+  const written = codeOf(writer.write(domain, edit('v'), context))
   await clock.advance(5_000)
 
   statuses.set(1, end)
@@ -96,7 +95,7 @@ test.each([
 test('a write that may have been sent is not queued', async () => {
   const { writer, queued } = setUp(() => Promise.reject(writeNotConfirmed('differs')))
 
-  const code = await codeOf(writer.write(domain, write('v')))
+  const code = await codeOf(writer.write(domain, edit('v'), context))
 
   expect([code, queued]).toEqual(['write_not_confirmed', []])
 })
