@@ -1,5 +1,5 @@
 import createClient, { type Client } from 'openapi-fetch'
-import type { paths } from '../generated/domain-service.d.ts'
+import type { operations, paths } from '../generated/domain-service.d.ts'
 import { trimSlashes } from './base-url.ts'
 import { createRetryingFetch, type RetryOptions } from './retrying-fetch.ts'
 import { type Credentials, Session } from './session.ts'
@@ -11,21 +11,8 @@ export interface DomainClientOptions extends RetryOptions {
   credentials: Credentials
 }
 
-export const recordTypes = [
-  'A',
-  'AAAA',
-  'ALIAS',
-  'CAA',
-  'CNAME',
-  'FRAME',
-  'MX',
-  'MXE',
-  'NS',
-  'TXT',
-  'URL',
-  'URL301',
-] as const
-export type RecordType = (typeof recordTypes)[number]
+/** The types of records that can be written. */
+export type RecordType = operations['setRrset']['parameters']['path']['type']
 
 /** The state of an asynchronous change. */
 export type ChangeStatus =

@@ -3,7 +3,6 @@ export {
   DomainClient,
   type DomainClientOptions,
   type RecordType,
-  recordTypes,
 } from './domain-client.ts'
 export {
   FileClient,

@@ -6,7 +6,7 @@ const fullBarDays = 365
 /**
  * The days left of a registration as a bar with its date: a full bar is a year or more.
  * @param {string | null} expiresOn
- * @param {boolean} [isExpired]
+ * @param {boolean | null} [isExpired]
  */
 export function expiryBar(expiresOn, isExpired = false) {
   if (!expiresOn) return html`<span class="muted">unknown</span>`

@@ -2,7 +2,7 @@
  * What tokens are made for: each purpose asks for little, and limits the token to what it needs. Pure.
  * @import { TokenInput } from '../api/schema.d.ts'
  * @import { ServiceName } from '../core/services.js'
- * @typedef {{ title: string, hint: string, service: ServiceName, asks: ('domain' | 'names')[], role?: string,
+ * @typedef {{ title: string, hint: string, service: ServiceName, asks: ('domain' | 'names')[], role?: TokenInput['role'],
  *   limit?: (answers: Answers) => Partial<TokenInput>, settings: (made: MadeToken) => [label: string, value: string][] }} Purpose
  * @typedef {{ domain: string, names: string }} Answers
  * @typedef {{ token: string, url: string, answers: Answers }} MadeToken

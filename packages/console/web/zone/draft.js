@@ -114,7 +114,8 @@ export function toPatch({ removed, updated, added, emailType }) {
   if (removed.length > 0) patch.remove = [...removed]
   if (updated.size > 0) patch.update = [...updated].map(([id, edit]) => ({ id, ...edit }))
   if (added.length > 0) patch.add = added.map(({ record }) => record)
-  if (emailType !== undefined) patch.email_type = emailType
+  // From the list of the form.
+  if (emailType !== undefined) patch.email_type = /** @type {ZonePatch['email_type']} */ (emailType)
   return patch
 }
 

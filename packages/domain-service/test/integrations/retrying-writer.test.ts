@@ -13,7 +13,7 @@ const edit = (address: string): ZoneEdit => ({
   present: [{ name: 'a', type: 'TXT', address }],
   absent: [],
 })
-const context = { caller: { username: 'admin', role: 'admin' as const }, requestId: 'r' }
+const context = { caller: { id: '1', username: 'admin', role: 'admin' as const }, requestId: 'r' }
 
 function setUp(outcome: () => Promise<unknown>) {
   const clock = new FakeClock()

@@ -59,7 +59,9 @@ test('records that cannot be sent are not named', async () => {
   const limited = await createToken(service, { records })
 
   const set = await call(service, limited, setHome('192.0.2.6'))
-  const owner = await service.call('PUT', `${dns}/rrsets/home/A`, { body: { values: ['192.0.2.6'] } })
+  const owner = await service.call('PUT', `${dns}/rrsets/home/A`, {
+    body: { values: ['192.0.2.6'] },
+  })
 
   expect([set.status, JSON.parse(set.text).code]).toEqual([409, 'unsupported_records'])
   expect(set.text).not.toContain('secret')

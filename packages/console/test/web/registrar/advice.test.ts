@@ -4,6 +4,7 @@ import { adviceFor } from '../../../web/registrar/advice.js'
 
 const health: Health = { status: 'ok', version: '0.1.0', uptime_seconds: 1, checks: {} }
 const state: RegistrarState = {
+  registrar: 'sandbox',
   client_ip: '192.0.2.7',
   breaker: 'closed',
   budget: [{ window: 'minute', limit: 20, left: 12, next_free_at: null }],
@@ -34,7 +35,7 @@ test('a failure before the last success is over', () => {
 })
 
 test('used up calls are told with the window', () => {
-  const budget = [{ window: 'hour', limit: 700, left: 0, next_free_at: null }]
+  const budget = [{ window: 'hour' as const, limit: 700, left: 0, next_free_at: null }]
 
   expect(adviceFor({ ...state, budget }, health)?.title).toContain('hour')
 })

@@ -1,9 +1,10 @@
 /**
  * What the form knows of each record type: what it is for, and what its value looks like.
+ * @import { RecordTypeName } from '../../api/schema.d.ts'
  * @typedef {{ title: string, value: string, placeholder: string, hint: string, ttl?: number }} RecordType
- * @type {Record<string, RecordType>}
+ * @satisfies {Record<RecordTypeName, RecordType>}
  */
-export const recordTypes = {
+const writable = {
   A: {
     title: 'IPv4 address',
     value: 'IPv4 address',
@@ -77,6 +78,9 @@ export const recordTypes = {
     hint: 'Only at @, one per zone, not beside MX.',
   },
 }
+
+/** @type {Record<string, RecordType>} */
+export const recordTypes = writable
 
 /** What mail handling means, by the values of `email_type`. */
 export const emailTypes = {
