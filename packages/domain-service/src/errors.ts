@@ -42,6 +42,13 @@ export const emailTypeForbidden = () =>
     'A token that is limited to some records cannot change the email type',
   )
 
+export const forceForbidden = () =>
+  new HttpError(
+    403,
+    'forbidden',
+    'A token that is limited to some records cannot give up other records of the zone by ?force=true',
+  )
+
 export const dnsNotManaged = (domain: string) =>
   new HttpError(
     409,

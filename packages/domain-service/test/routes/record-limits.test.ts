@@ -128,3 +128,17 @@ test('a zone file needs a token without records', async () => {
 
   expect(answer.status).toBe(403)
 })
+
+test('a token limited to records cannot give up records of another type by force', async () => {
+  const srv = { name: '_sip._tcp', type: 'SRV', address: '10 5 5060 sip.example.net.' }
+  await using service = await start({ domains: [{ name: 'example.com', hosts: [home, srv] }] })
+  const body = { values: ['192.0.2.6'] }
+
+  const unforced = await call(service, { records }, ['PUT', '/rrsets/home/A', body])
+  const forced = await call(service, { records }, ['PUT', '/rrsets/home/A?force=true', body])
+
+  expect([unforced.status, unforced.body.code]).toEqual([409, 'unsupported_records'])
+  expect([forced.status, forced.body.code]).toEqual([403, 'forbidden'])
+  expect(JSON.stringify([unforced.body, forced.body])).not.toMatch(/_sip|SRV/)
+  expect(service.live()).toHaveLength(2)
+})

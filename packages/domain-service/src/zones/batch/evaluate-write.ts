@@ -9,6 +9,7 @@ import {
   alreadyExists,
   dnsNotManaged,
   emailTypeForbidden,
+  forceForbidden,
   preconditionFailed,
   unsupportedRecords,
 } from '../../errors.ts'
@@ -51,7 +52,7 @@ export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffec
   const wanted = applyEdit(before, request.edit)
   if (isEqual(before, wanted)) return { before, after: before, warnings: [] }
   if (request.recordLimits) demandWithinLimits(request.recordLimits, before, wanted)
-  const after = withoutUnsupported(before, wanted, request.force)
+  const after = withoutUnsupported(before, wanted, request)
   return { before, after, warnings: warningsOf(before, after) }
 }
 
@@ -93,12 +94,17 @@ const isEqual = (before: Zone, wanted: Zone) =>
   wanted.rows.length === before.rows.length &&
   subtract(wanted.rows, before.rows, before.domain).length === 0
 
-function withoutUnsupported(before: Zone, wanted: Zone, force: boolean): Zone {
+function withoutUnsupported(
+  before: Zone,
+  wanted: Zone,
+  { force, recordLimits }: ChangeRequest,
+): Zone {
   const isSupported = ({ type }: { type: string }) => isWritable(type.toUpperCase())
   const lost = [...before.rows, ...wanted.rows].filter((row) => !isSupported(row))
   if (lost.length === 0) return wanted
   if (!force)
     throw unsupportedRecords([...new Set(lost)].map((row) => toRecord(row, before.domain)))
+  if (recordLimits) throw forceForbidden()
   return { ...wanted, rows: wanted.rows.filter(isSupported) }
 }
 

@@ -5,6 +5,7 @@ import { joinWrites } from '../../support/join-writes.ts'
 import { realRate, type Service, start, www } from '../../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
+const getHosts = 'namecheap.domains.dns.getHosts'
 const setHosts = 'namecheap.domains.dns.setHosts'
 const panel = { name: 'panel', type: 'A', address: '192.0.2.50' }
 
@@ -69,6 +70,23 @@ test('each part of a divided batch is based on a read of the last second', async
 
   expect(answers.map(({ status }) => status)).toEqual([201, 422])
   expect(namesOf(service)).toEqual(['good', 'panel', 'www'])
+})
+
+test('an answer that was long on its way does not erase what another tool wrote meanwhile', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ env: { REGISTRAR_TIMEOUT_MS: '60000' }, clock })
+  service.sandbox.fault({ kind: 'slow', ms: 60_000, when: 'after', command: getHosts })
+
+  const answer = service.call('POST', `${hosts}/A`, {
+    body: { name: 'ours', address: '192.0.2.9' },
+  })
+  await expect.poll(service.commands).toContain('dns.gethosts')
+  await service.sandbox.setZone('example.com', { hosts: [www, panel] as never })
+  await clock.advance(1_500)
+  service.sandbox.clearFaults()
+
+  expect((await driveClock(clock, service, answer)).status).toBe(201)
+  expect(namesOf(service)).toEqual(['ours', 'panel', 'www'])
 })
 
 test('a precondition is evaluated again on the zone that is read again', async () => {

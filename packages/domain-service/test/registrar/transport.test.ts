@@ -1,0 +1,83 @@
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { expect, test, vi } from 'vitest'
+import { leaseLost } from '../../src/errors.ts'
+import { RegistrarTransport } from '../../src/registrar/transport.ts'
+import { getHosts } from '../support/expected.ts'
+import { zoneAnswer } from '../support/responses.ts'
+
+const openTransport = (url: string) =>
+  new RegistrarTransport(
+    { url, apiUser: 'tester', apiKey: 'key', userName: 'tester', clientIp: '127.0.0.1' },
+    60_000,
+  )
+
+/** A registrar that answers when the test says so. */
+async function startRegistrar() {
+  const waiting: ServerResponse[] = []
+  const server = createServer((_request, response) => waiting.push(response)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo // An address with a port, since it listens on one.
+  return {
+    url: `http://127.0.0.1:${port}/`,
+    waiting,
+    answer: () => waiting.shift()?.end(zoneAnswer([])),
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+test('a call is sent, and counts as sent, when a connection is free', async () => {
+  await using registrar = await startRegistrar()
+  const transport = openTransport(registrar.url)
+  const onSend = vi.fn()
+
+  const calls = Array.from({ length: 17 }, () => transport.call({}, getHosts, onSend))
+  await expect.poll(() => registrar.waiting.length).toBe(16)
+  expect(onSend).toHaveBeenCalledTimes(16)
+  registrar.answer()
+  await expect.poll(() => onSend.mock.calls.length).toBe(17)
+
+  await expect.poll(() => registrar.waiting.length).toBe(16)
+  while (registrar.answer());
+  await Promise.all(calls)
+  await transport.close()
+})
+
+test('a call that is withdrawn at that moment is not sent, and its connection serves the next one', async () => {
+  await using registrar = await startRegistrar()
+  const transport = openTransport(registrar.url)
+  const withdraw = () => {
+    throw leaseLost('example.com')
+  }
+
+  await expect(transport.call({}, getHosts, withdraw)).rejects.toMatchObject({
+    code: 'unavailable',
+  })
+  const next = transport.call({}, getHosts, () => undefined)
+  await expect.poll(() => registrar.waiting.length).toBe(1)
+  registrar.answer()
+
+  await expect(next).resolves.toBeDefined()
+  await transport.close()
+})
+
+test('a call does not count as sent before the TLS handshake is done', async () => {
+  const server = createTcpServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', () => socket.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo // An address with a port, since it listens on one.
+  const transport = openTransport(`https://127.0.0.1:${port}/`)
+  const onSend = vi.fn()
+
+  await expect(transport.call({}, getHosts, onSend)).rejects.toMatchObject({ kind: 'unknown' })
+
+  expect(onSend).not.toHaveBeenCalled()
+  await transport.close()
+  server.close()
+})
