@@ -165,7 +165,7 @@ export function sendOutcome(
       outcome,
     )
   })
-  const found = 'zone' in outcome ? outcome.zone : undefined
+  const found = 'zone' in outcome && outcome.kind !== 'refused' ? outcome.zone : undefined
   const state = stateOf(outcome, done.length > 0)
   return {
     state,

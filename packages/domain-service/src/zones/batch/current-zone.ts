@@ -57,11 +57,14 @@ export class BatchCalls implements Disposable {
     return this.#options.clock.now() - this.#readAt <= maxReadAgeMs
   }
 
-  read(): Promise<Zone> {
+  async read(): Promise<Zone> {
     const { registrar, clock, domain } = this.#options
-    return registrar.zone(domain, this.#reservation, () => {
-      this.#readAt = clock.now()
+    let sentAt = Number.NEGATIVE_INFINITY
+    const zone = await registrar.zone(domain, this.#reservation, () => {
+      sentAt = clock.now()
     })
+    this.#readAt = sentAt
+    return zone
   }
 
   /** The email type by getInfo; undefined where that does not say. */

@@ -8,13 +8,13 @@ import { ageOf, type BatchCalls, describeDifference, isSame, StaleRead } from '.
 
 /**
  * How a write ended. `written`: the registrar has the zone as sent (`verified`: read back). `refused`: the registrar
- * refused it; `rows` are the indexes of the rows that it names. `unsent`: nothing reached the registrar. `stale`: nothing
+ * refused it; `rows` are the indexes of the rows that it names, `zone` the one before if it is still shown. `unsent`: nothing reached the registrar. `stale`: nothing
  * was sent, since the zone has changed. `differs`: the zone read back is another. `unknown`: nobody can say yet.
  * `unanswered`: how many transmissions got no answer and may still be carried out.
  */
 export type WriteOutcome = { unanswered: number } & (
   | { kind: 'written'; zone: Zone; verified: boolean }
-  | { kind: 'refused'; error: HttpError; rows: readonly number[] }
+  | { kind: 'refused'; error: HttpError; rows: readonly number[]; zone: Zone | undefined }
   | { kind: 'unsent'; error: HttpError }
   | { kind: 'stale'; zone: Zone }
   | { kind: 'differs'; error: HttpError; zone: Zone }
@@ -38,91 +38,122 @@ interface Write {
 }
 
 const busyTries = 3
+const staleTries = 3
 const maxReads = 3
 
 type Sent = { failure: CallFailed | undefined } | { stale: Zone } | { unsent: HttpError }
 
 /**
  * Sends a zone and finds out what became of it. A lost or broken answer is resolved by reading: the new zone there means
- * written; the old one means that it is sent once more; any other is not confirmed.
+ * written; the old one means that it is sent once more; any other is not confirmed. Refusals are checked, too.
  */
 export async function writeVerified(write: Write): Promise<WriteOutcome> {
   let unanswered = 0
-  for (const isLast of [false, true]) {
-    const sent = await send(write)
-    if ('stale' in sent || 'unsent' in sent)
-      return endUnsent(sent, { ...write, unanswered, isFirst: !isLast })
+  let mustRead = false
+  for (let busy = 0; ; ) {
+    const sent = await send(write, mustRead)
+    if ('stale' in sent || 'unsent' in sent) return endUnsent(sent, { ...write, unanswered })
     const { failure } = sent
-    const isOpen = failure?.kind === 'unknown' || failure?.kind === 'doubtful'
-    if (failure && !isOpen)
-      return { kind: 'refused', error: failure, rows: failure.rowIndexes, unanswered }
     if (!failure && !write.verify)
       return { kind: 'written', zone: write.after, verified: true, unanswered }
+    if (failure && isRefusal(failure)) {
+      const outcome = await examineRefusal(write, failure)
+      if (failure.kind !== 'busy' || outcome.kind !== 'refused') return { ...outcome, unanswered }
+      busy += 1
+      if (busy >= busyTries) return endUnsent({ unsent: failure }, { ...write, unanswered })
+      mustRead = !outcome.zone
+      continue
+    }
 
-    const mayResend = failure?.kind === 'unknown' && !isLast
+    const mayResend = failure?.kind === 'unknown' && unanswered === 0
     const outcome = await readBack(write, { failure, mayResend })
     const isDone = outcome !== 'unchanged' && outcome.kind === 'written'
     if (failure?.kind === 'unknown' && !isDone) unanswered += 1
     if (outcome !== 'unchanged') return { ...outcome, unanswered }
     if (failure?.kind === 'doubtful')
-      return { kind: 'refused', error: failure, rows: [], unanswered }
-    if (!isLast) write.log.warn({ domain: write.domain, code: failure?.code }, 'resending write')
+      return { kind: 'refused', error: failure, rows: [], zone: write.before, unanswered }
+    if (!mayResend) return { ...neverCarriedOut(write), unanswered }
+    write.log.warn({ domain: write.domain, code: failure?.code }, 'resending write')
   }
-  const detail =
-    'The registrar did not carry out the change, which was sent twice: the zone is as it was'
-  return { kind: 'unknown', error: writeNotConfirmed(detail), zone: write.before, unanswered }
 }
 
-// A first send that never left changes nothing. After a second one the first may still be carried out.
+const neverCarriedOut = ({ before }: Write) => {
+  const detail =
+    'The registrar did not carry out the change, which was sent twice: the zone is as it was'
+  return { kind: 'unknown' as const, error: writeNotConfirmed(detail), zone: before }
+}
+
+/** Whether the registrar says that it did nothing. */
+const isRefusal = ({ kind }: CallFailed) => kind === 'refused' || kind === 'busy' || kind === 'auth'
+
+// The registrar has been seen to carry out what it said it refused, or was too busy for.
+async function examineRefusal(write: Write, failure: CallFailed) {
+  const { calls, before, after } = write
+  const refused = { kind: 'refused' as const, error: failure, rows: failure.rowIndexes }
+  try {
+    const zone = await calls.read()
+    const isDone = isSame(zone, after) && !isSame(zone, before)
+    if (isDone) return written(zone, after)
+    return { ...refused, zone: isBase(zone, write) ? before : undefined }
+  } catch (cause) {
+    if (cause instanceof CallFailed && isRefusal(cause)) return { ...refused, zone: undefined }
+    return notReadBack(write, { failure, cause })
+  }
+}
+
+// A send that never left changes nothing, unless one before it got no answer: that may still be carried out.
 function endUnsent(
   sent: { stale: Zone } | { unsent: HttpError },
-  { isFirst, unanswered, after }: Write & { isFirst: boolean; unanswered: number },
+  { unanswered, after }: Write & { unanswered: number },
 ): WriteOutcome {
   if ('unsent' in sent) {
-    if (isFirst) return { kind: 'unsent', error: sent.unsent, unanswered }
+    if (unanswered === 0) return { kind: 'unsent', error: sent.unsent, unanswered }
     const detail =
       'The registrar did not answer, and the change could not be sent again: read the zone'
     return { kind: 'unknown', error: writeNotConfirmed(detail, sent.unsent), unanswered }
   }
-  if (isFirst) return { kind: 'stale', zone: sent.stale, unanswered }
+  if (unanswered === 0) return { kind: 'stale', zone: sent.stale, unanswered }
   if (isSame(sent.stale, after))
     return { kind: 'written', zone: sent.stale, verified: true, unanswered: 0 }
   const error = writeNotConfirmed(describeDifference(sent.stale, after))
   return { kind: 'differs', error, zone: sent.stale, unanswered }
 }
 
-async function send(write: Write): Promise<Sent> {
+async function send(write: Write, mustRead: boolean): Promise<Sent> {
   for (let attempt = 1; ; attempt++) {
+    let isSending = false
     try {
-      const changed = await readAgainIfStale(write)
+      const changed = await readAgainIfStale(write, mustRead && attempt === 1)
       if (changed) return { stale: changed }
+      isSending = true
       await write.calls.replace(write.after)
       return { failure: undefined }
     } catch (error) {
-      if (error instanceof StaleRead) {
-        if (attempt < busyTries) continue
-        return { unsent: error }
-      }
-      // The call was not made: no slot came free, the circuit is open, or the zone could not be read.
+      if (error instanceof StaleRead && attempt < staleTries) continue
       if (!(error instanceof HttpError)) throw error
-      if (!(error instanceof CallFailed)) return { unsent: error }
-      if (error.kind !== 'busy') return { failure: error }
-      if (attempt >= busyTries) return { unsent: error }
+      if (isSending && error instanceof CallFailed) return { failure: error }
+      // The call was not made: no slot came free, the circuit is open, or the zone could not be read.
+      return { unsent: error }
     }
   }
 }
 
 /** @returns the zone if it is not the one that the write is based on. */
-async function readAgainIfStale(write: Write): Promise<Zone | undefined> {
+async function readAgainIfStale(write: Write, mustRead: boolean): Promise<Zone | undefined> {
   const { calls, before } = write
   await calls.ensure(2)
-  if (calls.isFresh) return undefined
+  if (calls.isFresh && !mustRead) return undefined
   await calls.ensure(3)
   // No send, or one without an answer: the zone may well be as it was.
   const base = { base: before, zone: before, isDone: true }
   const zone = await write.readCurrent([base, ...write.recent])
+  return isBase(zone, write) ? undefined : zone
+}
+
+/** Whether this is the zone that the write is based on. */
+function isBase(zone: Zone, { before }: Write): boolean {
   const known = zone.emailType === undefined ? { ...zone, emailType: before.emailType } : zone
-  return etagOf(known) === etagOf(before) ? undefined : zone
+  return etagOf(known) === etagOf(before)
 }
 
 async function readBack(

@@ -241,7 +241,7 @@ export class WriteBatch {
     if (outcome.kind === 'unsent') this.#unsent = outcome.error
     const dependent = await this.#settleIndependent(send)
     if (outcome.kind === 'refused' && dependent.length > 0 && isAboutContent(outcome.error)) {
-      this.#zone = send.base
+      this.#zone = outcome.zone
       await this.#recorder.recordEnd(send, outcome, [])
       return {
         writes: dependent.map(({ write }) => write),
