@@ -12,15 +12,13 @@ import { CallBudget } from './budget/call-budget.ts'
 import { SharedCallQuota } from './budget/shared-call-quota.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
-import { PostgresListStore } from './domain-list/postgres-list-store.ts'
-import { migrations, schema } from './ledger/postgres/migrations.ts'
-import { PendingChanges } from './ledger/postgres/pending-changes.ts'
-import { PostgresChallengeStore } from './ledger/postgres/postgres-challenge-store.ts'
-import { PostgresLedger } from './ledger/postgres/postgres-ledger.ts'
-import { AwaitedChanges } from './ledger/postgres/replicas/awaited-changes.ts'
-import { type Lease, Leases } from './ledger/postgres/replicas/leases.ts'
-import { changesChannel } from './ledger/postgres/replicas/notifications.ts'
-import { ZoneVersions } from './ledger/postgres/zone-versions.ts'
+import { DomainListStore } from './domain-list/list-store.ts'
+import { ChallengeStore } from './ledger/challenge-store.ts'
+import { Ledger } from './ledger/ledger.ts'
+import { AwaitedChanges } from './ledger/replicas/awaited-changes.ts'
+import { changesChannel, type Lease, Leases } from './ledger/replicas/leases.ts'
+import { ZoneVersions } from './ledger/replicas/zone-versions.ts'
+import { migrations, schema } from './ledger/schema.ts'
 import type { Storage } from './storage.ts'
 import { openSharedQueue } from './zones/shared-domain.ts'
 import type { WriteQueue } from './zones/write-queue.ts'
@@ -32,7 +30,7 @@ export const openPostgres = (database: Database, log: Logger) =>
   Postgres.open({
     ...database,
     schema,
-    migrations: { ...authMigrations, ledger: migrations },
+    migrations: { ...authMigrations, ...migrations },
     onError: (error) => log.warn({ err: error }, 'database not available'),
   })
 
@@ -60,22 +58,21 @@ export async function openPostgresStorage(
   const quota = await SharedCallQuota.open({ limits, budget, isAvailable, clock })
   const onError = (error: unknown) => log.warn({ err: error }, 'lease not renewed or released')
   const ttlMs = timeoutMs + leaseMarginMs
-  const leases = new Leases({ postgres, holder: replica, ttlMs, onError })
+  const leases = new Leases({ sql: postgres, holder: replica, ttlMs, onError })
   registerDatabaseMetrics(metrics, postgres)
   registerLeaseMetrics(metrics, leases)
   const versions = new ZoneVersions(postgres)
-  const pending = new PendingChanges(postgres)
   const awaited = new AwaitedChanges(postgres)
   let queue: WriteQueue | undefined
   const wake = (domain: string) => queue?.wake(domain || undefined)
   const isListening = await postgres.listen(changesChannel, wake)
   const tasks = new SharedTasks({ leases, isAvailable, log })
   return {
-    ledger: new PostgresLedger({ postgres, leases, versions }),
-    challenges: new PostgresChallengeStore(postgres),
+    ledger: new Ledger({ sql: postgres, replicas: { leases, versions } }),
+    challenges: new ChallengeStore(postgres),
     quota,
     domainList: {
-      store: new PostgresListStore(postgres, accountName),
+      store: new DomainListStore(postgres, accountName),
       turns: listTurns(leases, accountName),
     },
     versions,
@@ -83,7 +80,6 @@ export async function openPostgresStorage(
       queue = openSharedQueue({
         ...options,
         leases,
-        pending,
         awaited,
         timeoutMs,
         isListening,

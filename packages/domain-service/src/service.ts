@@ -5,10 +5,10 @@ import { buildApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { DomainList } from './domain-list/domain-list.ts'
-import { openEmbeddedStorage } from './embedded-storage.ts'
 import { HistoryPruning } from './ledger/history-pruning.ts'
 import { createCallHistogram } from './metrics.ts'
 import { RegistrarClient } from './registrar/client.ts'
+import { openEmbeddedStorage } from './storage.ts'
 import { ZoneWriter } from './zones/zone-writer.ts'
 
 /**

@@ -1,10 +1,17 @@
+import { join } from 'node:path'
+import type { Logger } from '@domains-and-files/http'
+import { openDataDir, SqliteSql } from '@domains-and-files/persistence'
 import type { CallQuota } from './budget/call-quota.ts'
+import { CallStore, LocalCallQuota } from './budget/local-call-quota.ts'
+import type { Clock } from './clock.ts'
+import type { Config } from './config.ts'
 import type { ListTurns } from './domain-list/list-reader.ts'
-import type { DomainListStore } from './domain-list/list-store.ts'
-import type { ChallengeStore } from './ledger/challenge-store.ts'
-import type { Ledger } from './ledger/ledger.ts'
+import { DomainListStore } from './domain-list/list-store.ts'
+import { ChallengeStore } from './ledger/challenge-store.ts'
+import { Ledger } from './ledger/ledger.ts'
+import { databaseName, migrations } from './ledger/schema.ts'
 import type { Versions } from './registrar/response-cache.ts'
-import type { WriteQueue, WriteQueueOptions } from './zones/write-queue.ts'
+import { openLocalQueue, type WriteQueue, type WriteQueueOptions } from './zones/write-queue.ts'
 
 /** Where the service keeps its state, alone or together with other replicas. */
 export interface Storage {
@@ -20,4 +27,53 @@ export interface Storage {
   /** Runs the background tasks: once, or from time to time as long as this replica is the one that does. */
   startTasks(run: () => Promise<void>): Promise<void>
   close(): Promise<void>
+}
+
+/**
+ * SQLite in DATA_DIR, for one process.
+ * @throws {DataDirError} when another process uses DATA_DIR.
+ */
+export async function openEmbeddedStorage(
+  { dataDir, limits, account }: Config,
+  log: Logger,
+  clock: Clock,
+): Promise<Storage> {
+  const unlock = await openDataDir(dataDir)
+  const file = join(dataDir, databaseName)
+  const opened: SqliteSql[] = []
+  const open = (options: { synchronous?: 'NORMAL' }) => {
+    const database = new SqliteSql({ file, migrations, now: clock.now, ...options })
+    opened.push(database)
+    return database
+  }
+  const close = async () => {
+    for (const database of opened.reverse()) await database.close()
+    unlock()
+  }
+  try {
+    const database = open({})
+    // Its commits survive the process, but perhaps not a power cut: a forgotten call is one call too many at most, and an
+    // fsync per call would delay every call.
+    const counter = open({ synchronous: 'NORMAL' })
+    const accountName = `${account.url} ${account.userName}`
+    const store = new CallStore(counter, accountName, (error) =>
+      log.error({ err: error }, 'registrar calls not stored; counting in memory'),
+    )
+    return {
+      ledger: new Ledger({ sql: database }),
+      challenges: new ChallengeStore(database),
+      quota: await LocalCallQuota.open({ limits, store, clock }),
+      domainList: { store: new DomainListStore(counter, accountName) },
+      openQueue: openLocalQueue,
+      isActive: () => true,
+      startTasks: (run) => run(),
+      close: async () => {
+        await store.settle()
+        await close()
+      },
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
 }

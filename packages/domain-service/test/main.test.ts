@@ -122,7 +122,10 @@ test.each([
   ],
   [
     'of a newer version',
-    (file: string) => openForTest(file).pragma('user_version = 1000'),
+    (file: string) =>
+      openForTest(file).exec(
+        "create table migrations (part text primary key, applied integer); insert into migrations values ('ledger', 1000)",
+      ),
     /^The database in DATA_DIR is of a newer version of this service: start that version, or .*/m,
   ],
 ])(

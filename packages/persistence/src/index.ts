@@ -28,7 +28,8 @@ export { Probe } from './postgres/probe.ts'
 export type { Transaction } from './postgres/transaction.ts'
 export { FileView, updateFile } from './shared-file.ts'
 export { isUniqueViolation, type Migrations, type Sql, type SqlTransaction } from './sql/sql.ts'
-export { type SqliteOptions, SqliteSql, translateSqliteError } from './sql/sqlite.ts'
+export { SqliteSql } from './sql/sqlite.ts'
+export { type SqliteOptions, translateSqliteError } from './sql/sqlite-connection.ts'
 export {
   bytes,
   type Dialect,

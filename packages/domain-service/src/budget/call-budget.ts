@@ -1,4 +1,12 @@
-import type { Postgres, Transaction } from '@domains-and-files/persistence'
+import {
+  join,
+  list,
+  name,
+  now,
+  type Sql,
+  type SqlTransaction,
+  sql,
+} from '@domains-and-files/persistence'
 import type { Priority, StoredCall } from './call-windows.ts'
 
 /** The shared budget of one registrar account, as a process reads it. Times are the database's. */
@@ -27,41 +35,40 @@ export interface BudgetChanges {
 export const holdMs = 120_000
 const waiterMs = 3_000
 
+const budgets = name('budgets')
+const calls = name('calls')
+const holds = name('call_holds')
+const waiters = name('call_waiters')
+
 /** The rows of one account's budget. A turn locks the budget, so that processes take from it one after another. */
 export class CallBudget {
-  readonly #postgres: Postgres
+  readonly #sql: Sql
   readonly #account: string
   readonly #replica: string
 
-  constructor(postgres: Postgres, { account, replica }: { account: string; replica: string }) {
-    this.#postgres = postgres
+  constructor(database: Sql, { account, replica }: { account: string; replica: string }) {
+    this.#sql = database
     this.#account = account
     this.#replica = replica
   }
 
   /** Creates the budget of an account that has none. */
   async open(): Promise<void> {
-    await this.#postgres.query(
-      'insert into domain_service.budgets (account) values ($1) on conflict do nothing',
-      [this.#account],
+    await this.#sql.run(
+      sql`insert into ${budgets} (account) values (${this.#account}) on conflict do nothing`,
     )
   }
 
   /** The state without a turn: others may take from it at any time. */
   read(since: { id: number; keepMs: number }): Promise<BudgetState> {
-    return this.#read(this.#postgres, since)
+    return this.#read(this.#sql, since)
   }
 
   /** Deletes calls that no window counts any more, and holds that have expired. */
   async prune(keepMs: number): Promise<void> {
-    await this.#postgres.query(
-      'delete from domain_service.call_holds where account = $1 and until <= domain_service.now_ms()',
-      [this.#account],
-    )
-    await this.#postgres.query(
-      'delete from domain_service.calls where account = $1 and at <= domain_service.now_ms() - $2',
-      [this.#account, keepMs],
-    )
+    const ofAccount = sql`account = ${this.#account}`
+    await this.#sql.run(sql`delete from ${holds} where ${ofAccount} and until <= ${now}`)
+    await this.#sql.run(sql`delete from ${calls} where ${ofAccount} and at <= ${now} - ${keepMs}`)
   }
 
   /**
@@ -69,16 +76,16 @@ export class CallBudget {
    * @returns the id of the last call counted so far.
    */
   turn(
-    before: { released: string[]; pauseMs: number },
+    { released, pauseMs }: { released: string[]; pauseMs: number },
     since: { id: number; keepMs: number },
     take: (state: BudgetState) => BudgetChanges,
   ): Promise<number> {
-    return this.#postgres.transaction(async (transaction) => {
-      await transaction.query(lock, [this.#account, before.pauseMs])
-      if (before.released.length > 0)
-        await transaction.query('delete from domain_service.call_holds where id = any($1)', [
-          before.released,
-        ])
+    return this.#sql.transaction(async (transaction) => {
+      // Locks the budget, too.
+      await transaction.run(sql`update ${budgets} set blocked_until = greatest(blocked_until,
+        case when ${pauseMs} > 0 then ${now} + ${pauseMs} else 0 end) where account = ${this.#account}`)
+      if (released.length > 0)
+        await transaction.run(sql`delete from ${holds} where id in (${list(released)})`)
       const state = await this.#read(transaction, since)
       const changes = take(state)
       await this.#take(transaction, changes)
@@ -88,76 +95,52 @@ export class CallBudget {
     })
   }
 
-  async #read(
-    database: Pick<Transaction, 'query'>,
-    since: { id: number; keepMs: number },
-  ): Promise<BudgetState> {
-    const [row] = await database.query<{ state: BudgetState }>(read, [
-      this.#account,
-      since.id,
-      since.keepMs,
-      this.#replica,
-    ])
+  // One statement, since every turn of every replica waits for it.
+  async #read(database: SqlTransaction, since: { id: number; keepMs: number }) {
+    const row = await database.get<{ state: BudgetState }>(sql`select json_build_object(
+        'now', ${now},
+        'blockedUntil', blocked_until,
+        'calls', coalesce((select json_agg(json_build_object('id', id, 'at', at, 'priority', priority) order by id)
+          from ${calls} where calls.account = budgets.account and id > ${since.id} and at > ${now} - ${since.keepMs}), '[]'),
+        'holds', coalesce((select json_agg(json_build_object('priority', priority, 'slots', slots))
+          from ${holds} where call_holds.account = budgets.account and until > ${now}), '[]'),
+        'waiters', coalesce((select json_agg(json_build_object('priority', priority, 'calls', calls))
+          from ${waiters} where call_waiters.account = budgets.account and replica <> ${this.#replica}
+            and until > ${now}), '[]')
+      ) as state from ${budgets} where account = ${this.#account}`)
     if (!row) throw new Error('no budget')
     return row.state
   }
 
-  async #take(transaction: Transaction, { holds, used }: BudgetChanges) {
-    for (const { id, priority, slots } of holds)
-      await transaction.query(
-        `insert into domain_service.call_holds (id, account, priority, slots, until)
-         values ($1, $2, $3, $4, domain_service.now_ms() + $5)`,
-        [id, this.#account, priority, slots, holdMs],
+  async #take(transaction: SqlTransaction, taken: BudgetChanges) {
+    for (const { id, priority, slots } of taken.holds)
+      await transaction.run(sql`insert into ${holds} (id, account, priority, slots, until)
+        values (${id}, ${this.#account}, ${priority}, ${slots}, ${now} + ${holdMs})`)
+    for (const id of taken.used)
+      await transaction.run(
+        sql`update ${holds} set slots = slots - 1, until = ${now} + ${holdMs} where id = ${id}`,
       )
-    for (const id of used) await transaction.query(use, [id, holdMs])
-    if (used.length > 0)
-      await transaction.query(
-        'delete from domain_service.call_holds where id = any($1) and slots <= 0',
-        [used],
-      )
-  }
-
-  async #publish(transaction: Transaction, waiting: ReadonlyMap<Priority, number>) {
-    await transaction.query(
-      'delete from domain_service.call_waiters where account = $1 and replica = $2',
-      [this.#account, this.#replica],
-    )
-    for (const [priority, calls] of waiting)
-      await transaction.query(
-        `insert into domain_service.call_waiters (account, replica, priority, calls, until)
-         values ($1, $2, $3, $4, domain_service.now_ms() + $5)`,
-        [this.#account, this.#replica, priority, calls, waiterMs],
+    if (taken.used.length > 0)
+      await transaction.run(
+        sql`delete from ${holds} where id in (${list(taken.used)}) and slots <= 0`,
       )
   }
 
-  async #count(transaction: Transaction, calls: Priority[]): Promise<number | undefined> {
-    if (calls.length === 0) return undefined
-    const rows = await transaction.query<{ id: number }>(
-      `insert into domain_service.calls (account, at, priority)
-       select $1, domain_service.now_ms(), priority from unnest($2::text[]) priority returning id`,
-      [this.#account, calls],
+  async #publish(transaction: SqlTransaction, waiting: ReadonlyMap<Priority, number>) {
+    await transaction.run(
+      sql`delete from ${waiters} where account = ${this.#account} and replica = ${this.#replica}`,
     )
+    for (const [priority, count] of waiting)
+      await transaction.run(sql`insert into ${waiters} (account, replica, priority, calls, until)
+        values (${this.#account}, ${this.#replica}, ${priority}, ${count}, ${now} + ${waiterMs})`)
+  }
+
+  async #count(transaction: SqlTransaction, made: Priority[]): Promise<number | undefined> {
+    if (made.length === 0) return undefined
+    const rows = await transaction.all<{
+      id: number
+    }>(sql`insert into ${calls} (account, at, priority)
+      values ${join(made.map((priority) => sql`(${this.#account}, ${now}, ${priority})`))} returning id`)
     return Math.max(...rows.map(({ id }) => id))
   }
 }
-
-const use = `update domain_service.call_holds set slots = slots - 1, until = domain_service.now_ms() + $2
-  where id = $1`
-
-const lock = `update domain_service.budgets
-  set blocked_until = greatest(blocked_until, case when $2 > 0 then domain_service.now_ms() + $2 else 0 end)
-  where account = $1`
-
-const read = `select json_build_object(
-    'now', domain_service.now_ms(),
-    'blockedUntil', blocked_until,
-    'calls', coalesce((select json_agg(json_build_object('id', id, 'at', at, 'priority', priority) order by id)
-      from domain_service.calls
-      where calls.account = $1 and id > $2 and at > domain_service.now_ms() - $3), '[]'),
-    'holds', coalesce((select json_agg(json_build_object('priority', priority, 'slots', slots))
-      from domain_service.call_holds
-      where call_holds.account = $1 and until > domain_service.now_ms()), '[]'),
-    'waiters', coalesce((select json_agg(json_build_object('priority', priority, 'calls', calls))
-      from domain_service.call_waiters
-      where call_waiters.account = $1 and replica <> $4 and until > domain_service.now_ms()), '[]')
-  ) as state from domain_service.budgets where account = $1`

@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3'
+import { join, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { type Clock, systemClock, type Timer } from '../clock.ts'
 import { registrarUnavailable } from '../errors.ts'
 import {
@@ -35,12 +35,18 @@ export class LocalCallQuota implements CallQuota {
   #blockedUntil = 0
   #timer: Timer | undefined
 
-  constructor({ limits, store, maxWaitMs = 10_000, clock = systemClock }: QuotaOptions) {
+  private constructor({ limits, store, maxWaitMs = 10_000, clock = systemClock }: QuotaOptions) {
     this.#windows = new CallWindows(limits)
     this.#maxWaitMs = maxWaitMs
     this.#clock = clock
     this.#store = store
-    this.#windows.restore(store.load(this.#outdated()), clock.now())
+  }
+
+  /** Counts the calls that were made before. */
+  static async open(options: QuotaOptions): Promise<LocalCallQuota> {
+    const quota = new LocalCallQuota(options)
+    quota.#windows.restore(await options.store.load(quota.#outdated()), quota.#clock.now())
+    return quota
   }
 
   take(priority: Priority): Promise<void> {
@@ -140,60 +146,77 @@ export class LocalCallQuota implements CallQuota {
   }
 }
 
+const calls = name('calls')
+
 /**
  * Counted calls in SQLite, so that a restart does not exceed the registrar's limits. A full or failing disk loses
  * nothing for this process: calls not stored yet are kept and stored with a later one.
  */
 export class CallStore {
-  readonly #insertAll: (calls: StoredCall[], forgetBefore: number) => void
-  readonly #select: (since: number) => StoredCall[]
+  readonly #sql: Sql
+  readonly #account: string
   readonly #onFailure: (error: unknown) => void
   #unstored: StoredCall[] = []
   #isFailing = false
+  #flushing: Promise<void> | undefined
 
   /** `onFailure` is called once per outage. */
-  constructor(database: Database, onFailure: (error: unknown) => void) {
-    const forget = database.prepare<[number]>('delete from calls where at <= ?')
-    const insert = database.prepare<[StoredCall]>(
-      'insert into calls (at, priority) values (:at, :priority)',
-    )
-    this.#insertAll = database.transaction((calls: StoredCall[], forgetBefore: number) => {
-      forget.run(forgetBefore)
-      for (const call of calls) insert.run(call)
-    })
-    const select = database.prepare<[number], StoredCall>(
-      'select at, priority from calls where at > ? order by at',
-    )
-    this.#select = (since) => select.all(since)
+  constructor(database: Sql, account: string, onFailure: (error: unknown) => void) {
+    this.#sql = database
+    this.#account = account
     this.#onFailure = onFailure
   }
 
   /** Calls made after `since`, oldest first. */
-  load(since: number): StoredCall[] {
-    return this.#select(since)
+  load(since: number): Promise<StoredCall[]> {
+    return this.#sql.all(sql`select at, priority from ${calls}
+      where account = ${this.#account} and at > ${since} order by at`)
   }
 
-  /** Never throws: a call that cannot be stored must not fail a read. */
+  /** Stores the call in the background: one that cannot be stored must not fail a read. */
   add(call: StoredCall, forgetBefore: number) {
     this.#unstored.push(call)
     this.#unstored = this.#unstored.filter(({ at }) => at > forgetBefore)
     this.#flush(forgetBefore)
   }
 
-  /** Whether all calls are stored; tries again what could not be stored. */
+  /** False while calls cannot be stored; tries again to store them. */
   isComplete(forgetBefore: number): boolean {
-    if (this.#unstored.length > 0) this.#flush(forgetBefore)
-    return this.#unstored.length === 0
+    if (this.#isFailing) this.#flush(forgetBefore)
+    return !this.#isFailing
+  }
+
+  /** Resolves when what was added is stored, or cannot be. */
+  async settle(): Promise<void> {
+    await this.#flushing
   }
 
   #flush(forgetBefore: number) {
+    this.#flushing ??= this.#storeAll(forgetBefore).finally(() => {
+      this.#flushing = undefined
+    })
+  }
+
+  async #storeAll(forgetBefore: number) {
     try {
-      this.#insertAll(this.#unstored, forgetBefore)
-      this.#unstored = []
-      this.#isFailing = false
+      while (this.#unstored.length > 0) {
+        const some = new Set(this.#unstored)
+        await this.#sql.transaction((transaction) => this.#insert(transaction, some, forgetBefore))
+        this.#unstored = this.#unstored.filter((call) => !some.has(call))
+        this.#isFailing = false
+      }
     } catch (error) {
       if (!this.#isFailing) this.#onFailure(error)
       this.#isFailing = true
     }
+  }
+
+  async #insert(transaction: SqlTransaction, some: Set<StoredCall>, forgetBefore: number) {
+    const account = this.#account
+    await transaction.run(
+      sql`delete from ${calls} where account = ${account} and at <= ${forgetBefore}`,
+    )
+    const rows = Array.from(some, ({ at, priority }) => sql`(${account}, ${at}, ${priority})`)
+    await transaction.run(sql`insert into ${calls} (account, at, priority) values ${join(rows)}`)
   }
 }

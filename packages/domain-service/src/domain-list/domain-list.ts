@@ -3,9 +3,14 @@ import { type Clock, delay, type Timer } from '../clock.ts'
 import { type Domain, readDomain, toAscii } from '../dns/domain-name.ts'
 import { domainListIncomplete } from '../errors.ts'
 import type { DomainEntry } from '../registrar/responses.ts'
-import { type DomainQuery, isOfType, matchesTerm } from './domain-query.ts'
+import {
+  type DomainQuery,
+  isOfType,
+  matchesTerm,
+  type SortKey,
+  sortDomains,
+} from './domain-query.ts'
 import { ListReader, type ListSource, type ListTurns, pageSize } from './list-reader.ts'
-import { ListSnapshot } from './list-snapshot.ts'
 import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
 
 interface ListOptions {
@@ -218,5 +223,27 @@ export class DomainList {
   #incomplete() {
     const seconds = Math.ceil(this.#remainingMs() / 1000)
     return domainListIncomplete(seconds, this.#reader.progress)
+  }
+}
+
+/** The account's domains as one complete reading found them. */
+class ListSnapshot {
+  readonly domains: readonly DomainEntry[]
+  readonly names: ReadonlySet<string>
+  readonly startedAt: number
+  readonly #sorted = new Map<SortKey, readonly DomainEntry[]>()
+
+  constructor(pass: ListPass) {
+    // A domain added between two pages moves another one to a second page.
+    const byName = new Map(pass.pages.flat().map((domain) => [domain.name, domain]))
+    this.domains = [...byName.values()]
+    this.names = new Set(byName.keys())
+    this.startedAt = pass.startedAt
+  }
+
+  sorted(sortBy: SortKey): readonly DomainEntry[] {
+    const sorted = this.#sorted.get(sortBy) ?? sortDomains(this.domains, sortBy)
+    this.#sorted.set(sortBy, sorted)
+    return sorted
   }
 }

@@ -1,251 +1,257 @@
-import type { RecordLimit } from '@domains-and-files/auth'
-import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
-import type { HostRecord, Row, Zone } from '../dns/record.ts'
+import {
+  DatabaseFullError,
+  DatabaseUnavailableError,
+  list,
+  name,
+  now,
+  OutcomeUnknownError,
+  type Sql,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
+import { insufficientStorage, leaseLost, ledgerUnavailable } from '../errors.ts'
+import type {
+  ChangeEffect,
+  ChangeOutcome,
+  ChangeRequest,
+  SendIntent,
+  SendOutcome,
+  StoredProblem,
+} from './change.ts'
+import { ChangeHistory } from './change-history.ts'
+import { endChanges, endUnsent, insertChange } from './changes.ts'
+import { abandonedMs } from './replicas/awaited-changes.ts'
+import { type Leases, notify } from './replicas/leases.ts'
+import { increaseVersion, type ZoneVersions } from './replicas/zone-versions.ts'
+import * as sends from './sends.ts'
 
-/**
- * `queued`: accepted, waits for its turn. `sending`: about to be sent, or sent without a known outcome. `confirmed`: the
- * registrar has it. `refused`: not done, with the problem. `unconfirmed`: sent, but the zone is unknown or differs.
- * `cancelled`: withdrawn before it was sent.
- */
-export type ChangeStatus =
-  | 'queued'
-  | 'sending'
-  | 'confirmed'
-  | 'refused'
-  | 'unconfirmed'
-  | 'cancelled'
+export type * from './change.ts'
+export { changeStatuses, lateMs } from './change.ts'
 
-export const changeStatuses: ChangeStatus[] = [
-  'queued',
-  'sending',
-  'confirmed',
-  'refused',
-  'unconfirmed',
-  'cancelled',
-]
+const changes = name('changes')
+const sendsTable = name('sends')
 
-/** A zone as stored: rows as the registrar gave them, so that a restore sends the same bytes. */
-export interface Snapshot {
-  emailType: string | undefined
-  rows: Row[]
-}
+/** How long an asynchronous change that has failed waits before a batch of any replica may take it again. */
+const pauseMs = 4_000
 
-/** A failure as stored with its change. */
-export interface StoredProblem {
-  status: number
-  code: string
-  detail: string
-  errors?: { path: string; message: string }[] | undefined
-  /** Of the response, such as ETag and Retry-After. */
-  headers?: Record<string, string> | undefined
-}
+/** Changes that a batch has taken and not sent. */
+const isUnsent = sql`status = 'sending' and (send_id is null or exists
+  (select 1 from ${sendsTable} where sends.id = send_id and state in ('refused', 'unsent')))`
 
-/** What one change added and removed, bounded: `omitted` counts the records left out. */
-export interface ChangeSummary {
-  added: HostRecord[]
-  removed: HostRecord[]
-  kept: number
-  omitted?: { added: number; removed: number }
-}
-
-/** A change as its author requested it: data only, so that another process can carry it out. */
-export interface ChangeRequest {
-  domain: string
-  by: string
-  /** Name of the API token, if one was used. */
-  token?: string | undefined
-  /** The only RRsets that the token may write. */
-  recordLimits?: RecordLimit[] | undefined
-  requestId: string
-  /** Why the service itself made this change. */
-  reason?: string | undefined
-  edit: ZoneEdit
-  ifMatch?: string | undefined
-  ifNoneMatch?: string | undefined
-  force: boolean
-  idempotency?: { key: string; fingerprint: string } | undefined
-}
-
-/** What a change does to the zone, worked out against the zone that was read. */
-export interface ChangeEffect {
-  before: Zone
-  after: Zone
-  warnings: string[]
-}
-
-/** A change that is about to be sent. `id` is set once the ledger has it. */
-export interface Intent extends ChangeEffect {
-  id: number | undefined
-  request: ChangeRequest
-}
-
-/** One setHosts: what the zone was, what was sent, and the changes that it carries. */
-export interface SendIntent {
-  domain: string
-  base: Zone
-  zone: Zone
-  intents: Intent[]
-  /** Late writes that this send repairs; each is repaired at most once for each unanswered transmission. */
-  repairs: number[]
-}
-
-/** How one change of a send ended. */
-export interface ChangeOutcome {
-  id: number
-  status: 'sending' | 'confirmed' | 'refused' | 'unconfirmed'
-  /** Replaces the zones of the intent where the zone came back otherwise. */
-  zones?: { before: Zone; after: Zone } | undefined
-  warnings: string[]
-  verified: boolean
-  problem?: StoredProblem | undefined
-  /** Forgets the idempotency key, so that a repeated request is carried out. */
-  releaseKey?: boolean
+interface LedgerOptions {
+  sql: Sql & { readonly isAvailable: boolean }
+  /** Where several processes share the database. */
+  replicas?: { leases: Leases; versions: ZoneVersions } | undefined
 }
 
 /**
- * How a send ended. `settled`: the zone was read afterwards. `unverified`: the registrar reported success, the zone could
- * not be read. `refused`: not done. `unknown`: may be done. `closed`: never known. `unsent`: never sent.
+ * Every change of a zone, with its state: the history, the queue of changes, the memory of idempotency keys and of given-up
+ * sends. A promise that resolves means durable. Among replicas, what belongs to a domain's batch can be recorded only by
+ * the one that holds the domain's lease.
  */
-export type SendState = 'settled' | 'unverified' | 'refused' | 'unknown' | 'closed' | 'unsent'
+export class Ledger extends ChangeHistory {
+  readonly #replicas: LedgerOptions['replicas']
+  /** A change whose client does not wait any more. A replica that is late with its renewal still goes on. */
+  readonly #isAbandoned: Statement
 
-export interface SendOutcome {
-  state: SendState
-  /** The zone as it was read afterwards. */
-  found?: Zone | undefined
-  /** How many of its transmissions got no answer, so that they may still be carried out. */
-  unanswered: number
-  /** It did not happen: the late writes that it was to repair are to be repaired by another send. */
-  releaseRepairs?: boolean
-  changes: ChangeOutcome[]
-}
-
-/** A send whose outcome is unknown or not verified. */
-export interface OpenSend {
-  id: number
-  domain: string
-  /** `open`: its outcome was never recorded, since the process ended or the disk failed. */
-  state: 'open' | 'unverified' | 'unknown'
-  startedAt: Date
-  base: Snapshot
-  zone: Snapshot
-  /** The zone as it was read before the next send that has settled, if there is one. */
-  nextBase?: Snapshot | undefined
-  changes: StoredChange[]
-}
-
-/** A send that the registrar may still carry out, and the zone that has to stand there since. */
-export interface LateSend {
-  id: number
-  zone: Snapshot
-  confirmed: Snapshot
-}
-
-/** A send that may have reached the registrar: the zone that it replaced, and the one that stands since. */
-export interface RecentSend {
-  base: Snapshot
-  zone: Snapshot
-  /** The registrar reported success, or the zone was read afterwards. */
-  isDone: boolean
-}
-
-export interface StoredChange {
-  id: number
-  domain: string
-  status: ChangeStatus
-  by: string
-  token: string | undefined
-  requestId: string
-  reason: string | undefined
-  createdAt: Date
-  sentAt: Date | undefined
-  endedAt: Date | undefined
-  isAsync: boolean
-  verified: boolean
-  summary: ChangeSummary | undefined
-  emailTypeBefore: string | undefined
-  emailTypeAfter: string | undefined
-  warnings: string[]
-  problem: StoredProblem | undefined
-}
-
-/** The zones of a change. `added` and `removed` are the change's own rows. */
-export interface ChangeZones {
-  before: Snapshot
-  after: Snapshot
-  added: Row[]
-  removed: Row[]
-}
-
-export interface QueuedChange {
-  id: number
-  request: ChangeRequest
-}
-
-export interface ChangeFilter {
-  /** Names and `*.name` patterns that the reader may see; undefined: all. */
-  domains?: string[] | undefined
-  domain?: string | undefined
-  by?: string | undefined
-  status?: ChangeStatus | undefined
-  since?: Date | undefined
-  /** Only changes that reached the registrar. */
-  sentOnly?: boolean
-}
-
-/**
- * Every change of a zone, with its state: the history, the queue of asynchronous changes, the memory of idempotency keys
- * and of given-up sends. A promise that resolves means durable. Writes reject with 503 `unavailable`, or with 507
- * `insufficient_storage` on a full disk.
- */
-export interface Ledger {
-  /** Accepts an asynchronous change. */
-  enqueue(request: ChangeRequest): Promise<number>
-  /** Domains with queued changes, the oldest change first. */
-  queuedDomains(): Promise<string[]>
-  /** The first hundred queued changes of a domain, oldest first. */
-  queued(domain: string): Promise<QueuedChange[]>
-  /** Takes queued changes into a batch: `sending`, though nothing is sent yet. Returns those that were still queued. */
-  claim(ids: number[]): Promise<number[]>
-  /** False where the change is not queued any more. */
-  cancel(id: number): Promise<boolean>
-  /** Ends a change that was not sent: it needed no write (`effect`), or it was refused. */
-  endUnsent(
-    change: { id: number | undefined; request: ChangeRequest },
-    end: { effect: ChangeEffect } | { problem: StoredProblem },
-  ): Promise<number>
-
-  /** Records the intent of one setHosts and of its changes, before anything is sent. */
-  startSend(send: SendIntent): Promise<{ id: number; changeIds: number[] }>
-  endSend(id: number, outcome: SendOutcome): Promise<void>
-  endChanges(outcomes: ChangeOutcome[]): Promise<void>
-  /** Puts an asynchronous change back into the queue: its send did not happen. */
-  requeue(id: number): Promise<void>
+  constructor({ sql: database, replicas }: LedgerOptions) {
+    super(database, replicas ? sql`(is_async = 1 or awaited_until > ${now})` : sql`1 = 1`)
+    this.#replicas = replicas
+    this.#isAbandoned = replicas
+      ? sql`(is_async = 0 and awaited_until <= ${now} - ${abandonedMs})`
+      : sql`is_async = 0` // Only what an earlier process has left is asked for.
+  }
 
   /**
-   * At start: changes that were about to be sent when the process ended are queued again if they are asynchronous, else
-   * cancelled.
+   * Queues a change, or finds the one that the same caller queued with the same idempotency key. Without `isAsync` a client
+   * waits for it: it is not among `queued`, and it is cancelled when its process ends before it is sent.
+   * @throws 422 `idempotency_key_reused` for another request under the same key.
    */
-  recover(): Promise<void>
-  /** Sends of a domain that are to be resolved by reading the zone. */
-  openSends(domain: string): Promise<OpenSend[]>
-  /** Domains with open sends, or with given-up sends younger than ten minutes. */
-  unsettledDomains(): Promise<string[]>
-  /** Outdated sends of a domain that may still be carried out, given up in the last ten minutes, newest first. */
-  lateSends(domain: string): Promise<LateSend[]>
-  /** The last five sends of a domain within a minute, newest first, without those that the registrar did not accept. */
-  recentSends(domain: string): Promise<RecentSend[]>
+  accept(
+    request: ChangeRequest,
+    { isAsync }: { isAsync: boolean },
+  ): Promise<{ id: number; isNew: boolean }> {
+    return this.sql.transaction(async (transaction) => {
+      const accepted = await insertChange(transaction, request, { isAsync })
+      if (accepted.isNew) await notify(transaction, request.domain)
+      return accepted
+    })
+  }
 
-  find(id: number): Promise<StoredChange | undefined>
-  findByKey(by: string, key: string): Promise<{ id: number; fingerprint: string } | undefined>
-  zonesOf(id: number): Promise<ChangeZones | undefined>
-  /** Newest first. */
-  list(
-    filter: ChangeFilter,
-    page: { page: number; page_size: number },
-  ): Promise<{ changes: StoredChange[]; total: number }>
+  /** Takes queued changes of one domain into a batch: `sending`, though nothing is sent yet. Returns those it has taken. */
+  async claim(ids: number[]): Promise<number[]> {
+    if (ids.length === 0) return []
+    return beforeSending(() =>
+      this.sql.transaction(async (transaction) => {
+        const domain = await domainOf(transaction, changes, ids[0])
+        const fence = await this.#lock(transaction, domain)
+        const rows = await transaction.all<{ id: number }>(sql`
+          update ${changes} set status = 'sending', claim_fence = ${fence}
+          where id in (${list(ids)}) and domain = ${domain} and status = 'queued' and ${this.isAwaited} returning id`)
+        return rows.map(({ id }) => id)
+      }),
+    )
+  }
+
+  /** Only an asynchronous change. False where it is not queued any more. */
+  async cancel(id: number): Promise<boolean> {
+    const cancelled = await this.sql.transaction((transaction) =>
+      transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null
+        where id = ${id} and status = 'queued' and is_async = 1`),
+    )
+    return cancelled > 0
+  }
+
+  /**
+   * Puts an asynchronous change back into the queue: its send did not happen. Does nothing where another replica carries
+   * out the writes of the domain, or this one is sending the change.
+   */
+  async requeue(id: number): Promise<void> {
+    await this.sql.transaction(async (transaction) => {
+      const domain = await domainOf(transaction, changes, id)
+      if (this.#replicas && !this.#replicas.leases.current(domain)) return
+      await this.#lock(transaction, domain)
+      await transaction.run(sql`update ${changes} set status = 'queued', ended_at = null, sent_at = null,
+          problem = null, not_before = ${now} + ${this.#replicas ? pauseMs : 0}
+        where id = ${id} and (status in ('queued', 'unconfirmed') or ${isUnsent})`)
+    })
+  }
+
+  /**
+   * Ends a change that was not sent: it needed no write (`effect`), or it was refused. One that a batch has taken can be
+   * ended only by the holder of its domain's lease.
+   */
+  async endUnsent(
+    { id, request }: { id: number | undefined; request: ChangeRequest },
+    end: { effect: ChangeEffect } | { problem: StoredProblem },
+  ): Promise<number> {
+    return this.sql.transaction(async (transaction) => {
+      const { domain } = request
+      const row = id ?? (await insertChange(transaction, request, { isAsync: false })).id
+      const isHeld = !this.#replicas || this.#replicas.leases.current(domain) !== undefined
+      if (isHeld) await this.#lock(transaction, domain)
+      const from = isHeld ? (['queued', 'sending'] as const) : (['queued'] as const)
+      if (!(await endUnsent(transaction, row, end, from))) throw leaseLost(domain)
+      await notify(transaction, domain)
+      return row
+    })
+  }
+
+  /** Records the intent of one setHosts and of its changes, before anything is sent. */
+  async startSend(send: SendIntent): Promise<{ id: number; changeIds: number[] }> {
+    const started = await beforeSending(() =>
+      this.sql.transaction(async (transaction) => {
+        await this.#lock(transaction, send.domain)
+        const version = this.#replicas ? await increaseVersion(transaction, send.domain) : 0
+        return { version, ...(await sends.startSend(transaction, send)) }
+      }),
+    )
+    this.#replicas?.versions.recordStart(send.domain, started.version)
+    return started
+  }
+
+  async endSend(id: number, outcome: SendOutcome): Promise<void> {
+    const ended = await this.sql.transaction(async (transaction) => {
+      const domain = await domainOf(transaction, sendsTable, id)
+      await this.#lock(transaction, domain)
+      const version = this.#replicas ? await increaseVersion(transaction, domain) : 0
+      await sends.endSend(transaction, id, outcome)
+      await notify(transaction, domain)
+      return { domain, version }
+    })
+    this.#replicas?.versions.recordEnd(ended.domain, ended.version)
+  }
+
+  async endChanges(outcomes: ChangeOutcome[]): Promise<void> {
+    const [first] = outcomes
+    if (!first) return
+    await this.sql.transaction(async (transaction) => {
+      const domain = await domainOf(transaction, changes, first.id)
+      await this.#lock(transaction, domain)
+      await endChanges(transaction, outcomes)
+      await notify(transaction, domain)
+    })
+  }
+
+  /**
+   * Queues asynchronous changes again that processes which have ended were about to send, and cancels those whose client
+   * does not wait any more. Only for what such processes left behind, so a replica can call it at any time.
+   */
+  async recover(): Promise<void> {
+    const leases = name('leases')
+    await this.sql.transaction(async (transaction) => {
+      if (this.#replicas) await this.#recoverClaimed(transaction)
+      // A process without leases, or a restored backup, has left these.
+      await transaction.run(sql`update ${changes} set ${this.#putBack} where claim_fence is null and ${isUnsent}
+        and not exists (select 1 from ${leases} where name = changes.domain)`)
+      await transaction.run(sql`update ${changes}
+        set status = 'cancelled', ended_at = ${now}, idempotency_key = null, request = null
+        where status = 'queued' and ${this.#isAbandoned}`)
+    })
+  }
+
+  // The lock keeps a holder from renewing its lease meanwhile.
+  async #recoverClaimed(transaction: SqlTransaction) {
+    await transaction.run(sql`with free as (select name, fence from ${name('leases')}
+        where until <= ${now} and exists (select 1 from ${changes} where domain = name and status = 'sending')
+        for update skip locked)
+      update ${changes} set ${this.#putBack} from free
+      where domain = free.name and coalesce(claim_fence, 0) <= free.fence and ${isUnsent}`)
+  }
+
+  /** Puts back what earlier holders of a domain's lease took and did not send. The caller holds it. */
+  async takeOver({ name: domain, fence }: { name: string; fence: number }): Promise<void> {
+    await this.sql.run(sql`update ${changes} set ${this.#putBack}
+      where domain = ${domain} and coalesce(claim_fence, 0) < ${fence} and ${isUnsent}`)
+  }
+
+  get #putBack(): Statement {
+    const isAbandoned = this.#isAbandoned
+    return sql`status = case when ${isAbandoned} then 'cancelled' else 'queued' end,
+      ended_at = case when ${isAbandoned} then ${now} end,
+      idempotency_key = case when ${isAbandoned} then null else idempotency_key end`
+  }
 
   /** Deletes changes that ended before this moment, and zones that nothing refers to. */
-  prune(before: Date): Promise<number>
-  /** Whether the ledger can be written. */
-  isWritable(): boolean
+  async prune(before: Date): Promise<number> {
+    return this.sql.transaction(async (transaction) => {
+      const pruned = await transaction.run(
+        sql`delete from ${changes} where ended_at < ${before.getTime()}`,
+      )
+      await sends.prune(transaction, before)
+      return pruned
+    })
+  }
+
+  /** @returns the fence of the domain's lease; null where this is the only process. */
+  async #lock(transaction: SqlTransaction, domain: string): Promise<number | null> {
+    if (!this.#replicas) return null
+    return (await this.#replicas.leases.lock(transaction, domain)).fence
+  }
+}
+
+async function domainOf(
+  transaction: SqlTransaction,
+  table: typeof changes,
+  id: number | undefined,
+): Promise<string> {
+  const row = await transaction.get<{ domain: string }>(
+    sql`select domain from ${table} where id = ${id}`,
+  )
+  return row?.domain ?? ''
+}
+
+/**
+ * Runs what has to be recorded before anything is sent: where it fails or its outcome is unknown, nothing is sent.
+ * @throws 503 `unavailable`, or 507 `insufficient_storage` on a full disk.
+ */
+async function beforeSending<Result>(run: () => Promise<Result>): Promise<Result> {
+  try {
+    return await run()
+  } catch (error) {
+    if (error instanceof DatabaseFullError) throw insufficientStorage(error)
+    const isAway = error instanceof DatabaseUnavailableError || error instanceof OutcomeUnknownError
+    throw isAway ? ledgerUnavailable(error) : error
+  }
 }

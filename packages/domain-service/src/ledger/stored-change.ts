@@ -1,14 +1,16 @@
+import { join, list, type Statement, sql } from '@domains-and-files/persistence'
 import type {
+  ChangeFilter,
   ChangeRequest,
   ChangeStatus,
   ChangeSummary,
   StoredChange,
   StoredProblem,
-} from './ledger.ts'
+} from './change.ts'
 
 /** The columns that a list reads: none of them is large. */
-export const listedColumns = `id, domain, status, by, token, request_id, reason, is_async, verified, created_at, sent_at,
-  ended_at, email_type_before, email_type_after, warnings, problem, summary`
+export const listedColumns = sql`id, domain, status, by, token, caller, request_id, reason, is_async, verified,
+  created_at, sent_at, ended_at, email_type_before, email_type_after, warnings, problem, summary`
 
 export interface ChangeRow {
   id: number
@@ -16,6 +18,7 @@ export interface ChangeRow {
   status: ChangeStatus
   by: string
   token: string | null
+  caller: string
   request_id: string
   reason: string | null
   is_async: number
@@ -37,6 +40,7 @@ export const toStoredChange = (row: ChangeRow): StoredChange => ({
   status: row.status,
   by: row.by,
   token: row.token ?? undefined,
+  callerId: row.caller,
   requestId: row.request_id,
   reason: row.reason ?? undefined,
   createdAt: new Date(row.created_at),
@@ -54,14 +58,31 @@ export const toStoredChange = (row: ChangeRow): StoredChange => ({
 const dateOf = (milliseconds: number | null) =>
   milliseconds === null ? undefined : new Date(milliseconds)
 
-/** The columns of a change that its request determines. */
-export const requestColumns = (request: ChangeRequest) => ({
-  domain: request.domain,
-  by: request.by,
-  token: request.token ?? null,
-  request_id: request.requestId,
-  reason: request.reason ?? null,
-  idempotency_key: request.idempotency?.key ?? null,
-  fingerprint: request.idempotency?.fingerprint ?? null,
-  request: JSON.stringify(request),
-})
+/** Who is the author of a change, for its idempotency key and for the limit of queued changes. */
+export const callerIdOf = ({ callerId, by }: Pick<ChangeRequest, 'callerId' | 'by'>) =>
+  callerId ?? by
+
+/** The condition of a list. */
+export function conditionOf(filter: ChangeFilter): Statement {
+  const { domain, by, status, since, sentOnly, domains } = filter
+  const conditions = [
+    ...(domain === undefined ? [] : [sql`domain = ${domain}`]),
+    ...(by === undefined ? [] : [sql`by = ${by}`]),
+    ...(status === undefined ? [] : [sql`status = ${status}`]),
+    ...(since === undefined ? [] : [sql`created_at >= ${since.getTime()}`]),
+    ...(sentOnly ? [sql`sent_at is not null`] : []),
+    ...(domains === undefined ? [] : [isVisible(domains)]),
+  ]
+  return conditions.length === 0 ? sql`` : sql`where ${join(conditions, ' and ')}`
+}
+
+function isVisible(patterns: string[]): Statement {
+  const names = patterns.filter((pattern) => !pattern.startsWith('*'))
+  const suffixes = patterns
+    .filter((pattern) => pattern.startsWith('*.'))
+    .map((pattern) => pattern.slice(1))
+  const ends = suffixes.map(
+    (suffix) => sql`substr(domain, length(domain) - ${suffix.length - 1}) = ${suffix}`,
+  )
+  return sql`(${join([sql`domain in (${list(names)})`, ...ends], ' or ')})`
+}

@@ -1,5 +1,5 @@
 import { runDataCommand } from '@domains-and-files/persistence'
-import { databaseName } from '../ledger/database.ts'
+import { databaseName } from '../ledger/schema.ts'
 
 const layout = {
   service: 'domain-service',
@@ -19,7 +19,7 @@ process.exitCode = await runDataCommand(layout, process.argv.slice(2), {
 async function openStore() {
   const { readStoreConfig } = await import('../config.ts')
   const { openDatabaseStore } = await import('./database-store.ts')
-  const { database, account } = readStoreConfig(process.env)
+  const { database } = readStoreConfig(process.env)
   if (!database) throw new Error('DATABASE_URL is not set')
-  return openDatabaseStore({ database, account })
+  return openDatabaseStore(database)
 }

@@ -3,7 +3,6 @@ import type { Clock, Timer } from '../clock.ts'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import { changeNotFound, changeNotQueued } from '../errors.ts'
 import type { Ledger, QueuedChange, StoredChange } from '../ledger/ledger.ts'
-import { findKnown } from './idempotent-writes.ts'
 import { toChangeRequest, type ZoneWrite } from './zone-write.ts'
 
 interface Options {
@@ -40,7 +39,7 @@ export class ChangeQueue {
   async add(domain: Domain, write: ZoneWrite): Promise<StoredChange> {
     const { ledger, clock } = this.#options
     const request = toChangeRequest(domain, write, 'async')
-    const id = (await findKnown(ledger, request)) ?? (await ledger.enqueue(request))
+    const { id } = await ledger.accept(request, { isAsync: true })
     const change = await ledger.find(id)
     if (!change) throw changeNotFound(id)
     this.#debounce ??= clock.setTimer(() => {

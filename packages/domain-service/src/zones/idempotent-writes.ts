@@ -59,10 +59,11 @@ export class IdempotentWrites {
 /** The change that used this key within 24 hours. @throws 422 where it was another request. */
 export async function findKnown(
   ledger: Ledger,
-  { by, idempotency }: ChangeRequest,
+  request: ChangeRequest,
 ): Promise<number | undefined> {
+  const { idempotency } = request
   if (!idempotency) return undefined
-  const known = await ledger.findByKey(by, idempotency.key)
+  const known = await ledger.findByKey(request, idempotency.key)
   if (known && known.fingerprint !== idempotency.fingerprint) throw idempotencyKeyReused()
   return known?.id
 }

@@ -3,16 +3,14 @@ import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
 import { changeCancelled, leaseLost, serviceStopping, writeNotConfirmed } from '../errors.ts'
 import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
-import type { PendingChange, PendingChanges } from '../ledger/postgres/pending-changes.ts'
-import type { AwaitedChanges } from '../ledger/postgres/replicas/awaited-changes.ts'
-import type { Lease, Leases } from '../ledger/postgres/replicas/leases.ts'
+import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
+import type { Lease, Leases } from '../ledger/replicas/leases.ts'
 import { DomainQueue } from './domain-queue.ts'
 import { type DomainWrites, WriteQueue, type WriteQueueOptions } from './write-queue.ts'
 import { fromStoredProblem, isDatabaseAway, readResult, type WriteResult } from './zone-write.ts'
 
 export interface SharedQueueOptions extends WriteQueueOptions {
   leases: Leases
-  pending: PendingChanges
   awaited: AwaitedChanges
   /** Milliseconds after which a call to the registrar is given up. */
   timeoutMs: number
@@ -92,7 +90,8 @@ export class SharedDomain implements DomainWrites {
   async write(request: ChangeRequest): Promise<WriteResult> {
     this.#accepting++
     try {
-      return this.#awaitEnd(await this.#options.pending.accept(request), false)
+      const { id } = await this.#options.batch.ledger.accept(request, { isAsync: false })
+      return this.#awaitEnd(id, false)
     } finally {
       this.#accepting--
     }
@@ -174,16 +173,16 @@ export class SharedDomain implements DomainWrites {
   }
 
   async #carryOut(lease: Lease): Promise<boolean> {
-    const { pending, log } = this.#options
+    const { batch, log } = this.#options
     const { name } = this.#domain
-    await pending.takeOver(lease)
+    await batch.ledger.takeOver(lease)
     const checks = this.#checks.splice(0)
     if (checks.length > 0)
       this.#queue.check().then(
         () => checks.forEach((check) => void check.resolve()),
         (error) => checks.forEach((check) => void check.reject(error)),
       )
-    else if (await pending.hasOpenSend(name))
+    else if (await batch.ledger.hasOpenSend(name))
       this.#queue
         .check()
         .catch((error: unknown) => log.warn({ err: error, domain: name }, 'zone not checked'))
@@ -201,7 +200,7 @@ export class SharedDomain implements DomainWrites {
   /** Hands over what all replicas have queued. */
   async #pull() {
     if (this.#isClosing && this.#waiters.size === 0) return
-    const ready = await this.#options.pending.ready(this.#domain.name)
+    const ready = await this.#options.batch.ledger.ready(this.#domain.name)
     this.#answeredAt = performance.now()
     for (const change of ready) {
       const hasFailed = (this.#failures.get(change.id) ?? 0) >= maxFailures
@@ -211,7 +210,7 @@ export class SharedDomain implements DomainWrites {
     }
   }
 
-  #settlementOf({ id, isAsync }: PendingChange) {
+  #settlementOf({ id, isAsync }: QueuedChange) {
     return {
       resolve: (result: WriteResult) => {
         this.#pulled.delete(id)
@@ -239,7 +238,7 @@ export class SharedDomain implements DomainWrites {
   async #answerEnded() {
     if (this.#waiters.size === 0) return
     const ids = [...this.#waiters.keys()].filter((id) => !this.#pulled.has(id))
-    for (const id of await this.#options.pending.ended(ids)) {
+    for (const id of await this.#options.batch.ledger.ended(ids)) {
       try {
         const result = await this.#resultOf(id)
         for (const { end } of this.#take(id)) end.resolve(result)
@@ -251,10 +250,10 @@ export class SharedDomain implements DomainWrites {
   }
 
   async #resultOf(id: number): Promise<WriteResult> {
-    const { batch, pending } = this.#options
-    const change = await batch.ledger.find(id)
+    const { ledger } = this.#options.batch
+    const change = await ledger.find(id)
     if (change?.status === 'confirmed')
-      return readResult(batch.ledger, change, await pending.foundAfter(id))
+      return readResult(ledger, change, await ledger.foundAfter(id))
     if (change?.problem) throw fromStoredProblem(change.problem)
     if (change?.status === 'cancelled') throw changeCancelled(id)
     throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)

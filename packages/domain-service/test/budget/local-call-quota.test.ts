@@ -1,30 +1,21 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { parseRate } from '../../src/budget/call-windows.ts'
 import { CallStore, LocalCallQuota } from '../../src/budget/local-call-quota.ts'
-import { openDatabase } from '../../src/ledger/database.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { openEmbedded } from '../support/ledger.ts'
 
 const registrarRate = '20/minute,700/hour,8000/day'
 
-function setUp(rate = registrarRate) {
-  const folder = mkdtempSync(join(tmpdir(), 'call-quota-'))
+async function setUp(rate = registrarRate) {
   const clock = new FakeClock()
-  const database = openDatabase(folder)
-  onTestFinished(() => {
-    database.close()
-    rmSync(folder, { recursive: true })
-  })
+  const sql = openEmbedded(clock.now)
   const failures: unknown[] = []
-  const restart = () =>
-    new LocalCallQuota({
-      limits: parseRate(rate) ?? [],
-      store: new CallStore(database, (error) => failures.push(error)),
-      clock,
-    })
-  return { clock, quota: restart(), restart, database, failures }
+  const store = new CallStore(sql, 'account', (error) => failures.push(error))
+  const restart = async () => {
+    await store.settle()
+    return LocalCallQuota.open({ limits: parseRate(rate) ?? [], store, clock })
+  }
+  return { clock, quota: await restart(), restart, database: sql.database, failures }
 }
 
 const busy = (retryAfter: number) => ({
@@ -60,7 +51,7 @@ test.each(['', '20', '20/second', '0/minute', '20/minute,', '-1/hour', '20/minut
 )
 
 test('a call waits for the window without room and is made once it has some', async () => {
-  const { clock, quota } = setUp('2/minute')
+  const { clock, quota } = await setUp('2/minute')
   await quota.take('write')
   await clock.advance(55_000)
   await quota.take('write')
@@ -76,7 +67,7 @@ test('a call waits for the window without room and is made once it has some', as
 })
 
 test('a call that no slot can reach within ten seconds is refused at once with a truthful Retry-After', async () => {
-  const { clock, quota } = setUp()
+  const { clock, quota } = await setUp()
   await takeAll(quota, 20)
   await clock.advance(13_000)
 
@@ -86,7 +77,7 @@ test('a call that no slot can reach within ten seconds is refused at once with a
 })
 
 test('the narrowest window counts', async () => {
-  const { clock, quota } = setUp('2/minute,3/hour')
+  const { clock, quota } = await setUp('2/minute,3/hour')
   for (let call = 0; call < 3; call++) {
     await quota.take('write')
     await clock.advance(60_000)
@@ -100,7 +91,7 @@ test('the narrowest window counts', async () => {
 })
 
 test('ten write rounds at once: six get all their slots, four are refused, none gets a part', async () => {
-  const { clock, quota } = setUp()
+  const { clock, quota } = await setUp()
   const rounds = Array.from({ length: 10 }, () => quota.reserve(3))
   const states = rounds.map(watch)
   await clock.advance(0)
@@ -121,7 +112,7 @@ test('ten write rounds at once: six get all their slots, four are refused, none 
 })
 
 test('slots that a round leaves unused go to the next round without a wait', async () => {
-  const { clock, quota } = setUp('3/minute')
+  const { clock, quota } = await setUp('3/minute')
   const first = await quota.reserve(3)
   await first.use()
   const second = watch(quota.reserve(2))
@@ -137,7 +128,7 @@ test('slots that a round leaves unused go to the next round without a wait', asy
 })
 
 test('a reserved slot counts from the time of its call', async () => {
-  const { clock, quota } = setUp('2/minute')
+  const { clock, quota } = await setUp('2/minute')
   const round = await quota.reserve(2)
   await clock.advance(30_000)
   await round.use()
@@ -153,7 +144,7 @@ test('a reserved slot counts from the time of its call', async () => {
 })
 
 test('a further call of a round under way takes the slot that earlier writes and reads wait for', async () => {
-  const { clock, quota } = setUp('4/minute')
+  const { clock, quota } = await setUp('4/minute')
   const round = await quota.reserve(3)
   await quota.take('write')
   await clock.advance(51_000)
@@ -168,7 +159,7 @@ test('a further call of a round under way takes the slot that earlier writes and
 })
 
 test('a held slot is used although a further call of another round waits for one', async () => {
-  const { clock, quota } = setUp('4/minute')
+  const { clock, quota } = await setUp('4/minute')
   const [first, second] = [await quota.reserve(2), await quota.reserve(2)]
   await first.use()
   await first.use()
@@ -183,14 +174,14 @@ test('a held slot is used although a further call of another round waits for one
 })
 
 test('a round larger than a window gets what the window has', async () => {
-  const { quota } = setUp('2/minute')
+  const { quota } = await setUp('2/minute')
   const round = await quota.reserve(3)
 
   expect(round.unused).toBe(2)
 })
 
 test('readers get half of each window, and writes the rest', async () => {
-  const { quota } = setUp('20/minute,24/hour')
+  const { quota } = await setUp('20/minute,24/hour')
   for (let call = 0; call < 10; call++) await quota.take('read')
 
   await expect(quota.take('read')).rejects.toMatchObject(busy(60))
@@ -198,7 +189,7 @@ test('readers get half of each window, and writes the rest', async () => {
 })
 
 test('readers get half of the hour too', async () => {
-  const { clock, quota } = setUp('20/minute,24/hour')
+  const { clock, quota } = await setUp('20/minute,24/hour')
   for (let call = 0; call < 12; call++) {
     await quota.take('read')
     await clock.advance(60_000)
@@ -209,7 +200,7 @@ test('readers get half of the hour too', async () => {
 })
 
 test('waiting calls go by priority, then by arrival', async () => {
-  const { clock, quota } = setUp('8/minute')
+  const { clock, quota } = await setUp('8/minute')
   await takeAll(quota, 8)
   await clock.advance(55_000)
   const order: string[] = []
@@ -229,7 +220,7 @@ test('waiting calls go by priority, then by arrival', async () => {
 })
 
 test('asynchronous rounds wait however long, and leave slots to rounds with a client waiting', async () => {
-  const { clock, quota } = setUp('9/minute')
+  const { clock, quota } = await setUp('9/minute')
   const queued = Array.from({ length: 4 }, () => quota.reserve(3, { priority: 'queued' }))
   const states = queued.map(watch)
   await clock.advance(0)
@@ -246,7 +237,7 @@ test('asynchronous rounds wait however long, and leave slots to rounds with a cl
 })
 
 test('reads are scarce while less than half of their share of the minute is left', async () => {
-  const { clock, quota } = setUp()
+  const { clock, quota } = await setUp()
   for (let call = 0; call < 5; call++) await quota.take('read')
   await takeAll(quota, 5)
   expect(quota.readsAreScarce).toBe(false)
@@ -258,7 +249,7 @@ test('reads are scarce while less than half of their share of the minute is left
 })
 
 test('after the registrar reports too many calls none is made for a while, reserved or not', async () => {
-  const { clock, quota } = setUp()
+  const { clock, quota } = await setUp()
   const round = await quota.reserve(3)
   quota.pause(1_000)
 
@@ -271,7 +262,7 @@ test('after the registrar reports too many calls none is made for a while, reser
 })
 
 test('closing refuses everything that waits', async () => {
-  const { quota } = setUp('1/minute')
+  const { quota } = await setUp('1/minute')
   await quota.take('write')
   const waiting = quota.take('background')
 
@@ -282,7 +273,7 @@ test('closing refuses everything that waits', async () => {
 })
 
 test('the time for many calls, one by one, counts the windows that they fill', async () => {
-  const { quota } = setUp('20/minute,700/hour')
+  const { quota } = await setUp('20/minute,700/hour')
   expect(quota.waitMs('read', 10)).toBe(0)
   expect(quota.waitMs('read', 11)).toBe(60_000)
   expect(quota.waitMs('background', 100)).toBe(14 * 60_000)
@@ -294,10 +285,10 @@ test('the time for many calls, one by one, counts the windows that they fill', a
 })
 
 test('calls are counted across restarts, with the share that they belong to', async () => {
-  const { quota, restart } = setUp('20/minute')
+  const { quota, restart } = await setUp('20/minute')
   for (let call = 0; call < 10; call++) await quota.take('read')
 
-  const restarted = restart()
+  const restarted = await restart()
 
   expect(restarted.state()).toMatchObject([{ left: 10 }])
   await expect(restarted.take('read')).rejects.toMatchObject({ code: 'registrar_busy' })
@@ -305,21 +296,21 @@ test('calls are counted across restarts, with the share that they belong to', as
 })
 
 test('calls stored by a clock that ran ahead block no longer than their window', async () => {
-  const { clock, restart, quota } = setUp('1/minute')
+  const { clock, restart, quota } = await setUp('1/minute')
   await clock.advance(86_400_000)
   await quota.take('write')
   await clock.advance(-86_400_000)
 
-  const restarted = restart()
+  const restarted = await restart()
   await clock.advance(60_000)
 
   await expect(restarted.take('write')).resolves.toBeUndefined()
 })
 
 test('a full disk fails no call: calls are counted in memory and stored once there is room', async () => {
-  const { quota, database, failures, restart } = setUp('3/minute')
+  const { quota, database, failures, restart } = await setUp('3/minute')
   const pages = Number(database.pragma('page_count', { simple: true }))
-  const ballast = database.prepare('insert into calls (at, priority) values (?, ?)')
+  const ballast = database.prepare("insert into calls (account, at, priority) values ('', ?, ?)")
   database.pragma(`max_page_count = ${pages}`)
   for (let full = false; !full; ) {
     try {
@@ -334,12 +325,12 @@ test('a full disk fails no call: calls are counted in memory and stored once the
 
   await takeAll(quota, 3)
 
-  expect(quota.isStored).toBe(false)
+  await expect.poll(() => quota.isStored).toBe(false)
   expect(failures).toHaveLength(1)
   await expect(quota.take('write')).rejects.toMatchObject({ code: 'registrar_busy' })
 
   database.exec('drop trigger full_disk')
   database.pragma(`max_page_count = ${pages + 100}`)
-  expect(quota.isStored).toBe(true)
-  expect(restart().state()).toMatchObject([{ left: 0 }])
+  await expect.poll(() => quota.isStored).toBe(true)
+  expect((await restart()).state()).toMatchObject([{ left: 0 }])
 })

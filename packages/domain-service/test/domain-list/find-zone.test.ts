@@ -1,14 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createLogger } from '@domains-and-files/http'
 import { expect, onTestFinished, test } from 'vitest'
 import { DomainList } from '../../src/domain-list/domain-list.ts'
 import type { ListSource } from '../../src/domain-list/list-reader.ts'
-import { SqliteListStore } from '../../src/domain-list/sqlite-list-store.ts'
-import { openDatabase } from '../../src/ledger/database.ts'
+import { DomainListStore } from '../../src/domain-list/list-store.ts'
 import type { DomainEntry } from '../../src/registrar/responses.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { openEmbedded } from '../support/ledger.ts'
 
 const entry = (name: string): DomainEntry => ({
   name,
@@ -25,8 +22,6 @@ const entry = (name: string): DomainEntry => ({
 
 /** A list over a registrar that gives these pages, and then no answer. */
 async function listOf(pages: string[][], total = pages.flat().length) {
-  const folder = mkdtempSync(join(tmpdir(), 'find-zone-'))
-  const database = openDatabase(folder)
   const registrar: ListSource = {
     listDomains: ({ page }) => {
       const names = pages[page - 1]
@@ -38,15 +33,13 @@ async function listOf(pages: string[][], total = pages.flat().length) {
   }
   const list = await DomainList.open({
     registrar,
-    store: new SqliteListStore(database, 'account'),
+    store: new DomainListStore(openEmbedded(), 'account'),
     ttlMs: 300_000,
     clock: new FakeClock(),
     log: createLogger({ name: 'test', level: 'silent' }),
   })
   onTestFinished(() => {
     list.close()
-    database.close()
-    rmSync(folder, { recursive: true })
   })
   return list
 }

@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SqliteSql, sql } from '@domains-and-files/persistence'
 import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test } from 'vitest'
-import { openDatabase } from '../../src/ledger/database.ts'
-import { SqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts'
+import { Ledger } from '../../src/ledger/ledger.ts'
+import { databaseName, migrations } from '../../src/ledger/schema.ts'
 import { examine, type SentZone } from '../support/campaign-examination.ts'
 import { CampaignRegistrar } from '../support/campaign-registrar.ts'
 import { CampaignWriter } from '../support/campaign-writer.ts'
@@ -65,15 +66,14 @@ test(`${writes} writes with crashes, lost answers, late writes and other tools l
     await service.stop()
 
     const ended = performance.now()
-    const database = openDatabase(dataDir)
-    const sends = database
-      .prepare<[], SentZone>(
-        'select sends.domain, snapshot, started_at as startedAt from sends join zones on zones.digest = sends.zone order by sends.id',
-      )
-      .all()
-    const ledger = new SqliteLedger(database)
+    const database = new SqliteSql({ file: join(dataDir, databaseName), migrations })
+    const sends = await database.all<SentZone>(
+      sql`select sends.domain, snapshot, started_at as "startedAt" from sends
+        join zones on zones.digest = sends.zone order by sends.id`,
+    )
+    const ledger = new Ledger({ sql: database })
     const report = await examine({ ledger, sends }, { writers, registrar, sandbox })
-    database.close()
+    await database.close()
     process.stdout.write(
       `${JSON.stringify({ writes, seconds: Math.round((ended - started) / 1000), kills: service.kills, calls: registrar.callCount, ...report.figures })}\n`,
     )

@@ -1,9 +1,13 @@
+import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { databaseName } from '../../src/ledger/database.ts'
+import { databaseName } from '../../src/ledger/schema.ts'
 import { FakeClock } from '../support/fake-clock.ts'
+import { confirm, openLedger, row, zoneOf } from '../support/ledger.ts'
 import { realRate, type Service, start } from '../support/start.ts'
+
+const [a, b] = [row('a'), row('b')]
 
 const hosts = '/api/domains/example.com/dns/hosts'
 const fresh = { headers: { 'cache-control': 'no-cache' } }
@@ -37,7 +41,10 @@ test('a full disk fails no read: calls are counted in memory, and health is unav
     status: 'unavailable',
     checks: { database: { status: 'unavailable' } },
   })
-  expect(await healthOf(service)).toMatchObject({ checks: { database: { status: 'ok' } } })
+  // Health tries again what could not be stored.
+  await expect
+    .poll(() => healthOf(service))
+    .toMatchObject({ checks: { database: { status: 'ok' } } })
 })
 
 test('a call that waited for its slot on a full disk is made, and the process lives', async () => {
@@ -54,4 +61,27 @@ test('a call that waited for its slot on a full disk is made, and the process li
 
   expect(asStarted.status).toBe(200)
   expect((await waiting).status).toBe(200)
+})
+
+test('a full disk is 507 for a write, and no failure for a read', async () => {
+  const { ledger, database } = openLedger()
+  const id = await confirm(ledger, zoneOf(a), zoneOf(b))
+  const pages = Number(database.database.pragma('page_count', { simple: true }))
+  database.database.pragma(`max_page_count = ${pages}`)
+  const large = zoneOf(
+    ...Array.from({ length: 150 }, (_, at) =>
+      row(`t${at}`, randomBytes(1_000).toString('hex'), 'TXT'),
+    ),
+  )
+
+  await expect(confirm(ledger, zoneOf(b), large)).rejects.toMatchObject({
+    status: 507,
+    code: 'insufficient_storage',
+  })
+  expect(ledger.isWritable()).toBe(false)
+  expect((await ledger.find(id))?.status).toBe('confirmed')
+
+  database.database.pragma('max_page_count = 1000000')
+  await confirm(ledger, zoneOf(b), large)
+  expect(ledger.isWritable()).toBe(true)
 })

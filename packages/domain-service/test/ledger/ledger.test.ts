@@ -1,18 +1,20 @@
+import { name, sql } from '@domains-and-files/persistence'
 import { describe, expect, test } from 'vitest'
-import { confirm, domain, requestBy, row, zoneOf } from '../support/ledger.ts'
-import { ledgers } from '../support/ledgers.ts'
+import { confirm, domain, enqueue, requestBy, row, zoneOf } from '../support/ledger.ts'
+import { countZones, ledgers } from '../support/ledgers.ts'
 
 const page = { page: 1, page_size: 100 }
 const [a, b] = [row('a'), row('b')]
 
 describe.each(ledgers)('%s', (_name, open) => {
   test('equal zones are stored once, whatever the order of their rows', async () => {
-    const { ledger, countZones } = await open()
+    const store = await open()
+    const { ledger } = store
 
     await confirm(ledger, zoneOf(a, b), zoneOf(a))
     await confirm(ledger, zoneOf(a), zoneOf(b, a))
 
-    expect(await countZones()).toBe(2)
+    expect(await countZones(store)).toBe(2)
   })
 
   test('a change is found with its own rows and both zones', async () => {
@@ -32,7 +34,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     const other = requestBy('editor', { domain: 'shop.example.co.uk' })
     await confirm(ledger, zoneOf(a), zoneOf(b))
     await confirm(ledger, zoneOf(a), zoneOf(b), other)
-    await ledger.enqueue(requestBy('admin'))
+    await enqueue(ledger, requestBy('admin'))
     const count = async (filter: object) => (await ledger.list(filter, page)).total
 
     expect(await count({})).toBe(3)
@@ -50,8 +52,8 @@ describe.each(ledgers)('%s', (_name, open) => {
   test('a claimed change cannot be cancelled, and a cancelled one cannot be claimed', async () => {
     const { ledger } = await open()
     const [first, second] = [
-      await ledger.enqueue(requestBy('admin')),
-      await ledger.enqueue(requestBy('admin')),
+      await enqueue(ledger, requestBy('admin')),
+      await enqueue(ledger, requestBy('admin')),
     ]
 
     expect(await ledger.cancel(first)).toBe(true)
@@ -62,7 +64,7 @@ describe.each(ledgers)('%s', (_name, open) => {
 
   test('what was about to be sent when the process ended is queued again or cancelled', async () => {
     const { ledger, endProcess } = await open()
-    const queued = await ledger.enqueue(requestBy('admin'))
+    const queued = await enqueue(ledger, requestBy('admin'))
     await ledger.claim([queued])
     const intents = [
       {
@@ -116,7 +118,8 @@ describe.each(ledgers)('%s', (_name, open) => {
   })
 
   test('pruning deletes old changes and the zones that only they refer to', async () => {
-    const { ledger, countZones, setTime } = await open()
+    const store = await open()
+    const { ledger, setTime } = store
     await setTime(-10 * 86_400_000)
     await confirm(ledger, zoneOf(a), zoneOf(b))
     await setTime(0)
@@ -126,6 +129,26 @@ describe.each(ledgers)('%s', (_name, open) => {
 
     expect(deleted).toBe(1)
     expect((await ledger.list({}, page)).total).toBe(1)
-    expect(await countZones()).toBe(2)
+    expect(await countZones(store)).toBe(2)
+  })
+
+  test('a list of a hundred changes of full zones is small, and reads no zone', async () => {
+    const { ledger, sql: database } = await open()
+    const full = (n: number) =>
+      zoneOf(
+        ...Array.from({ length: 150 }, (_, at) => row(`t${at}`, `${n}${'x'.repeat(2_480)}`, 'TXT')),
+      )
+    for (let n = 0; n < 100; n++) await confirm(ledger, full(n), full(n + 1))
+    await database.run(sql`delete from ${name('zones')}`)
+
+    const { changes, total } = await ledger.list({ domain }, page)
+
+    expect(total).toBe(100)
+    expect(JSON.stringify(changes).length).toBeLessThan(1_000_000)
+    expect(changes[0]?.summary).toMatchObject({
+      kept: 0,
+      omitted: { added: 149, removed: 149 },
+      added: [{ name: 't0' }],
+    })
   })
 })

@@ -102,7 +102,10 @@ test('a zone of unknown email type is not sent: a guess could end e-mail forward
   const client = new RegistrarClient({
     account: { ...account, clientIp: '127.0.0.1' },
     timeoutMs: 1_000,
-    quota: new LocalCallQuota({ limits: [{ calls: 20, window: 'minute' }], store: memoryStore }),
+    quota: await LocalCallQuota.open({
+      limits: [{ calls: 20, window: 'minute' }],
+      store: memoryStore,
+    }),
     clock: systemClock,
     log: createLogger({ name: 'test', level: 'silent' }),
   })
@@ -118,4 +121,4 @@ test('a zone of unknown email type is not sent: a guess could end e-mail forward
   expect(sandbox.calls).toEqual([])
 })
 
-const memoryStore = { load: () => [], add: () => undefined, isComplete: () => true }
+const memoryStore = { load: async () => [], add: () => undefined, isComplete: () => true }

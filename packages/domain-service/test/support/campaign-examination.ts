@@ -1,6 +1,6 @@
 import type { Sandbox } from '@domains-and-files/registrar-sandbox'
 import type { Ledger } from '../../src/ledger/ledger.ts'
-import { decodeSnapshot } from '../../src/ledger/snapshot-encoding.ts'
+import { decodeSnapshot } from '../../src/ledger/zone-snapshots.ts'
 import type { CampaignRegistrar, Suspension } from './campaign-registrar.ts'
 import type { CampaignWriter } from './campaign-writer.ts'
 

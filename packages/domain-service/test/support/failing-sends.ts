@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { databaseName } from '../../src/ledger/database.ts'
+import { databaseName } from '../../src/ledger/schema.ts'
 import { connect, databaseOf } from './databases.ts'
 
 type Operation = 'insert' | 'update'

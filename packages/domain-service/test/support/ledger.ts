@@ -1,23 +1,29 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SqliteSql } from '@domains-and-files/persistence'
 import { onTestFinished } from 'vitest'
 import type { Row, Zone } from '../../src/dns/record.ts'
-import { openDatabase } from '../../src/ledger/database.ts'
-import type { ChangeRequest, Ledger } from '../../src/ledger/ledger.ts'
-import { SqliteLedger } from '../../src/ledger/sqlite/sqlite-ledger.ts'
+import { type ChangeRequest, Ledger } from '../../src/ledger/ledger.ts'
+import { databaseName, migrations } from '../../src/ledger/schema.ts'
 
 export const domain = 'example.com'
 
-/** A ledger in a folder of its own, which the end of the test removes. */
-export function openLedger(now?: () => number) {
+/** The embedded database in a folder of its own, which the end of the test removes. */
+export function openEmbedded(now: () => number = Date.now) {
   const dataDir = mkdtempSync(join(tmpdir(), 'ledger-'))
-  const database = openDatabase(dataDir)
-  onTestFinished(() => {
-    database.close()
+  const database = new SqliteSql({ file: join(dataDir, databaseName), migrations, now })
+  onTestFinished(async () => {
+    await database.close()
     rmSync(dataDir, { recursive: true, force: true })
   })
-  return { ledger: new SqliteLedger(database, now), database, dataDir }
+  return database
+}
+
+/** A ledger in a database of its own. */
+export function openLedger(now?: () => number) {
+  const database = openEmbedded(now)
+  return { ledger: new Ledger({ sql: database }), database }
 }
 
 export const row = (name: string, address = '192.0.2.1', type = 'A'): Row => ({
@@ -68,4 +74,9 @@ export async function confirm(
     changes: [change],
   })
   return id
+}
+
+/** Accepts an asynchronous change. */
+export async function enqueue(ledger: Ledger, request: ChangeRequest): Promise<number> {
+  return (await ledger.accept(request, { isAsync: true })).id
 }

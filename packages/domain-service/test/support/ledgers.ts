@@ -1,16 +1,15 @@
-import type { Postgres } from '@domains-and-files/persistence'
+import { name, type Postgres, type Sql, sql } from '@domains-and-files/persistence'
 import { onTestFinished } from 'vitest'
-import type { Ledger } from '../../src/ledger/ledger.ts'
-import { PostgresLedger } from '../../src/ledger/postgres/postgres-ledger.ts'
-import { Leases } from '../../src/ledger/postgres/replicas/leases.ts'
-import { ZoneVersions } from '../../src/ledger/postgres/zone-versions.ts'
+import { Ledger } from '../../src/ledger/ledger.ts'
+import { Leases } from '../../src/ledger/replicas/leases.ts'
+import { ZoneVersions } from '../../src/ledger/replicas/zone-versions.ts'
 import { connect, serviceDatabase, setDatabaseTime } from './databases.ts'
 import { openLedger } from './ledger.ts'
 
-/** A ledger of one implementation, with a process that writes the domains of the tests. */
+/** A ledger of one form, with a process that writes the domains of the tests. */
 export interface TestLedger {
   ledger: Ledger
-  countZones: () => Promise<number>
+  sql: Sql
   /** Moves the ledger's clock to so many milliseconds from now. */
   setTime: (offsetMs: number) => Promise<void>
   /** The process that claimed and sent has ended. */
@@ -27,10 +26,9 @@ export const ledgers: [string, () => Promise<TestLedger>][] = [
 async function openSqlite(): Promise<TestLedger> {
   let offset = 0
   const { ledger, database } = openLedger(() => Date.now() + offset)
-  const count = database.prepare<[], number>('select count(*) from zones').pluck()
   return {
     ledger,
-    countZones: async () => count.get() ?? 0,
+    sql: database,
     setTime: async (offsetMs) => {
       offset = offsetMs
     },
@@ -41,7 +39,7 @@ async function openSqlite(): Promise<TestLedger> {
 async function openPostgres(): Promise<TestLedger> {
   const { url, [Symbol.asyncDispose]: drop } = await serviceDatabase()
   const postgres = await connect(url)
-  const options = { postgres, ttlMs: 60_000, onError: () => undefined }
+  const options = { sql: postgres, ttlMs: 60_000, onError: () => undefined }
   const leases = new Leases({ ...options, holder: 'this replica' })
   const acquire = async () => {
     for (const domain of domains) await leases.tryAcquire(domain)
@@ -53,13 +51,11 @@ async function openPostgres(): Promise<TestLedger> {
     await drop()
   })
   return {
-    ledger: new PostgresLedger({ postgres, leases, versions: new ZoneVersions(postgres) }),
-    countZones: async () => {
-      const [row] = await postgres.query<{ n: number }>(
-        'select count(*) as n from domain_service.zones',
-      )
-      return row?.n ?? 0
-    },
+    ledger: new Ledger({
+      sql: postgres,
+      replicas: { leases, versions: new ZoneVersions(postgres) },
+    }),
+    sql: postgres,
     setTime: async (offsetMs) => {
       await setDatabaseTime(postgres, offsetMs)
       for (const domain of domains) {
@@ -74,6 +70,13 @@ async function openPostgres(): Promise<TestLedger> {
 
 /** A ledger that only reads. */
 export function readerOf(postgres: Postgres): Ledger {
-  const leases = new Leases({ postgres, holder: 'nobody', ttlMs: 60_000, onError: () => undefined })
-  return new PostgresLedger({ postgres, leases, versions: new ZoneVersions(postgres) })
+  const options = { sql: postgres, holder: 'nobody', ttlMs: 60_000, onError: () => undefined }
+  const replicas = { leases: new Leases(options), versions: new ZoneVersions(postgres) }
+  return new Ledger({ sql: postgres, replicas })
+}
+
+/** How many zones are stored. */
+export async function countZones({ sql: database }: Pick<TestLedger, 'sql'>): Promise<number> {
+  const row = await database.get<{ n: number }>(sql`select count(*) as n from ${name('zones')}`)
+  return row?.n ?? 0
 }

@@ -80,9 +80,9 @@ test('changes that a dead replica has accepted: asynchronous ones are carried ou
     })
 
   await database.postgres.query(
-    `insert into domain_service.changes (domain, status, by, request_id, is_async, verified, created_at, warnings,
+    `insert into domain_service.changes (domain, status, by, caller, request_id, is_async, verified, created_at, warnings,
        request)
-     select 'example.com', 'queued', 'admin', 'request', is_async, 0, 0, '[]', request
+     select 'example.com', 'queued', 'admin', 'admin', 'request', is_async, 0, 0, '[]', request
      from unnest($1::int[], $2::text[]) change (is_async, request)`,
     [
       [1, 0],

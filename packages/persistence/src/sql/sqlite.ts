@@ -1,80 +1,23 @@
-import Database from 'better-sqlite3'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Database, Statement as Prepared } from 'better-sqlite3'
 import { DatabaseFullError, DatabaseUnavailableError, DataDirError } from '../errors.ts'
 import type { Migrations, Sql, SqlTransaction } from './sql.ts'
-import { type Rendered, render, type Statement } from './statement.ts'
+import {
+  Connection,
+  DatabaseFiles,
+  defaultBusyTimeoutMs,
+  OpenTransaction,
+  type SqliteOptions,
+  target,
+  translateSqliteError,
+} from './sqlite-connection.ts'
+import { render, type Statement } from './statement.ts'
 
-export interface SqliteOptions {
-  /** `:memory:` for a database of this process, without `snapshot`. */
-  file: string
-  /** Absent: the database must exist and is not migrated. */
-  migrations?: Migrations | undefined
-  isReadOnly?: boolean
-  /** `FULL`: commits survive a power cut. `NORMAL`: they survive the process. */
-  synchronous?: 'FULL' | 'NORMAL'
-  /** Milliseconds to wait for another process that has locked the database. */
-  busyTimeoutMs?: number
-  /** The clock of `now`. */
-  now?: () => number
-}
-
-const target = { dialect: 'sqlite', schema: '' } as const
-const maxPrepared = 300
-
-/** One connection, with its prepared statements. Calls are synchronous. */
-class Connection {
-  readonly database: Database.Database
-  readonly #prepared = new Map<string, Database.Statement<unknown[]>>()
-
-  constructor(options: SqliteOptions) {
-    const { file, isReadOnly = false, migrations, busyTimeoutMs = 5000 } = options
-    this.database = new Database(file, {
-      readonly: isReadOnly,
-      fileMustExist: isReadOnly || !migrations,
-      timeout: busyTimeoutMs,
-    })
-    if (!isReadOnly) this.database.pragma('journal_mode = WAL')
-    // WAL falls back to NORMAL at each opening; a power cut would then lose the last commits.
-    this.database.pragma(`synchronous = ${options.synchronous ?? 'FULL'}`)
-    // In a container only the data directory is writable, so temporary tables stay in memory.
-    this.database.pragma('temp_store = MEMORY')
-    this.database.function('now_ms', { directOnly: true }, options.now ?? Date.now)
-  }
-
-  prepare({ text }: Rendered): Database.Statement<unknown[]> {
-    const known = this.#prepared.get(text)
-    if (known) return known
-    const prepared = this.database.prepare<unknown[]>(text)
-    const [oldest] = this.#prepared.keys()
-    if (this.#prepared.size >= maxPrepared && oldest) this.#prepared.delete(oldest)
-    this.#prepared.set(text, prepared)
-    return prepared
-  }
-}
-
-/** Statements on one connection, inside the transaction that its owner has begun. */
-class OpenTransaction implements SqlTransaction {
-  readonly dialect = 'sqlite'
-  readonly #connection: Connection
-
-  constructor(connection: Connection) {
-    this.#connection = connection
-  }
-
-  async all<Row extends object>(statement: Statement): Promise<Row[]> {
-    const rendered = render(statement, target)
-    return this.#connection.prepare(rendered).all(...rendered.values) as Row[] // As the caller's columns say.
-  }
-
-  async get<Row extends object>(statement: Statement): Promise<Row | undefined> {
-    const rendered = render(statement, target)
-    return this.#connection.prepare(rendered).get(...rendered.values) as Row | undefined // As above.
-  }
-
-  async run(statement: Statement): Promise<number> {
-    const rendered = render(statement, target)
-    return this.#connection.prepare(rendered).run(...rendered.values).changes
-  }
-}
+/** How often the files are checked while nothing is written. */
+const checkMs = 1_000
+const probeMs = 5_000
+/** How often a database that another process has locked is tried again. */
+const retryMs = 10
 
 /**
  * A database in a file. Transactions and single writes run one after another on one connection; reads outside of them run
@@ -84,20 +27,40 @@ export class SqliteSql implements Sql {
   readonly dialect = 'sqlite'
   readonly #options: SqliteOptions
   readonly #writer: Connection
-  readonly #writes: OpenTransaction
+  readonly #files: DatabaseFiles
+  readonly #timer: NodeJS.Timeout
   #reader: Connection | undefined
   #lastWrite: Promise<unknown> = Promise.resolve()
+  /** When a write last ended, and how. */
+  #known = { at: performance.now(), isAvailable: true }
 
   /** @throws {DataDirError} when a newer version of the service has migrated the database. */
   constructor(options: SqliteOptions) {
     this.#options = options
     this.#writer = new Connection(options)
-    this.#writes = new OpenTransaction(this.#writer)
-    if (options.migrations) migrateSqlite(this.#writer.database, options.migrations)
+    const { database } = this.#writer
+    if (options.migrations) migrateSqlite(database, options.migrations)
+    // From now on locks of other processes are waited for between attempts, while other requests go on.
+    database.pragma('busy_timeout = 0')
+    database.exec('select 1 from sqlite_schema')
+    this.#files = new DatabaseFiles(options.file)
+    this.#timer = setInterval(() => this.#checkFiles(), checkMs).unref()
+  }
+
+  /**
+   * Whether the last write succeeded, and the files are still those that were opened; checked each second. The first call
+   * in five seconds without a write tries one in the background, for the next call.
+   */
+  get isAvailable(): boolean {
+    if (performance.now() - this.#known.at >= probeMs) {
+      this.#known.at = performance.now()
+      this.#probe().catch(() => undefined)
+    }
+    return this.#known.isAvailable
   }
 
   /** The writing connection, for what only SQLite has. Never leave a transaction open on it. */
-  get database(): Database.Database {
+  get database(): Database {
     return this.#writer.database
   }
 
@@ -110,17 +73,32 @@ export class SqliteSql implements Sql {
   }
 
   run(statement: Statement): Promise<number> {
-    return this.#exclusively(() => this.#writes.run(statement))
+    return this.transaction((transaction) => transaction.run(statement))
   }
 
   transaction<T>(work: (transaction: SqlTransaction) => Promise<T>): Promise<T> {
-    return this.#exclusively(() => inTransaction(this.#writer, 'begin immediate', work))
+    const { busyTimeoutMs = defaultBusyTimeoutMs } = this.#options
+    // The time in the queue counts, so that a lock of another process delays every write by one time limit at most.
+    const deadline = performance.now() + busyTimeoutMs
+    const result = this.#lastWrite.then(async () => {
+      try {
+        await beginImmediate(this.#writer.database, deadline)
+        const value = await inTransaction(this.#writer, work, () => this.#files.check())
+        this.#known = { at: performance.now(), isAvailable: true }
+        return value
+      } catch (error) {
+        throw this.#noteFailure(translateSqliteError(error))
+      }
+    })
+    this.#lastWrite = result.catch(() => undefined)
+    return result
   }
 
   async snapshot<T>(work: (snapshot: SqlTransaction) => Promise<T>): Promise<T> {
     const connection = this.#openReader() // Its own: a transaction stays open across calls.
     try {
-      return await inTransaction(connection, 'begin', work)
+      connection.database.exec('begin')
+      return await inTransaction(connection, work)
     } finally {
       connection.database.close()
     }
@@ -128,6 +106,7 @@ export class SqliteSql implements Sql {
 
   /** Waits for the writes that have begun. */
   async close(): Promise<void> {
+    clearInterval(this.#timer)
     await this.#lastWrite
     this.#reader?.database.close()
     this.#writer.database.close()
@@ -135,11 +114,11 @@ export class SqliteSql implements Sql {
 
   async #read<T>(
     statement: Statement,
-    read: (prepared: Database.Statement<unknown[]>, values: unknown[]) => T,
+    read: (prepared: Prepared<unknown[]>, values: unknown[]) => T,
   ): Promise<T> {
     const rendered = render(statement, target)
     const readFromWriter = async () => read(this.#writer.prepare(rendered), rendered.values)
-    if (this.#options.file === ':memory:') return this.#exclusively(readFromWriter)
+    if (this.#options.file === ':memory:') return this.transaction(readFromWriter)
     try {
       this.#reader ??= this.#openReader()
       const prepared = this.#reader.prepare(rendered)
@@ -148,31 +127,59 @@ export class SqliteSql implements Sql {
       throw translateSqliteError(error)
     }
     // Such as `insert … returning`.
-    return this.#exclusively(readFromWriter)
+    return this.transaction(readFromWriter)
   }
 
   #openReader() {
     return new Connection({ ...this.#options, migrations: undefined, isReadOnly: true })
   }
 
-  #exclusively<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#lastWrite.then(work).catch((error) => {
-      throw translateSqliteError(error)
-    })
-    this.#lastWrite = result.catch(() => undefined)
-    return result
+  // The value changes, since SQLite does not write what is there already.
+  #probe() {
+    const { database } = this.#writer
+    return this.transaction(async () =>
+      database.pragma(`user_version = ${Math.floor(this.#known.at) % 2 ** 31}`),
+    )
+  }
+
+  #checkFiles() {
+    try {
+      this.#files.check()
+    } catch (error) {
+      this.#noteFailure(error)
+    }
+  }
+
+  #noteFailure(error: unknown): unknown {
+    if (error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError)
+      this.#known = { at: performance.now(), isAvailable: false }
+    return error
   }
 }
 
+async function beginImmediate(database: Database, deadline: number) {
+  for (;;) {
+    try {
+      database.exec('begin immediate')
+      return
+    } catch (error) {
+      const isLocked = error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
+      if (!isLocked || performance.now() >= deadline) throw error
+      await wait(retryMs)
+    }
+  }
+}
+
+/** `check` runs before the commit. */
 async function inTransaction<T>(
   connection: Connection,
-  begin: string,
   work: (transaction: SqlTransaction) => Promise<T>,
+  check?: () => void,
 ): Promise<T> {
   const { database } = connection
-  database.exec(begin)
   try {
     const value = await work(new OpenTransaction(connection))
+    check?.()
     database.exec('commit')
     return value
   } catch (error) {
@@ -182,7 +189,7 @@ async function inTransaction<T>(
 }
 
 /** Applies the migrations that a database has not seen, each part in one transaction. */
-function migrateSqlite(database: Database.Database, migrations: Migrations) {
+function migrateSqlite(database: Database, migrations: Migrations) {
   database.exec(
     'create table if not exists migrations (part text primary key, applied integer not null) strict',
   )
@@ -213,14 +220,3 @@ const newer = () =>
     ),
     { code: 'DATABASE_NEWER' },
   )
-
-/** Errors of the disk and of locks as the classes that PostgreSQL's failures have; others unchanged. */
-export function translateSqliteError(error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  // The shared-memory file cannot grow: the disk is full.
-  if (/^(?:SQLITE_FULL|SQLITE_IOERR_SHM|ENOSPC|EDQUOT)/.test(code))
-    return new DatabaseFullError(error)
-  return /^SQLITE_(?!CONSTRAINT|ERROR$|MISMATCH|RANGE|TOOBIG|MISUSE)/.test(code)
-    ? new DatabaseUnavailableError(error)
-    : error
-}

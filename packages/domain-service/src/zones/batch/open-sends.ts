@@ -2,14 +2,14 @@ import type { Logger } from '@domains-and-files/http'
 import type { Clock } from '../../clock.ts'
 import { subtract, type Zone } from '../../dns/record.ts'
 import { writeNotConfirmed } from '../../errors.ts'
-import type {
-  ChangeOutcome,
-  Ledger,
-  OpenSend,
-  SendOutcome,
-  StoredChange,
+import {
+  type ChangeOutcome,
+  type Ledger,
+  lateMs,
+  type OpenSend,
+  type SendOutcome,
+  type StoredChange,
 } from '../../ledger/ledger.ts'
-import { lateMs } from '../../ledger/stored-send.ts'
 import { toStoredProblem } from '../zone-write.ts'
 import { notVerified } from './batch-recorder.ts'
 import { describeDifference, isSame } from './current-zone.ts'

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { PostgresLedger } from '../../../src/ledger/postgres/postgres-ledger.ts'
-import { Leases } from '../../../src/ledger/postgres/replicas/leases.ts'
-import { ZoneVersions } from '../../../src/ledger/postgres/zone-versions.ts'
+import { Ledger } from '../../../src/ledger/ledger.ts'
+import { Leases } from '../../../src/ledger/replicas/leases.ts'
+import { ZoneVersions } from '../../../src/ledger/replicas/zone-versions.ts'
 import { makeDatabase } from '../../support/databases.ts'
-import { confirm, domain, requestBy, row, zoneOf } from '../../support/ledger.ts'
+import { confirm, domain, enqueue, requestBy, row, zoneOf } from '../../support/ledger.ts'
 
 const [a, b] = [row('a'), row('b')]
 const send = { domain, base: zoneOf(a), zone: zoneOf(b), intents: [], repairs: [] }
@@ -13,10 +13,14 @@ async function openReplicas() {
   const stack = new AsyncDisposableStack()
   const { postgres } = stack.use(await makeDatabase())
   const open = (holder: string) => {
-    const leases = new Leases({ postgres, holder, ttlMs: 60_000, onError: () => undefined })
+    const leases = new Leases({ sql: postgres, holder, ttlMs: 60_000, onError: () => undefined })
     stack.defer(() => leases.close())
     const versions = new ZoneVersions(postgres)
-    return { leases, versions, ledger: new PostgresLedger({ postgres, leases, versions }) }
+    return {
+      leases,
+      versions,
+      ledger: new Ledger({ sql: postgres, replicas: { leases, versions } }),
+    }
   }
   const [first, second] = [open('first'), open('second')]
   await first.leases.tryAcquire(domain)
@@ -51,12 +55,12 @@ test('one idempotency key is one change, also for requests at the same time', as
   const request = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'one' } })
 
   const ids = await Promise.all(
-    [set.first, set.second, set.first].map(({ ledger }) => ledger.enqueue(request)),
+    [set.first, set.second, set.first].map(({ ledger }) => enqueue(ledger, request)),
   )
 
   expect(new Set(ids).size).toBe(1)
   const other = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'another' } })
-  await expect(set.second.ledger.enqueue(other)).rejects.toMatchObject({
+  await expect(enqueue(set.second.ledger, other)).rejects.toMatchObject({
     code: 'idempotency_key_reused',
   })
 })
@@ -65,7 +69,7 @@ test('a change that is being sent is not put back into the queue', async () => {
   await using set = await openReplicas()
   const { ledger } = set.first
   const request = requestBy('admin')
-  const id = await ledger.enqueue(request)
+  const id = await enqueue(ledger, request)
   await ledger.claim([id])
   const intent = { id, request, before: send.base, after: send.zone, warnings: [] }
   const started = await ledger.startSend({ ...send, intents: [intent] })
@@ -82,7 +86,7 @@ test('what a restored backup was about to send is queued again, or cancelled if 
   await using set = await openReplicas()
   const { ledger } = set.second
   const restored = requestBy('admin', { domain: 'restored.com' })
-  const ids = [await ledger.enqueue(restored), await ledger.enqueue(restored)]
+  const ids = [await enqueue(ledger, restored), await enqueue(ledger, restored)]
   await set.postgres.query(
     `update domain_service.changes set status = 'sending', is_async = 2 - id, awaited_until = 0`,
   )

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { PostgresListStore } from '../../src/domain-list/postgres-list-store.ts'
-import { makeDatabase } from '../support/databases.ts'
+import { DomainListStore } from '../../src/domain-list/list-store.ts'
+import { ledgers } from '../support/ledgers.ts'
 import { startReplicas } from '../support/replicas.ts'
 
 const List = z.object({ domain_list: z.object({ domains: z.number().nullable() }) })
@@ -27,20 +27,23 @@ test('one replica reads the list for all of them', async () => {
   expect(pages).toEqual(['1', '2', '3'])
 })
 
-test('a pass goes on at any replica, and the lists of other accounts stay', async () => {
-  await using database = await makeDatabase()
-  const open = (account: string) => new PostgresListStore(database.postgres, account)
-  const other = await open('other').begin(1)
-  await open('other').complete(other, 2)
-  const pass = await open('account').begin(10)
-  await open('account').addPage(pass, 1, [], 150)
+test.each(ledgers)(
+  '%s: a pass goes on at any process, and the lists of other accounts stay',
+  async (_name, openForm) => {
+    const { sql } = await openForm()
+    const open = (account: string) => new DomainListStore(sql, account)
+    const other = await open('other').begin(1)
+    await open('other').complete(other, 2)
+    const pass = await open('account').begin(10)
+    await open('account').addPage(pass, 1, [], 150)
 
-  const { partial } = await open('account').load()
-  await open('account').complete(pass, 20)
-  const next = await open('account').begin(30)
-  await open('account').complete(next, 40)
+    const { partial } = await open('account').load()
+    await open('account').complete(pass, 20)
+    const next = await open('account').begin(30)
+    await open('account').complete(next, 40)
 
-  expect(partial).toMatchObject({ id: pass, startedAt: 10, total: 150, pages: [[]] })
-  expect((await open('account').load()).complete).toMatchObject({ id: next, completedAt: 40 })
-  expect((await open('other').load()).complete).toMatchObject({ id: other })
-})
+    expect(partial).toMatchObject({ id: pass, startedAt: 10, total: 150, pages: [[]] })
+    expect((await open('account').load()).complete).toMatchObject({ id: next, completedAt: 40 })
+    expect((await open('other').load()).complete).toMatchObject({ id: other })
+  },
+)

@@ -1,6 +1,22 @@
-import type { Postgres, Transaction } from '@domains-and-files/persistence'
-import { leaseLost } from '../../../errors.ts'
-import { notify } from './notifications.ts'
+import {
+  forUpdate,
+  list,
+  name,
+  now,
+  type Sql,
+  type SqlTransaction,
+  sql,
+} from '@domains-and-files/persistence'
+import { leaseLost } from '../../errors.ts'
+
+/** A change of a domain was queued or has ended, or its lease was released; the payload is the domain. */
+export const changesChannel = 'domain_service_changes'
+
+/** Notifies all replicas at the end of the transaction. The embedded form has only one process. */
+export async function notify(transaction: SqlTransaction, domain: string): Promise<void> {
+  if (transaction.dialect === 'postgres')
+    await transaction.get(sql`select pg_notify(${changesChannel}, ${domain})`)
+}
 
 /** The right to do something alone among all replicas, until it expires or is released. */
 export interface Lease {
@@ -12,13 +28,15 @@ export interface Lease {
 }
 
 interface LeasesOptions {
-  postgres: Postgres
+  sql: Sql
   /** Id of this process; never used again by another one. */
   holder: string
   /** Milliseconds after which the lease of a process that does not renew it expires. */
   ttlMs: number
   onError: (error: unknown) => void
 }
+
+const leases = name('leases')
 
 /** Leases are renewed so many times within their lifetime. */
 const renewals = 6
@@ -60,9 +78,12 @@ export class Leases {
   async release(lease: Lease): Promise<void> {
     if (this.#held.get(lease.name) !== lease) return
     this.#held.delete(lease.name)
-    const { postgres, holder, onError } = this.#options
-    // A lease that cannot be released expires.
-    await postgres.query(release, [lease.name, holder, lease.fence]).catch(onError)
+    const { sql: database, holder, onError } = this.#options
+    const release = database.get(sql`
+      with released as (update ${leases} set until = 0
+        where name = ${lease.name} and holder = ${holder} and fence = ${lease.fence} returning name)
+      select pg_notify(${changesChannel}, name) from released`)
+    await release.catch(onError) // A lease that cannot be released expires.
   }
 
   /** The lease of this name if this process holds it. */
@@ -75,11 +96,12 @@ export class Leases {
    * Locks a lease that this process holds for the rest of a transaction, so that no other process can acquire it before.
    * @throws 503 `unavailable` where it does not hold it any more.
    */
-  async lock(transaction: Transaction, name: string): Promise<Lease> {
+  async lock(transaction: SqlTransaction, name: string): Promise<Lease> {
     const lease = this.current(name)
-    const found =
-      lease && (await transaction.query(lock, [name, this.#options.holder, lease.fence])).length > 0
-    if (!lease || !found) throw leaseLost(name)
+    if (!lease) throw leaseLost(name)
+    const found = await transaction.get(sql`select 1 from ${leases} where name = ${name}
+      and holder = ${this.#options.holder} and fence = ${lease.fence} and until > ${now} ${forUpdate}`)
+    if (!found) throw leaseLost(name)
     return lease
   }
 
@@ -89,9 +111,14 @@ export class Leases {
   }
 
   async #acquire(name: string): Promise<Lease | undefined> {
-    const { postgres, holder, ttlMs } = this.#options
+    const { sql: database, holder, ttlMs } = this.#options
     const askedAt = performance.now()
-    const [row] = await postgres.query<{ fence: number }>(acquire, [name, holder, ttlMs])
+    // A lease of this process that it does not know of is one whose response was lost.
+    const row = await database.get<{ fence: number }>(sql`
+      insert into ${leases} as held (name, holder, fence, until)
+      values (${name}, ${holder}, 1, ${now} + ${ttlMs})
+      on conflict (name) do update set holder = excluded.holder, fence = held.fence + 1, until = excluded.until
+        where held.until <= ${now} or held.holder = excluded.holder returning fence`)
     if (!row) {
       this.refusals++
       return undefined
@@ -102,15 +129,17 @@ export class Leases {
   }
 
   async #renew() {
-    const leases = [...this.#held.values()]
-    if (leases.length === 0) return
-    const { postgres, holder, ttlMs, onError } = this.#options
+    const held = [...this.#held.values()]
+    if (held.length === 0) return
+    const { sql: database, holder, ttlMs, onError } = this.#options
     const askedAt = performance.now()
     try {
-      const names = leases.map(({ name }) => name)
-      const renewed = await postgres.query<{ name: string }>(renew, [names, holder, ttlMs])
+      // One that has expired stays lost, although nobody has acquired it yet.
+      const renewed = await database.all<{ name: string }>(sql`
+        update ${leases} set until = ${now} + ${ttlMs}
+        where name in (${list(held.map(({ name }) => name))}) and holder = ${holder} and until > ${now} returning name`)
       const alive = new Set(renewed.map(({ name }) => name))
-      for (const lease of leases) {
+      for (const lease of held) {
         if (alive.has(lease.name)) lease.expiresAt = askedAt + ttlMs
         else if (this.#held.get(lease.name) === lease) this.#held.delete(lease.name)
       }
@@ -119,20 +148,3 @@ export class Leases {
     }
   }
 }
-
-// A lease of this process that it does not know of is one whose response was lost.
-const acquire = `insert into domain_service.leases as held (name, holder, fence, until)
-  values ($1, $2, 1, domain_service.now_ms() + $3)
-  on conflict (name) do update set holder = excluded.holder, fence = held.fence + 1, until = excluded.until
-    where held.until <= domain_service.now_ms() or held.holder = excluded.holder returning fence`
-
-const release = `with released as (update domain_service.leases set until = 0
-    where name = $1 and holder = $2 and fence = $3 returning name)
-  select ${notify(1)} from released`
-
-// One that has expired stays lost, although nobody has acquired it yet.
-const renew = `update domain_service.leases set until = domain_service.now_ms() + $3
-  where name = any($1) and holder = $2 and until > domain_service.now_ms() returning name`
-
-const lock = `select from domain_service.leases
-  where name = $1 and holder = $2 and fence = $3 and until > domain_service.now_ms() for update`

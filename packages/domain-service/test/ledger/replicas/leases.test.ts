@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { Leases } from '../../../../src/ledger/postgres/replicas/leases.ts'
-import { makeDatabase, stopDatabaseTime } from '../../../support/databases.ts'
+import { Leases } from '../../../src/ledger/replicas/leases.ts'
+import { makeDatabase, stopDatabaseTime } from '../../support/databases.ts'
 
 const domain = 'example.com'
 
@@ -9,7 +9,7 @@ async function startReplicas(ttlMs = 60_000) {
   const stack = new AsyncDisposableStack()
   const { postgres } = stack.use(await makeDatabase())
   const open = (holder: string) => {
-    const leases = new Leases({ postgres, holder, ttlMs, onError: () => undefined })
+    const leases = new Leases({ sql: postgres, holder, ttlMs, onError: () => undefined })
     stack.defer(() => leases.close())
     return leases
   }

@@ -1,33 +1,32 @@
 import { DatabaseUnavailableError, type Postgres } from '@domains-and-files/persistence'
 import { expect, test } from 'vitest'
-import { PendingChanges } from '../../../../src/ledger/postgres/pending-changes.ts'
-import { PostgresLedger } from '../../../../src/ledger/postgres/postgres-ledger.ts'
-import { AwaitedChanges } from '../../../../src/ledger/postgres/replicas/awaited-changes.ts'
-import { Leases } from '../../../../src/ledger/postgres/replicas/leases.ts'
-import { ZoneVersions } from '../../../../src/ledger/postgres/zone-versions.ts'
-import { makeDatabase, setDatabaseTime } from '../../../support/databases.ts'
-import { domain, requestBy } from '../../../support/ledger.ts'
+import { Ledger } from '../../../src/ledger/ledger.ts'
+import { AwaitedChanges } from '../../../src/ledger/replicas/awaited-changes.ts'
+import { Leases } from '../../../src/ledger/replicas/leases.ts'
+import { ZoneVersions } from '../../../src/ledger/replicas/zone-versions.ts'
+import { makeDatabase, setDatabaseTime } from '../../support/databases.ts'
+import { domain, enqueue, requestBy } from '../../support/ledger.ts'
 
 /** The ledger of a replica that holds the lease of the domain, and a change that it has accepted. */
 async function openReplica(request = requestBy('admin')) {
   const stack = new AsyncDisposableStack()
   const { postgres } = stack.use(await makeDatabase())
   const onError = () => undefined
-  const leases = new Leases({ postgres, holder: 'this replica', ttlMs: 3_600_000, onError })
+  const leases = new Leases({ sql: postgres, holder: 'this replica', ttlMs: 3_600_000, onError })
   stack.defer(() => leases.close())
   await leases.tryAcquire(domain)
-  const ledger = new PostgresLedger({ postgres, leases, versions: new ZoneVersions(postgres) })
-  const pending = new PendingChanges(postgres)
-  const id = await pending.accept(request)
-  const renew = (connection: Pick<Postgres, 'query'>, onExpired = () => {}) => {
+  const versions = new ZoneVersions(postgres)
+  const ledger = new Ledger({ sql: postgres, replicas: { leases, versions } })
+  const { id } = await ledger.accept(request, { isAsync: false })
+  const renew = (connection: Pick<Postgres, 'get'>, onExpired = () => {}) => {
     const awaited = new AwaitedChanges(connection)
     stack.defer(() => awaited.close())
     awaited.add(id, onExpired)
   }
-  const ready = async () => (await pending.ready(domain)).map((change) => change.id)
+  const ready = async () => (await ledger.ready(domain)).map((change) => change.id)
   const status = async () => (await ledger.find(id))?.status
   return {
-    ...{ postgres, ledger, pending, id, renew, ready, status },
+    ...{ postgres, ledger, id, renew, ready, status },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   }
 }
@@ -59,13 +58,13 @@ test('a change that nobody waits for any more cannot be begun, and is cancelled'
 
   expect(late).toEqual([[], [], 'queued'])
   expect(await replica.status()).toBe('cancelled')
-  expect(await ledger.findByKey('admin', 'key')).toBeUndefined()
+  expect(await ledger.findByKey({ by: 'admin' }, 'key')).toBeUndefined()
 })
 
 test('an asynchronous change waits however long', async () => {
   await using replica = await openReplica()
   const { ledger, postgres } = replica
-  const id = await ledger.enqueue(requestBy('admin'))
+  const id = await enqueue(ledger, requestBy('admin'))
 
   await setDatabaseTime(postgres, 3_600_000)
   await ledger.recover()
@@ -79,13 +78,13 @@ test('renewals whose responses are lost make no change last longer than its clie
   const { promise: expired, resolve } = Promise.withResolvers<void>()
   let answers = 1
   // The first renewal tells the time of the database.
-  const query: Postgres['query'] = async (text, values) => {
-    const rows = await postgres.query<never>(text, values)
-    if (answers-- > 0) return rows
+  const get: Postgres['get'] = async (statement) => {
+    const row = await postgres.get<never>(statement)
+    if (answers-- > 0) return row
     throw new DatabaseUnavailableError(undefined)
   }
 
-  replica.renew({ query }, resolve)
+  replica.renew({ get }, resolve)
   const before = await replica.ready()
   await expired
 

@@ -1,10 +1,12 @@
-import type { Postgres } from '@domains-and-files/persistence'
+import { list, name, now, type Sql, sql } from '@domains-and-files/persistence'
 
 /** How long a change may still be begun after the last renewal. Clients get their answers later than that. */
 export const awaitedMs = 4_000
 /** A change that cannot be begun for so long is cancelled: nobody waits for it any more. */
 export const abandonedMs = 26_000
 const renewMs = 1_000
+
+const changes = name('changes')
 
 interface Wait {
   /** The change cannot be begun after this time of the monotonic clock, unless it is renewed. */
@@ -17,15 +19,15 @@ interface Wait {
  * clock, so that none is begun once its client was told that its outcome is unknown, or its replica has ended.
  */
 export class AwaitedChanges {
-  readonly #postgres: Pick<Postgres, 'query'>
+  readonly #sql: Pick<Sql, 'get'>
   readonly #waits = new Map<number, Wait>()
   readonly #timer: NodeJS.Timeout
   #renewing: Promise<void> | undefined
   /** The time of the database at the last renewal. */
   #renewedAt = 0
 
-  constructor(postgres: Pick<Postgres, 'query'>) {
-    this.#postgres = postgres
+  constructor(database: Pick<Sql, 'get'>) {
+    this.#sql = database
     this.#timer = setInterval(() => {
       this.#renewing ??= this.#renew().finally(() => {
         this.#renewing = undefined
@@ -62,7 +64,12 @@ export class AwaitedChanges {
       // Counted from the last renewal that is known: one whose response is lost makes nothing last longer.
       const until = this.#renewedAt + awaitedMs
       const ids = waits.map(([id]) => id)
-      const [row] = await this.#postgres.query<{ now: number }>(renew, [ids, until])
+      // A row that is locked is being begun.
+      const row = await this.#sql.get<{ now: number }>(sql`
+        with renewed as (update ${changes} set awaited_until = ${until}
+          where id in (select id from ${changes} where id in (${list(ids)}) and status in ('queued', 'sending')
+            and awaited_until < ${until} for update skip locked))
+        select ${now} as now`)
       this.#renewedAt = row?.now ?? 0
       const expiresAt = performance.now() + awaitedMs
       for (const [, wait] of waits) wait.expiresAt = expiresAt
@@ -73,9 +80,3 @@ export class AwaitedChanges {
     }
   }
 }
-
-// A row that is locked is being begun.
-const renew = `with renewed as (update domain_service.changes set awaited_until = $2
-    where id in (select id from domain_service.changes where id = any($1) and status in ('queued', 'sending')
-      and awaited_until < $2 for update skip locked))
-  select domain_service.now_ms() as now`

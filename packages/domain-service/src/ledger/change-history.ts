@@ -1,0 +1,153 @@
+import { list, name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
+import { type Row, subtract } from '../dns/record.ts'
+import type { ChangeFilter, ChangeRequest, ChangeZones, QueuedChange, Snapshot } from './change.ts'
+import { keyMs } from './changes.ts'
+import * as sends from './sends.ts'
+import {
+  type ChangeRow,
+  callerIdOf,
+  conditionOf,
+  listedColumns,
+  toStoredChange,
+} from './stored-change.ts'
+import { decompress, getZones } from './zone-snapshots.ts'
+
+const changes = name('changes')
+const sendsTable = name('sends')
+
+/** What the ledger knows: the history, the queue of changes, the sends without a final outcome. */
+export class ChangeHistory {
+  protected readonly sql: Sql & { readonly isAvailable: boolean }
+  /** Whether a batch may begin a change: it is asynchronous, or somebody waits for it. */
+  protected readonly isAwaited: Statement
+
+  constructor(database: ChangeHistory['sql'], isAwaited: Statement) {
+    this.sql = database
+    this.isAwaited = isAwaited
+  }
+
+  /** Domains with asynchronous changes that a batch can take, the oldest change first. */
+  async queuedDomains(): Promise<string[]> {
+    const rows = await this.sql.all<{ domain: string }>(sql`
+      select domain from ${changes} where status = 'queued' and is_async = 1 and not_before <= ${now}
+      group by domain order by min(id)`)
+    return rows.map(({ domain }) => domain)
+  }
+
+  /** The first hundred asynchronous changes of a domain that a batch can take, oldest first. */
+  queued(domain: string): Promise<QueuedChange[]> {
+    return this.#waiting(domain, { limit: 100, which: sql`is_async = 1` })
+  }
+
+  /** What a batch of a domain can take now, oldest first: asynchronous changes, and those that somebody waits for. */
+  ready(domain: string): Promise<QueuedChange[]> {
+    return this.#waiting(domain, { limit: 1_000, which: this.isAwaited })
+  }
+
+  async #waiting(domain: string, { limit, which }: { limit: number; which: Statement }) {
+    const rows = await this.sql.all<{ id: number; is_async: number; request: string }>(sql`
+      select id, is_async, request from ${changes}
+      where status = 'queued' and domain = ${domain} and not_before <= ${now} and ${which} order by id limit ${limit}`)
+    return rows.map(({ id, is_async, request }) => ({
+      id,
+      isAsync: is_async === 1,
+      // `accept` wrote this text.
+      request: JSON.parse(request) as ChangeRequest,
+    }))
+  }
+
+  /** Whether a send of a domain has no outcome, since its process has ended or could not record it. */
+  async hasOpenSend(domain: string): Promise<boolean> {
+    const found = sql`select 1 from ${sendsTable} where domain = ${domain} and state = 'open' limit 1`
+    return (await this.sql.get(found)) !== undefined
+  }
+
+  /** Sends of a domain that are to be resolved by reading the zone. */
+  openSends(domain: string) {
+    return sends.openSends(this.sql, domain)
+  }
+
+  /** Domains with open sends, or with given-up sends younger than ten minutes. */
+  unsettledDomains() {
+    return sends.unsettledDomains(this.sql)
+  }
+
+  /** Outdated sends of a domain that may still be carried out, given up in the last ten minutes, newest first. */
+  lateSends(domain: string) {
+    return sends.lateSends(this.sql, domain)
+  }
+
+  /** The last five sends of a domain within a minute, newest first, without those that the registrar did not accept. */
+  recentSends(domain: string) {
+    return sends.recentSends(this.sql, domain)
+  }
+
+  async find(id: number) {
+    const row = await this.sql.get<ChangeRow>(
+      sql`select ${listedColumns} from ${changes} where id = ${id}`,
+    )
+    return row && toStoredChange(row)
+  }
+
+  /** Those of these changes that have ended. */
+  async ended(ids: number[]): Promise<number[]> {
+    const rows = await this.sql.all<{ id: number }>(sql`select id from ${changes}
+      where id in (${list(ids)}) and status not in ('queued', 'sending')`)
+    return rows.map(({ id }) => id)
+  }
+
+  /** The change that the caller made with an idempotency key in the last 24 hours. */
+  findByKey(request: Pick<ChangeRequest, 'callerId' | 'by'>, key: string) {
+    return this.sql.get<{
+      id: number
+      fingerprint: string
+    }>(sql`select id, fingerprint from ${changes}
+      where caller = ${callerIdOf(request)} and idempotency_key = ${key} and created_at > ${now} - ${keyMs}`)
+  }
+
+  async zonesOf(id: number): Promise<ChangeZones | undefined> {
+    const row = await this.sql.get<ZonesRow>(sql`select domain, before, after, delta from ${changes}
+      where id = ${id} and before is not null`)
+    if (!row) return undefined
+    const zoneOf = await getZones(this.sql, [row.before, row.after])
+    const [before, after] = [zoneOf(row.before), zoneOf(row.after)]
+    if (row.delta) {
+      // `endChanges` wrote it.
+      const own = JSON.parse(decompress(row.delta)) as { added: Row[]; removed: Row[] }
+      return { before, after, ...own }
+    }
+    const added = subtract(after.rows, before.rows, row.domain)
+    return { before, after, added, removed: subtract(before.rows, after.rows, row.domain) }
+  }
+
+  /** The zone as it was found after the send of a change; undefined where there was none. */
+  async foundAfter(id: number): Promise<Snapshot | undefined> {
+    const row = await this.sql.get<{ found: string | null }>(sql`select found from ${sendsTable}
+      where id = (select send_id from ${changes} where id = ${id})`)
+    if (!row?.found) return undefined
+    return (await getZones(this.sql, [row.found]))(row.found)
+  }
+
+  /** Newest first. */
+  async list(filter: ChangeFilter, { page, page_size }: { page: number; page_size: number }) {
+    const where = conditionOf(filter)
+    const count = await this.sql.get<{ total: number }>(
+      sql`select count(*) as total from ${changes} ${where}`,
+    )
+    const rows = await this.sql.all<ChangeRow>(sql`select ${listedColumns} from ${changes} ${where}
+      order by id desc limit ${page_size} offset ${(page - 1) * page_size}`)
+    return { changes: rows.map(toStoredChange), total: count?.total ?? 0 }
+  }
+
+  /** Whether the ledger can be written. */
+  isWritable(): boolean {
+    return this.sql.isAvailable
+  }
+}
+
+interface ZonesRow {
+  domain: string
+  before: string
+  after: string
+  delta: Buffer | null
+}

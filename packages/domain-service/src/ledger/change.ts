@@ -1,0 +1,203 @@
+import type { RecordLimit } from '@domains-and-files/auth'
+import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
+import type { HostRecord, Row, Zone } from '../dns/record.ts'
+
+/**
+ * `queued`: accepted, waits for its turn. `sending`: about to be sent, or sent without a known outcome. `confirmed`: the
+ * registrar has it. `refused`: not done, with the problem. `unconfirmed`: sent, but the zone is unknown or differs.
+ * `cancelled`: withdrawn before it was sent.
+ */
+export type ChangeStatus =
+  | 'queued'
+  | 'sending'
+  | 'confirmed'
+  | 'refused'
+  | 'unconfirmed'
+  | 'cancelled'
+
+export const changeStatuses: ChangeStatus[] = [
+  'queued',
+  'sending',
+  'confirmed',
+  'refused',
+  'unconfirmed',
+  'cancelled',
+]
+
+/** A zone as stored: rows as the registrar gave them, so that a restore sends the same bytes. */
+export interface Snapshot {
+  emailType: string | undefined
+  rows: Row[]
+}
+
+/** A failure as stored with its change. */
+export interface StoredProblem {
+  status: number
+  code: string
+  detail: string
+  errors?: { path: string; message: string }[] | undefined
+  /** Of the response, such as ETag and Retry-After. */
+  headers?: Record<string, string> | undefined
+}
+
+/** What one change added and removed, bounded: `omitted` counts the records left out. */
+export interface ChangeSummary {
+  added: HostRecord[]
+  removed: HostRecord[]
+  kept: number
+  omitted?: { added: number; removed: number }
+}
+
+/** A change as its author requested it: data only, so that another process can carry it out. */
+export interface ChangeRequest {
+  domain: string
+  by: string
+  /** Name of the API token, if one was used. */
+  token?: string | undefined
+  /** Id of the user or of the token: names may be used again. Absent: `by` identifies the author. */
+  callerId?: string | undefined
+  /** The only RRsets that the token may write. */
+  recordLimits?: RecordLimit[] | undefined
+  requestId: string
+  /** Why the service itself made this change. */
+  reason?: string | undefined
+  edit: ZoneEdit
+  ifMatch?: string | undefined
+  ifNoneMatch?: string | undefined
+  force: boolean
+  idempotency?: { key: string; fingerprint: string } | undefined
+}
+
+/** What a change does to the zone, worked out against the zone that was read. */
+export interface ChangeEffect {
+  before: Zone
+  after: Zone
+  warnings: string[]
+}
+
+/** A change that is about to be sent. `id` is set once the ledger has it. */
+export interface Intent extends ChangeEffect {
+  id: number | undefined
+  request: ChangeRequest
+}
+
+/** One setHosts: what the zone was, what was sent, and the changes that it carries. */
+export interface SendIntent {
+  domain: string
+  base: Zone
+  zone: Zone
+  intents: Intent[]
+  /** Late writes that this send repairs; each is repaired at most once for each unanswered transmission. */
+  repairs: number[]
+}
+
+/** How one change of a send ended. */
+export interface ChangeOutcome {
+  id: number
+  status: 'sending' | 'confirmed' | 'refused' | 'unconfirmed'
+  /** Replaces the zones of the intent where the zone came back otherwise. */
+  zones?: { before: Zone; after: Zone } | undefined
+  warnings: string[]
+  verified: boolean
+  problem?: StoredProblem | undefined
+  /** Forgets the idempotency key, so that a repeated request is carried out. */
+  releaseKey?: boolean
+}
+
+/**
+ * How a send ended. `settled`: the zone was read afterwards. `unverified`: the registrar reported success, the zone could
+ * not be read. `refused`: not done. `unknown`: may be done. `closed`: never known. `unsent`: never sent.
+ */
+export type SendState = 'settled' | 'unverified' | 'refused' | 'unknown' | 'closed' | 'unsent'
+
+export interface SendOutcome {
+  state: SendState
+  /** The zone as it was read afterwards. */
+  found?: Zone | undefined
+  /** How many of its transmissions got no answer, so that they may still be carried out. */
+  unanswered: number
+  /** It did not happen: the late writes that it was to repair are to be repaired by another send. */
+  releaseRepairs?: boolean
+  changes: ChangeOutcome[]
+}
+
+/** A send whose outcome is unknown or not verified. */
+export interface OpenSend {
+  id: number
+  domain: string
+  /** `open`: its outcome was never recorded, since the process ended or the disk failed. */
+  state: 'open' | 'unverified' | 'unknown'
+  startedAt: Date
+  base: Snapshot
+  zone: Snapshot
+  /** The zone as it was read before the next send that has settled, if there is one. */
+  nextBase?: Snapshot | undefined
+  changes: StoredChange[]
+}
+
+/** A send that the registrar may still carry out, and the zone that has to stand there since. */
+export interface LateSend {
+  id: number
+  zone: Snapshot
+  confirmed: Snapshot
+}
+
+/** A send that may have reached the registrar: the zone that it replaced, and the one that stands since. */
+export interface RecentSend {
+  base: Snapshot
+  zone: Snapshot
+  /** The registrar reported success, or the zone was read afterwards. */
+  isDone: boolean
+}
+
+export interface StoredChange {
+  id: number
+  domain: string
+  status: ChangeStatus
+  by: string
+  token: string | undefined
+  /** Id of the user or of the token. */
+  callerId: string
+  requestId: string
+  reason: string | undefined
+  createdAt: Date
+  sentAt: Date | undefined
+  endedAt: Date | undefined
+  isAsync: boolean
+  verified: boolean
+  summary: ChangeSummary | undefined
+  emailTypeBefore: string | undefined
+  emailTypeAfter: string | undefined
+  warnings: string[]
+  problem: StoredProblem | undefined
+}
+
+/** The zones of a change. `added` and `removed` are the change's own rows. */
+export interface ChangeZones {
+  before: Snapshot
+  after: Snapshot
+  added: Row[]
+  removed: Row[]
+}
+
+/** A change that waits for a batch. */
+export interface QueuedChange {
+  id: number
+  /** No client waits for it. */
+  isAsync: boolean
+  request: ChangeRequest
+}
+
+export interface ChangeFilter {
+  /** Names and `*.name` patterns that the reader may see; undefined: all. */
+  domains?: string[] | undefined
+  domain?: string | undefined
+  by?: string | undefined
+  status?: ChangeStatus | undefined
+  since?: Date | undefined
+  /** Only changes that reached the registrar. */
+  sentOnly?: boolean
+}
+
+/** How long the registrar may still carry out a send that was given up. */
+export const lateMs = 600_000

@@ -1,0 +1,188 @@
+import { join, name, now, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { type HostRecord, type Row, subtract, toRecord } from '../dns/record.ts'
+import { idempotencyKeyReused } from '../errors.ts'
+import type {
+  ChangeEffect,
+  ChangeOutcome,
+  ChangeRequest,
+  ChangeSummary,
+  Snapshot,
+  StoredProblem,
+} from './change.ts'
+import { awaitedMs } from './replicas/awaited-changes.ts'
+import { callerIdOf } from './stored-change.ts'
+import { compress, getZones, putZones } from './zone-snapshots.ts'
+
+// The rows of changes, within the transactions of the ledger.
+
+const changes = name('changes')
+
+/** How long an idempotency key stands for one request. */
+export const keyMs = 86_400_000
+
+/**
+ * Queues a change, or finds the one that used the same idempotency key.
+ * @throws 422 `idempotency_key_reused` for another request under the same key.
+ */
+export async function insertChange(
+  transaction: SqlTransaction,
+  request: ChangeRequest,
+  { isAsync }: { isAsync: boolean },
+): Promise<{ id: number; isNew: boolean }> {
+  const { idempotency } = request
+  const caller = callerIdOf(request)
+  const ofKey = sql`caller = ${caller} and idempotency_key = ${idempotency?.key}`
+  if (idempotency)
+    await transaction.run(sql`update ${changes} set idempotency_key = null
+      where ${ofKey} and created_at <= ${now} - ${keyMs}`)
+  const inserted = await transaction.get<{ id: number }>(sql`
+    insert into ${changes} (${requestColumns}, status, is_async, verified, created_at, awaited_until, warnings)
+    values (${requestValues(request)}, 'queued', ${isAsync}, 0, ${now}, ${now} + ${awaitedMs}, '[]')
+    on conflict (caller, idempotency_key) where idempotency_key is not null do nothing returning id`)
+  if (inserted) return { id: inserted.id, isNew: true }
+  const known = await transaction.get<{ id: number; fingerprint: string }>(
+    sql`select id, fingerprint from ${changes} where ${ofKey}`,
+  )
+  // Its key was released between the two statements.
+  if (!known) return insertChange(transaction, request, { isAsync })
+  if (known.fingerprint !== idempotency?.fingerprint) throw idempotencyKeyReused()
+  return { id: known.id, isNew: false }
+}
+
+/** Records a change that no process has queued, together with its send. */
+export async function insertSending(
+  transaction: SqlTransaction,
+  request: ChangeRequest,
+  { sendId, effect }: { sendId: number; effect: EffectColumns },
+): Promise<number> {
+  const row = await transaction.get<{ id: number }>(sql`
+    insert into ${changes} (${requestColumns}, status, is_async, verified, created_at, sent_at, send_id, before, after,
+      email_type_before, email_type_after, warnings, summary)
+    values (${requestValues(request)}, 'sending', 0, 0, ${now}, ${now}, ${sendId}, ${join(effect)}) returning id`)
+  if (!row) throw new Error('change was not inserted')
+  return row.id
+}
+
+const requestColumns = sql`domain, by, token, caller, request_id, reason, idempotency_key, fingerprint, request`
+
+const requestValues = (request: ChangeRequest) =>
+  join([
+    request.domain,
+    request.by,
+    request.token,
+    callerIdOf(request),
+    request.requestId,
+    request.reason,
+    request.idempotency?.key,
+    request.idempotency?.fingerprint,
+    JSON.stringify(request),
+  ])
+
+/** Values of `before, after, email_type_before, email_type_after, warnings, summary`. */
+export type EffectColumns = readonly (string | undefined)[]
+
+/** The columns of a change that its effect determines. */
+export function effectColumns(
+  { before, after, warnings }: ChangeEffect,
+  digestOf: (snapshot: Snapshot) => string,
+): EffectColumns {
+  const added = subtract(after.rows, before.rows, before.domain)
+  const removed = subtract(before.rows, after.rows, before.domain)
+  const records = (rows: Row[]) => rows.map((row) => toRecord(row, before.domain))
+  const kept = after.rows.length - added.length
+  return [
+    digestOf(before),
+    digestOf(after),
+    before.emailType,
+    after.emailType,
+    JSON.stringify(warnings),
+    JSON.stringify(summarize(records(added), records(removed), kept)),
+  ]
+}
+
+/** Ends a change that was not sent. @returns false where its status is none of these any more. */
+export async function endUnsent(
+  transaction: SqlTransaction,
+  id: number,
+  end: { effect: ChangeEffect } | { problem: StoredProblem },
+  from: readonly ('queued' | 'sending')[],
+): Promise<boolean> {
+  const set =
+    'problem' in end
+      ? // Nothing was sent: a failure that may pass is not the answer to a repeated request.
+        sql`status = 'refused', problem = ${JSON.stringify(end.problem)}, warnings = '[]',
+          idempotency_key = case when ${end.problem.status} >= 500 then null else idempotency_key end`
+      : sql`status = 'confirmed', problem = null, ${await effectOf(transaction, end.effect)}`
+  const ended =
+    await transaction.run(sql`update ${changes} set ${set}, ended_at = ${now}, verified = 1,
+      request = null, sent_at = null where id = ${id} and status in (${join(from)})`)
+  return ended > 0
+}
+
+async function effectOf(transaction: SqlTransaction, effect: ChangeEffect) {
+  const digestOf = await putZones(transaction, [effect.before, effect.after])
+  const [before, after, typeBefore, typeAfter, warnings, summary] = effectColumns(effect, digestOf)
+  return sql`before = ${before}, after = ${after}, email_type_before = ${typeBefore},
+    email_type_after = ${typeAfter}, warnings = ${warnings}, summary = ${summary}`
+}
+
+export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOutcome[]) {
+  if (outcomes.length === 0) return
+  const rows = outcomes.map(
+    ({ id, status, verified, warnings, problem, releaseKey = false }) =>
+      sql`(cast(${id} as bigint), ${status}, cast(${verified} as integer), ${JSON.stringify(warnings)},
+        ${problem && JSON.stringify(problem)}, cast(${releaseKey} as integer))`,
+  )
+  // Columns of a list of values have these names in both databases.
+  await transaction.run(sql`update ${changes} set status = ended.column2, verified = ended.column3,
+      warnings = ended.column4, problem = ended.column5, ended_at = ${now},
+      request = case when ended.column2 in ('confirmed', 'refused') then null else request end,
+      idempotency_key = case when ended.column6 = 1 then null else idempotency_key end
+    from (values ${join(rows)}) as ended where changes.id = ended.column1`)
+  for (const { id, zones } of outcomes) if (zones) await replaceZones(transaction, id, zones)
+}
+
+// The zones become those that were read; what the change itself did is stored beside them.
+async function replaceZones(
+  transaction: SqlTransaction,
+  id: number,
+  { before, after }: NonNullable<ChangeOutcome['zones']>,
+) {
+  const intended = await transaction.get<{ before: string; after: string }>(
+    sql`select before, after from ${changes} where id = ${id} and before is not null`,
+  )
+  if (!intended) return
+  const zoneOf = await getZones(transaction, [intended.before, intended.after])
+  const [from, to] = [zoneOf(intended.before), zoneOf(intended.after)]
+  const delta = {
+    added: subtract(to.rows, from.rows, before.domain),
+    removed: subtract(from.rows, to.rows, before.domain),
+  }
+  const digestOf = await putZones(transaction, [before, after])
+  await transaction.run(sql`update ${changes} set before = ${digestOf(before)}, after = ${digestOf(after)},
+    email_type_before = ${before.emailType}, email_type_after = ${after.emailType},
+    delta = ${compress(JSON.stringify(delta))} where id = ${id}`)
+}
+
+/** Characters of JSON that each of `added` and `removed` may have in a summary. */
+const maxLength = 4_096
+
+/** Bounds what one change contributes to a list: whole records up to 4 KiB a side; the others are only counted. */
+function summarize(added: HostRecord[], removed: HostRecord[], kept: number): ChangeSummary {
+  const shown = { added: fitting(added), removed: fitting(removed) }
+  const omitted = {
+    added: added.length - shown.added.length,
+    removed: removed.length - shown.removed.length,
+  }
+  const isWhole = omitted.added === 0 && omitted.removed === 0
+  return { ...shown, kept, ...(isWhole ? {} : { omitted }) }
+}
+
+function fitting(records: HostRecord[]): HostRecord[] {
+  let length = 0
+  const end = records.findIndex((record) => {
+    length += JSON.stringify(record).length
+    return length > maxLength
+  })
+  return end === -1 ? records : records.slice(0, end)
+}

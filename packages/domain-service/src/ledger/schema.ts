@@ -1,0 +1,151 @@
+import {
+  bytes,
+  identity,
+  int8,
+  type Migrations,
+  name,
+  sql,
+  strict,
+} from '@domains-and-files/persistence'
+
+/** The schema of this service in a PostgreSQL database. Auth's tables are in it too. */
+export const schema = 'domain_service'
+
+/** The file of the embedded database, in DATA_DIR. */
+export const databaseName = 'domain-service.sqlite'
+
+// Large columns stand last: a list does not read past the small ones.
+const ledger = sql`
+  create table ${name('zones')} (
+    digest text primary key,
+    used_at ${int8} not null,
+    snapshot ${bytes} not null
+  ) ${strict};
+
+  create table ${name('sends')} (
+    id ${identity},
+    domain text not null,
+    state text not null,
+    base text not null,
+    zone text not null,
+    found text,
+    started_at ${int8} not null,
+    ended_at ${int8},
+    given_up_at ${int8},
+    unanswered ${int8} not null default 0,
+    repaired_by ${int8}
+  ) ${strict};
+  create index sends_of_domain on ${name('sends')} (domain, id desc);
+  create index unsettled_sends on ${name('sends')} (domain) where state in ('open', 'unknown', 'unverified');
+  create index given_up_sends on ${name('sends')} (given_up_at) where given_up_at is not null;
+  create index repaired_sends on ${name('sends')} (repaired_by) where repaired_by is not null;
+
+  create table ${name('changes')} (
+    id ${identity},
+    domain text not null,
+    status text not null,
+    by text not null,
+    token text,
+    caller text not null,
+    request_id text not null,
+    reason text,
+    is_async integer not null,
+    is_held integer not null default 0,
+    verified integer not null,
+    created_at ${int8} not null,
+    sent_at ${int8},
+    ended_at ${int8},
+    not_before ${int8} not null default 0,
+    awaited_until ${int8} not null default 0,
+    claim_fence ${int8},
+    send_id ${int8},
+    before text,
+    after text,
+    email_type_before text,
+    email_type_after text,
+    idempotency_key text,
+    fingerprint text,
+    warnings text not null,
+    problem text,
+    summary text,
+    delta ${bytes},
+    request text
+  ) ${strict};
+  create index changes_of_domain on ${name('changes')} (domain, id desc);
+  create index changes_of_send on ${name('changes')} (send_id);
+  create index pending_changes on ${name('changes')} (domain, id) where status in ('queued', 'sending');
+  create index queued_changes on ${name('changes')} (caller) where status = 'queued' and is_async = 1;
+  create unique index changes_by_key on ${name('changes')} (caller, idempotency_key)
+    where idempotency_key is not null;
+
+  create table ${name('acme_challenges')} (
+    id ${identity},
+    domain text not null,
+    name text not null,
+    value text not null,
+    created_at ${int8} not null,
+    unique (domain, name, value)
+  ) ${strict};
+  create index acme_challenges_by_age on ${name('acme_challenges')} (created_at)`
+
+const domainList = sql`
+  create table ${name('domain_list_passes')} (
+    id ${identity},
+    account text not null,
+    started_at ${int8} not null,
+    completed_at ${int8},
+    total ${int8}
+  ) ${strict};
+  create table ${name('domain_list_pages')} (
+    pass ${int8} not null references ${name('domain_list_passes')} (id) on delete cascade,
+    page ${int8} not null,
+    entries text not null,
+    primary key (pass, page)
+  ) ${strict}`
+
+// Replicas alone use the holds and the waiters.
+const budget = sql`
+  create table ${name('budgets')} (
+    account text primary key,
+    blocked_until ${int8} not null default 0
+  ) ${strict};
+  create table ${name('calls')} (
+    id ${identity},
+    account text not null,
+    at ${int8} not null,
+    priority text not null
+  ) ${strict};
+  create index calls_of_account on ${name('calls')} (account, id);
+  create index calls_by_age on ${name('calls')} (account, at);
+  create table ${name('call_holds')} (
+    id text primary key,
+    account text not null,
+    priority text not null,
+    slots integer not null,
+    until ${int8} not null
+  ) ${strict};
+  create index call_holds_of_account on ${name('call_holds')} (account);
+  create table ${name('call_waiters')} (
+    account text not null,
+    replica text not null,
+    priority text not null,
+    calls integer not null,
+    until ${int8} not null,
+    primary key (account, replica, priority)
+  ) ${strict}`
+
+// No process of the embedded form writes to them.
+const replicas = sql`
+  create table ${name('leases')} (
+    name text primary key,
+    holder text not null,
+    fence ${int8} not null,
+    until ${int8} not null
+  ) ${strict};
+  create table ${name('zone_versions')} (domain text primary key, version ${int8} not null) ${strict}`
+
+/**
+ * The tables of this service, the same in both databases; append only. Times are milliseconds since 1970 by the database's
+ * clock.
+ */
+export const migrations: Migrations = { ledger: [ledger, domainList, budget, replicas] }

@@ -1,0 +1,95 @@
+import { hash } from 'node:crypto'
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
+import { join, list, name, now, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import type { Row } from '../dns/record.ts'
+import type { Snapshot } from './change.ts'
+
+/** A zone that nothing refers to is deleted only after this time, in which every transaction that puts it has ended. */
+export const unusedMs = 3_600_000
+
+const zones = name('zones')
+
+/**
+ * Stores each distinct zone once, compressed, by the SHA-256 of its text.
+ * @returns the digest of each snapshot.
+ */
+export async function putZones(
+  transaction: SqlTransaction,
+  snapshots: Iterable<Snapshot>,
+): Promise<(snapshot: Snapshot) => string> {
+  const digests = new Map<Snapshot, string>()
+  const texts = new Map<string, string>()
+  for (const snapshot of snapshots) {
+    const text = encodeSnapshot(snapshot)
+    const digest = hash('sha256', text, 'base64url')
+    digests.set(snapshot, digest)
+    texts.set(digest, text)
+  }
+  const known = await transaction.all<{ digest: string }>(
+    sql`select digest from ${zones} where digest in (${list([...texts.keys()])})
+      and used_at > ${now} - ${unusedMs / 2}`,
+  )
+  for (const { digest } of known) texts.delete(digest)
+  // In order, so that transactions that put the same zones do not wait for each other in a circle.
+  const missing = [...texts].sort(([a], [b]) => (a < b ? -1 : 1))
+  if (missing.length > 0) {
+    const rows = missing.map(([digest, text]) => sql`(${digest}, ${compress(text)}, ${now})`)
+    await transaction.run(
+      sql`insert into ${zones} (digest, snapshot, used_at) values ${join(rows)}
+        on conflict (digest) do update set used_at = excluded.used_at`,
+    )
+  }
+  return (snapshot) => digests.get(snapshot) ?? fail('was not put')
+}
+
+/** The snapshots of these digests; null and undefined are skipped. */
+export async function getZones(
+  database: SqlTransaction,
+  wanted: (string | null | undefined)[],
+): Promise<(digest: string) => Snapshot> {
+  const digests = [...new Set(wanted.filter((digest) => typeof digest === 'string'))]
+  const rows =
+    digests.length === 0
+      ? []
+      : await database.all<{ digest: string; snapshot: Buffer }>(
+          sql`select digest, snapshot from ${zones} where digest in (${list(digests)})`,
+        )
+  const packed = new Map(rows.map(({ digest, snapshot }) => [digest, snapshot]))
+  return (digest) => decodeSnapshot(packed.get(digest) ?? fail(`${digest} is missing`))
+}
+
+function fail(reason: string): never {
+  throw new Error(`zone snapshot ${reason}`)
+}
+
+/** Level 1: intents are written while a client waits, and TXT values hardly compress. */
+export const compress = (text: string): Buffer => deflateRawSync(text, { level: 1 })
+export const decompress = (packed: Buffer): string => String(inflateRawSync(packed))
+
+// Rows are sorted, since the registrar gives them in any order: equal zones give equal texts.
+function encodeSnapshot({ emailType, rows }: Snapshot): string {
+  const sorted = rows
+    .map((row) => JSON.stringify(orderedRow(row)))
+    .sort()
+    .join(',')
+  return `{"emailType":${JSON.stringify(emailType ?? null)},"rows":[${sorted}]}`
+}
+
+export function decodeSnapshot(packed: Buffer): Snapshot {
+  // Only `encodeSnapshot` writes this text.
+  const { emailType, rows } = JSON.parse(decompress(packed)) as {
+    emailType: string | null
+    rows: Row[]
+  }
+  return { emailType: emailType ?? undefined, rows }
+}
+
+// Explicit, so that a further field of Row or another order of its keys does not change digests.
+const orderedRow = ({ name, type, address, mxPref, ttl, dynamic }: Row) => ({
+  name,
+  type,
+  address,
+  mxPref,
+  ttl,
+  dynamic,
+})

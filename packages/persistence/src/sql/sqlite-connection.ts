@@ -1,0 +1,121 @@
+import { statSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import { DatabaseFullError, DatabaseUnavailableError } from '../errors.ts'
+import type { Migrations, SqlTransaction } from './sql.ts'
+import { type Rendered, render, type Statement } from './statement.ts'
+
+export interface SqliteOptions {
+  /** `:memory:` for a database of this process, without `snapshot`. */
+  file: string
+  /** Absent: the database must exist and is not migrated. */
+  migrations?: Migrations | undefined
+  isReadOnly?: boolean
+  /** `FULL`: commits survive a power cut. `NORMAL`: they survive the process. */
+  synchronous?: 'FULL' | 'NORMAL'
+  /** Milliseconds to wait for another process that has locked the database. */
+  busyTimeoutMs?: number
+  /** The clock of `now`. */
+  now?: () => number
+}
+
+export const target = { dialect: 'sqlite', schema: '' } as const
+const maxPrepared = 300
+const maxLogBytes = 16 * 1024 * 1024
+export const defaultBusyTimeoutMs = 5_000
+
+/** One connection, with its prepared statements. Calls are synchronous. */
+export class Connection {
+  readonly database: Database.Database
+  readonly #prepared = new Map<string, Database.Statement<unknown[]>>()
+
+  constructor(options: SqliteOptions) {
+    const { file, isReadOnly = false, migrations, busyTimeoutMs = defaultBusyTimeoutMs } = options
+    this.database = new Database(file, {
+      readonly: isReadOnly,
+      fileMustExist: isReadOnly || !migrations,
+      timeout: busyTimeoutMs,
+    })
+    if (!isReadOnly) {
+      this.database.pragma('journal_mode = WAL')
+      // A large transaction must not leave a large log for ever.
+      this.database.pragma(`journal_size_limit = ${maxLogBytes}`)
+    }
+    // WAL falls back to NORMAL at each opening; a power cut would then lose the last commits.
+    this.database.pragma(`synchronous = ${options.synchronous ?? 'FULL'}`)
+    // In a container only the data directory is writable, so temporary tables stay in memory.
+    this.database.pragma('temp_store = MEMORY')
+    this.database.function('now_ms', { directOnly: true }, options.now ?? Date.now)
+  }
+
+  prepare({ text }: Rendered): Database.Statement<unknown[]> {
+    const known = this.#prepared.get(text)
+    if (known) return known
+    const prepared = this.database.prepare<unknown[]>(text)
+    const [oldest] = this.#prepared.keys()
+    if (this.#prepared.size >= maxPrepared && oldest) this.#prepared.delete(oldest)
+    this.#prepared.set(text, prepared)
+    return prepared
+  }
+}
+
+/** Statements on one connection, inside the transaction that its owner has begun. */
+export class OpenTransaction implements SqlTransaction {
+  readonly dialect = 'sqlite'
+  readonly #connection: Connection
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+  }
+
+  async all<Row extends object>(statement: Statement): Promise<Row[]> {
+    const rendered = render(statement, target)
+    return this.#connection.prepare(rendered).all(...rendered.values) as Row[] // As the caller's columns say.
+  }
+
+  async get<Row extends object>(statement: Statement): Promise<Row | undefined> {
+    const rendered = render(statement, target)
+    return this.#connection.prepare(rendered).get(...rendered.values) as Row | undefined // As above.
+  }
+
+  async run(statement: Statement): Promise<number> {
+    const rendered = render(statement, target)
+    return this.#connection.prepare(rendered).run(...rendered.values).changes
+  }
+}
+
+/**
+ * The files of an open database, by device and inode. SQLite goes on writing to files that were deleted or replaced, and
+ * what it commits to them is lost.
+ */
+export class DatabaseFiles {
+  readonly #identities: Map<string, string>
+
+  /** The write-ahead log exists once the database has been read. */
+  constructor(file: string) {
+    const paths = [file, `${file}-wal`, `${file}-shm`]
+    this.#identities = new Map(paths.map((path) => [path, identityOf(path)]))
+  }
+
+  /** @throws {DatabaseUnavailableError} where one is not the file that was opened. */
+  check(): void {
+    for (const [path, identity] of this.#identities)
+      if (identityOf(path) !== identity)
+        throw new DatabaseUnavailableError(new Error(`${path} was deleted or replaced`))
+  }
+}
+
+function identityOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false })
+  return found ? `${found.dev} ${found.ino}` : 'missing'
+}
+
+/** Errors of the disk and of locks as the classes that PostgreSQL's failures have; others unchanged. */
+export function translateSqliteError(error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  // The shared-memory file cannot grow: the disk is full.
+  if (/^(?:SQLITE_FULL|SQLITE_IOERR_SHM|ENOSPC|EDQUOT)/.test(code))
+    return new DatabaseFullError(error)
+  return /^SQLITE_(?!CONSTRAINT(?!_TRIGGER)|ERROR$|MISMATCH|RANGE|TOOBIG|MISUSE)/.test(code)
+    ? new DatabaseUnavailableError(error)
+    : error
+}
