@@ -1,7 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import type { FastifyBaseLogger } from 'fastify'
-import { Account, type Edit } from './account/account.ts'
-import { StateFile } from './account/account-file.ts'
+import { Account, type Edit, StateFile } from './account/account.ts'
 import type { Domain, DomainSketch, Host, HostSketch } from './account/domain.ts'
 import { makeSamples } from './account/samples.ts'
 import { sortHosts } from './account/zone.ts'

@@ -6,8 +6,8 @@ import { getInfo } from './info.ts'
 import * as listing from './listing.ts'
 import type { Params } from './parameters.ts'
 import * as registration from './registration.ts'
-import { renderRefusal, renderResult } from './responses.ts'
 import type { Element } from './xml.ts'
+import { renderRefusal, renderResult } from './xml.ts'
 
 /** Credentials, and the addresses that may call; `*` allows any. */
 export interface Access {

@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Account } from '../account/account.ts'
-import type { StateFile } from '../account/account-file.ts'
+import type { Account, StateFile } from '../account/account.ts'
 import type { Answer, CommandTable } from '../commands/command-table.ts'
 import { tooManyRequests } from '../commands/errors.ts'
 import type { Params } from '../commands/parameters.ts'
