@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Admin, Program } from './programs.ts'
 
-/** The first screen: addresses, how to log in, and commands to paste. */
+/**
+ * The first screen: addresses, how to log in, and commands to paste. `admin` is undefined where the first admin has
+ * another password by now.
+ */
 export function describeStart(programs: Program[], admin: Admin | undefined): string {
   const first = programs.find(({ name }) => name === 'console')
   const listed = first ? [first, ...programs.filter((each) => each !== first)] : programs
@@ -12,10 +15,17 @@ export function describeStart(programs: Program[], admin: Admin | undefined): st
   return `
 ${addresses.join('\n')}
 
-${admin ? `  Log in as ${admin.username} with the password ${admin.password}\n` : ''}  Read and try the APIs: ${docs}
+  ${describeLogin(admin)}
+  Read and try the APIs: ${docs}
 ${admin ? `\nPaste these commands into another terminal:\n\n${apis.map((api) => readExamples(api, admin)).join('\n')}` : ''}
 Ctrl-C stops everything.
 `
+}
+
+function describeLogin(admin: Admin | undefined): string {
+  if (!admin) return 'Log in as one of the users: `npm run users -- list`'
+  const password = admin.isGiven ? 'ADMIN_PASSWORD' : `the password ${admin.password}`
+  return `Log in as ${admin.username} with ${password}`
 }
 
 const exampleFiles: Record<string, string> = {
@@ -25,9 +35,10 @@ const exampleFiles: Record<string, string> = {
 
 const addressOf = (port: number) => `http://127.0.0.1:${port}`
 
-function readExamples({ name, port }: Program, { password }: Admin): string {
+function readExamples({ name, port }: Program, { username, password, isGiven }: Admin): string {
   const file = join(import.meta.dirname, 'examples', exampleFiles[name] ?? '')
   return readFileSync(file, 'utf8')
-    .replaceAll('PASSWORD', password)
+    .replaceAll('"admin"', `"${username}"`)
+    .replaceAll('PASSWORD', isGiven ? 'ADMIN_PASSWORD' : password)
     .replace(/127\.0\.0\.1:\d+/g, `127.0.0.1:${port}`)
 }

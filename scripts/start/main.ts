@@ -2,7 +2,15 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describeStart } from './banner.ts'
-import { listPrograms, mainOf, type Program, readAdmin, root, sourceOf } from './programs.ts'
+import {
+  type Admin,
+  listPrograms,
+  mainOf,
+  type Program,
+  readAdmin,
+  root,
+  sourceOf,
+} from './programs.ts'
 import { readSettings, requireFreePorts, requireWritable, StartError } from './settings.ts'
 
 // `npm start`: runs the services, the registrar sandbox and the console on embedded defaults, with one users file, and
@@ -25,12 +33,13 @@ try {
 
 async function start() {
   const settings = readSettings(root, process.env)
-  requireWritable(settings.dataDir)
-  const admin = settings.isProduction ? undefined : readAdmin(settings.dataDir)
+  await requireWritable(settings.dataDir)
+  await requireFreePorts(listPrograms(settings, undefined))
+  const admin = settings.isProduction ? undefined : readAdmin(settings.dataDir, process.env)
   const programs = listPrograms(settings, admin)
-  await requireFreePorts(programs)
   for (const program of programs) await untilHealthy(program, run(program))
-  process.stdout.write(describeStart(programs, admin))
+  const isValid = admin !== undefined && (await canLogIn(programs, admin))
+  process.stdout.write(describeStart(programs, isValid ? admin : undefined))
 }
 
 function run({ name, port, env }: Program): ChildProcess {
@@ -69,6 +78,17 @@ function stop() {
   if (isStopping) return // A second SIGTERM makes a service exit without finishing its requests.
   isStopping = true
   for (const child of children) child.kill('SIGTERM')
+}
+
+/** Whether the first admin still has this password. */
+async function canLogIn(programs: Program[], { username, password }: Admin) {
+  const service = programs.find(({ name }) => name.endsWith('-service'))
+  const response = await fetch(`http://127.0.0.1:${service?.port}/api/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ username, password }),
+  })
+  return response.ok
 }
 
 /** @throws {StartError} if the program exits first; its own message is on standard error already. */

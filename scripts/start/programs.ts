@@ -12,6 +12,8 @@ export interface Program {
 export interface Admin {
   username: string
   password: string
+  /** From the environment: the person who starts it knows the password. */
+  isGiven: boolean
 }
 
 /** The repository's root. */
@@ -75,11 +77,16 @@ const sandboxAccount = (port: number, rate: string) => ({
   REGISTRAR_RATE: process.env.REGISTRAR_RATE || (rate === 'off' ? developmentRate : rate),
 })
 
-/** The admin of the first start. The password is stored beside the data, so that later starts print it again. */
-export function readAdmin(dataDir: string): Admin {
+/**
+ * The admin of the first start: of ADMIN_USERNAME and ADMIN_PASSWORD, else with a random password, which is stored beside
+ * the data, so that later starts print it again.
+ */
+export function readAdmin(dataDir: string, env: NodeJS.ProcessEnv): Admin {
+  const username = env.ADMIN_USERNAME || 'admin'
+  if (env.ADMIN_PASSWORD) return { username, password: env.ADMIN_PASSWORD, isGiven: true }
   const file = join(dataDir, 'admin-password')
   if (!existsSync(file)) {
     writeFileSync(file, `${randomBytes(12).toString('base64url')}\n`, { mode: 0o600 })
   }
-  return { username: 'admin', password: readFileSync(file, 'utf8').trim() }
+  return { username, password: readFileSync(file, 'utf8').trim(), isGiven: false }
 }

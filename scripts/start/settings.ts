@@ -1,6 +1,7 @@
-import { accessSync, constants, mkdirSync } from 'node:fs'
+import { accessSync, constants } from 'node:fs'
 import { createServer } from 'node:net'
 import { resolve } from 'node:path'
+import { createDirectory } from '../../packages/persistence/src/durable-files.ts'
 
 /** A start that a person can correct; the message is one sentence for the terminal. */
 export class StartError extends Error {}
@@ -32,9 +33,9 @@ export function readSettings(root: string, env: NodeJS.ProcessEnv): StartSetting
 }
 
 /** @throws {StartError} if the directory cannot be created or written. */
-export function requireWritable(dataDir: string) {
+export async function requireWritable(dataDir: string) {
   try {
-    mkdirSync(dataDir, { recursive: true })
+    await createDirectory(dataDir)
     accessSync(dataDir, constants.W_OK)
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? String(error.code) : String(error)
@@ -44,15 +45,27 @@ export function requireWritable(dataDir: string) {
   }
 }
 
-/** @throws {StartError} naming the first port that is in use. */
+/** @throws {StartError} naming the first port that is in use, or that fetch blocks. */
 export async function requireFreePorts(programs: { name: string; port: number }[]) {
   for (const { name, port } of programs) {
+    if (await isBlocked(port)) {
+      throw new StartError(
+        `Browsers refuse port ${port} (${name}): choose other ports, for example PORT_BASE=4001 npm start.`,
+      )
+    }
     if (await isFree(port)) continue
     throw new StartError(
       `Port ${port} (${name}) is in use: stop the program that has it, or choose other ports, for example PORT_BASE=4001 npm start.`,
     )
   }
 }
+
+/** Whether the port is on the list of bad ports (Fetch Standard, 2.9). */
+const isBlocked = (port: number) =>
+  fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(1000) }).then(
+    () => false,
+    ({ cause }: Error) => cause instanceof Error && cause.message === 'bad port',
+  )
 
 function isFree(port: number): Promise<boolean> {
   const server = createServer()

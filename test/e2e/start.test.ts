@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { startSharedStores } from '../../packages/static-service/test/support/shared-stores.ts'
-import { type Everything, root, startEverything } from '../support/everything.ts'
+import { type Everything, readUntil, root, startEverything } from '../support/everything.ts'
+import { reservePorts } from '../support/ports.ts'
 
 // For tests that leave it as it is.
 let shared: Everything
@@ -48,6 +49,29 @@ test('npm start runs everything, and the commands that it prints work as pasted'
   expect(code).toBe(0)
 })
 
+test('npm start prints a password only while it is true, and none that it was given', async () => {
+  await using everything = await startEverything([], {
+    ADMIN_USERNAME: 'root',
+    ADMIN_PASSWORD: 'given to npm start',
+  })
+  const { text, child, dataDir } = everything
+  expect(text).toContain('Log in as root with ADMIN_PASSWORD\n')
+  expect(text).not.toContain('given to npm start')
+
+  child.kill('SIGTERM')
+  await once(child, 'close')
+  const again = spawn(process.execPath, ['scripts/start/main.ts'], {
+    cwd: root,
+    env: { ...process.env, DATA_DIR: dataDir, PORT_BASE: String((await reservePorts(4)) + 1) },
+  })
+  onTestFinished(async () => {
+    again.kill()
+    await once(again, 'close')
+  })
+
+  expect(await readUntil(again, 'Ctrl-C stops everything.')).toContain('Log in as one of the users')
+})
+
 test.each([
   ['npm start', []],
   ['npm run dev', ['--watch']],
@@ -81,6 +105,12 @@ describe('a start that cannot succeed says so in one sentence, without the banne
 
   test.each<[string, Record<string, string>, RegExp]>([
     ['a port that is no number', { PORT_BASE: 'abc' }, /PORT_BASE=abc is not a port/],
+    [
+      'a port that browsers refuse',
+      { PORT_BASE: '6000' },
+      /Browsers refuse port \d+ \([a-z-]+\): .* PORT_BASE=4001/,
+    ],
+    ['a data directory in procfs', { DATA_DIR: '/proc/x' }, /DATA_DIR=\/proc\/x cannot be written/],
     ['a data directory that is a file', { DATA_DIR: 'FILE' }, /DATA_DIR=\S+ cannot be written/],
     [
       'production on the sandbox',
@@ -92,7 +122,7 @@ describe('a start that cannot succeed says so in one sentence, without the banne
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
     const file = join(directory, 'file')
     writeFileSync(file, '')
-    const dataDir = env.DATA_DIR === 'FILE' ? file : join(directory, 'data')
+    const dataDir = env.DATA_DIR === 'FILE' ? file : (env.DATA_DIR ?? join(directory, 'data'))
 
     const { status, stdout, stderr } = start({ ...env, DATA_DIR: dataDir })
 

@@ -50,7 +50,7 @@ export async function startEverything(
     files: at(1),
     sandbox: at(2),
     console: at(-1),
-    password: readFileSync(join(dataDir, 'admin-password'), 'utf8').trim(),
+    password: rates.ADMIN_PASSWORD ?? readFileSync(join(dataDir, 'admin-password'), 'utf8').trim(),
     dataDir,
     text,
     child,
