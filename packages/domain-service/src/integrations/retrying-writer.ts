@@ -7,7 +7,7 @@ import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import { registrarBusy } from '../errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { visibleError } from '../routes/visible-records.ts'
-import { fromStoredProblem, type ZoneWrite } from '../zones/zone-write.ts'
+import { authorOf, fromStoredProblem, type ZoneWrite } from '../zones/zone-write.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 
 /** Who writes, for the ledger. */
@@ -104,18 +104,16 @@ export class RetryingWriter {
 
 // These clients know no preconditions and no dry run.
 const writeOf = (edit: ZoneEdit, { caller, requestId }: WriteContext): ZoneWrite => ({
+  ...authorOf(caller),
   edit,
   ifMatch: undefined,
   dryRun: false,
   force: false,
-  by: caller.username,
-  token: caller.token?.name,
-  recordLimits: caller.records,
   requestId,
 })
 
-const keyOf = (domain: Domain, { by, token, edit }: ZoneWrite) =>
-  JSON.stringify([domain.name, by, token, edit])
+const keyOf = (domain: Domain, { callerId, edit }: ZoneWrite) =>
+  JSON.stringify([domain.name, callerId, edit])
 
 // Nothing was sent, for want of calls or because the registrar fails: it may work later.
 const isUnsent = (error: unknown) =>

@@ -130,7 +130,7 @@ async function findVisible(ledger: Ledger, id: number, caller: Caller): Promise<
   return change
 }
 
-// Changes that a token limited to records did not make hold other records.
-function requireOwn({ id, by, token: name }: StoredChange, { username, token, records }: Caller) {
-  if (records && (by !== username || name !== token?.name)) throw changeNotFound(id)
+// Changes that a token limited to records did not make hold other records. Its name may be that of another token.
+function requireOwn({ id, callerId }: StoredChange, caller: Caller) {
+  if (caller.records && callerId !== caller.id) throw changeNotFound(id)
 }

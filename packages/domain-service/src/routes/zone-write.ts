@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { namedRrsets } from '../dns/edits/named-rrsets.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import { etagOf } from '../dns/record.ts'
-import type { WriteResult, ZoneWrite } from '../zones/zone-write.ts'
+import { authorOf, type WriteResult, type ZoneWrite } from '../zones/zone-write.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { Change, describeChange, setRetryAfter } from './change-schema.ts'
 import { writeFailures, writeHeaders, zoneTag } from './openapi-examples.ts'
@@ -109,11 +109,9 @@ function checkEdit(
 const writeOf = (
   { headers, query, id: requestId }: WriteRequest,
   edit: ZoneEdit,
-  { username, token, records }: Caller,
+  caller: Caller,
 ): ZoneWrite => ({
-  by: username,
-  token: token?.name,
-  recordLimits: records,
+  ...authorOf(caller),
   edit,
   ifMatch: headers['if-match'],
   ifNoneMatch: createsOnly.has(edit.kind) ? headers['if-none-match'] : undefined,

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { RecordLimit } from '@domains-and-files/auth'
+import type { Caller, RecordLimit } from '@domains-and-files/auth'
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
@@ -25,12 +25,22 @@ export interface ZoneWrite {
   by: string
   /** Name of the API token, if one was used. */
   token?: string | undefined
+  /** Id of the user or of the token. Absent: the service itself. */
+  callerId?: string | undefined
   /** The only RRsets that the token may write. */
   recordLimits?: RecordLimit[] | undefined
   requestId: string
   /** The same user, key and write within 24 hours get the same result and no second write. */
   idempotencyKey?: string | undefined
 }
+
+/** The author of a write. */
+export const authorOf = ({ id, username, token, records }: Caller) => ({
+  by: username,
+  token: token?.name,
+  callerId: id,
+  recordLimits: records,
+})
 
 export interface WriteResult {
   /** The zone that this change was worked out against. */
@@ -61,12 +71,12 @@ export function toChangeRequest(
   write: ZoneWrite,
   mode: 'sync' | 'async' = 'sync',
 ): ChangeRequest {
-  const { edit, ifMatch, ifNoneMatch, force, by, token, recordLimits, requestId } = write
-  const { idempotencyKey: key } = write
+  const { edit, ifMatch, ifNoneMatch, force, by, token, callerId, recordLimits } = write
+  const { requestId, idempotencyKey: key } = write
   const content = { domain: domain.name, edit, ifMatch, ifNoneMatch, force }
   const fingerprint = hash('sha256', JSON.stringify([content, mode]), 'base64url')
   const idempotency = key === undefined ? undefined : { key, fingerprint }
-  return { ...content, by, token, recordLimits, requestId, idempotency }
+  return { ...content, by, token, callerId, recordLimits, requestId, idempotency }
 }
 
 /** The result of a confirmed change, as the ledger has it. `found`: the zone that its send left, if that is known. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { createToken, send } from '../support/protocol-client.ts'
 import { type Service, start } from '../support/start.ts'
 
@@ -94,4 +95,44 @@ test('a zone that came back otherwise is not shown, neither at once nor later', 
   expect([set.status, own.status]).toEqual([502, 200])
   expect(all.text).toContain('secret-value')
   expect(set.text + own.text).not.toContain('secret')
+})
+
+test('a token does not take over the changes of an earlier one with its name', async () => {
+  await using service = await start({ domains: [{ name: 'example.com', hosts: [home] }] })
+  const earlier = await createToken(service, { name: 'ci', records })
+  await call(service, earlier, setHome('192.0.2.6'))
+  const path = await lastChange(service)
+  const { text } = await service.call('GET', '/api/tokens')
+  const { tokens } = z
+    .object({ tokens: z.array(z.object({ id: z.string() })) })
+    .parse(JSON.parse(text))
+  await service.call('DELETE', `/api/tokens/${tokens[0]?.id}`)
+  const later = await createToken(service, { name: 'ci', records })
+
+  const read = await call(service, later, ['GET', path])
+  const cancelled = await call(service, later, ['DELETE', path])
+
+  expect([read.status, cancelled.status]).toEqual([404, 404])
+})
+
+test.each<[number, string, string, unknown]>([
+  [403, 'PUT', '/rrsets/www/A', { values: ['192.0.2.1'] }],
+  [403, 'PATCH', '/hosts', { add: [{ name: 'www', type: 'TXT', address: 'x' }] }],
+  [400, 'POST', '/hosts/A', { name: 'home', address: 'x' }],
+  [400, 'PATCH', '/hosts', { add: [{ name: 'home', type: 'A', address: 'x' }] }],
+])('%i: nothing is queued by %s %s %j', async (status, method, path, body) => {
+  await using service = await start({ domains: [{ name: 'example.com', hosts: [home] }] })
+  const token = await createToken(service, { records })
+
+  const answer = await send(service, method, dns + path, {
+    headers: {
+      authorization: `Bearer ${token}`,
+      'content-type': 'application/json',
+      prefer: 'respond-async',
+    },
+    body: JSON.stringify(body),
+  })
+
+  expect(answer.status).toBe(status)
+  expect((await service.call('GET', '/api/changes')).body.change_list).toEqual([])
 })
