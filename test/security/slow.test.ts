@@ -4,9 +4,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { boundary, start as startStatic } from '../../packages/static-service/test/support/start.ts'
 import { answersIn, exchange, names, readAll, shareTarget, startTarget } from './start.ts'
 
-const quick = { HEADERS_TIMEOUT_MS: '300', STALL_TIMEOUT_MS: '300' }
+const quick = { HEADERS_TIMEOUT_MS: '300', BODY_IDLE_TIMEOUT_MS: '100' }
 // For what must not stall: a busy machine stops a test for some hundred milliseconds.
-const patient = { STALL_TIMEOUT_MS: '2000' }
+const patient = { STALL_TIMEOUT_MS: '2000', BODY_IDLE_TIMEOUT_MS: '2000' }
 const health = 'GET /health HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'
 
 /** Sends a prefix, then single bytes until the peer closes; resolves with what was received. */
@@ -19,7 +19,7 @@ async function trickle(port: number, beginning: string, drip = 'x'): Promise<str
 }
 
 const post = (path: string, type: string) =>
-  `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: ${type}\r\ncontent-length: 1000000\r\n`
+  `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: ${type}\r\ncontent-length: 10000\r\n`
 
 describe.each(names)('%s', (name) => {
   const target = shareTarget(name, quick)
@@ -96,7 +96,7 @@ describe('uploads', () => {
     await expect.poll(() => service.storedContents()).toEqual([])
   })
 
-  test('an upload that makes progress may take longer than the stall timeout', async () => {
+  test('an upload that makes progress may take longer than the time of an idle one', async () => {
     await using service = await startStatic({ env: patient })
     const { socket, write } = await begin(service.port, await service.tokenOf('editor'))
     const end = () => {
@@ -105,7 +105,7 @@ describe('uploads', () => {
     }
     let left = 30
     const timer = setInterval(() => {
-      // One in each two seconds suffices.
+      // 1 KiB a second suffices.
       if (left-- > 0) return write('x'.repeat(100_000))
       clearInterval(timer)
       return end()

@@ -50,7 +50,6 @@ export function buildApp(parts: Dependencies): Promise<App> {
       connections: config.connections,
       metrics: parts.metrics,
       alarmingCodes: ['write_not_confirmed', 'registrar_auth'],
-      bodyLimit: 4 * 1024 * 1024, // 150 records of 2500 characters, each escaped in JSON.
       health: () => ({
         checks: {
           database: checkDatabase(ledger, registrar),

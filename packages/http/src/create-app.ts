@@ -13,6 +13,7 @@ import {
   limitConnections,
 } from './limits/connections.ts'
 import { shedLoad } from './limits/load-shedding.ts'
+import { limitBodies, smallBody } from './limits/request-bodies.ts'
 import {
   AccessLog,
   AccessLogController,
@@ -52,8 +53,6 @@ export interface AppOptions {
   /** Problem codes that are exported from the start, so that an alert sees their first increase. */
   alarmingCodes?: string[]
   health: () => HealthReport
-  /** Maximum bytes of a body that is not streamed. Default: 1 MiB. */
-  bodyLimit?: number
   connections?: Partial<ConnectionLimits>
   /** Gets its requests before the framework. */
   rawRoute?: RawRoute | undefined
@@ -91,7 +90,7 @@ export async function createApp(
       stallTimeout,
     })
   shedLoad(app, limits, { metrics, rawRoute })
-  limitConnections(app, limits)
+  limitConnections(app, { limits, bodies: limitBodies(app, { limits, metrics }) })
   rejectAmbiguousFraming(app)
   parseJsonBodies(app)
   validateRequests(app)
@@ -118,7 +117,7 @@ function createServer(options: AppOptions, { limits, accessLog }: ServerParts): 
     loggerInstance: new LazyLogger(options.log, () => options.log) as unknown as FastifyBaseLogger,
     logController: new AccessLogController(accessLog),
     trustProxy: options.trustProxy,
-    bodyLimit: options.bodyLimit ?? 1_048_576,
+    bodyLimit: smallBody,
     http: {
       ...parserOptions,
       headersTimeout: limits.headersTimeout,

@@ -1,6 +1,7 @@
 export type { Histogram } from '@prometheus-io/client'
 export { type App, type AppOptions, createApp } from './create-app.ts'
 export { type Access, defineRoute, type HeaderDoc, type ResponseDoc } from './define-route.ts'
+export { receiveBody } from './limits/request-bodies.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'
 export {

@@ -76,7 +76,7 @@ export function answerError(
   const problem = toProblem(translate(error, request) ?? error, request.log)
   // Fastify would close while the body is still arriving, and the sender would get a reset instead of this response.
   // The open connection reads and drops the rest.
-  if (problem.code === 'body_too_large') reply.removeHeader('connection')
+  if (['body_too_large', 'unavailable'].includes(problem.code)) reply.removeHeader('connection')
   reply.problemCode = problem.code
   // Bytes: for a string Fastify would add a charset, which JSON does not have (RFC 8259, 11).
   return reply

@@ -111,6 +111,7 @@ const createToken = (tokens: ApiTokens) =>
     method: 'POST',
     url: '/api/tokens',
     config: { access: 'viewer' },
+    bodyLimit: 131_072, // 100 domains, networks and names of records.
     schema: {
       operationId: 'createToken',
       summary: 'Create an API token',

@@ -57,16 +57,21 @@ export async function registerExternalDnsRoutes(app: App, dependencies: Dependen
     const write = {
       ...options('editor'),
       config: { access: 'editor', enforcesRecordLimits: true },
+      bodyLimit: maxChangesBytes,
     } as const
     scope.post(`${base}/records`, write, async (request, reply) => {
       await webhook.apply(parse(Changes, request.body), contextOf(request))
       return reply.code(204).send()
     })
-    scope.post(`${base}/adjustendpoints`, options('viewer'), async (request, reply) =>
+    const adjust = { ...options('viewer'), bodyLimit: maxChangesBytes }
+    scope.post(`${base}/adjustendpoints`, adjust, async (request, reply) =>
       send(reply, parse(Endpoints, request.body).map(adjustEndpoint)),
     )
   })
 }
+
+// All records of a domain, before and after.
+const maxChangesBytes = 4 * 1024 * 1024
 
 const send = (reply: FastifyReply, body: unknown) =>
   reply

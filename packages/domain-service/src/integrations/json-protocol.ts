@@ -3,6 +3,7 @@ import {
   databaseProblem,
   HttpError,
   problemOf,
+  receiveBody,
   validationFailed,
 } from '@domains-and-files/http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
@@ -23,9 +24,9 @@ export interface LenientBody {
  */
 export function takeAnyJson(scope: App) {
   scope.removeAllContentTypeParsers()
-  scope.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => {
-    done(null, body)
-  })
+  scope.addContentTypeParser('*', async (request: FastifyRequest) =>
+    (await receiveBody(request)).toString(),
+  )
 }
 
 /** @throws {HttpError} malformed_body for anything but a JSON object. */

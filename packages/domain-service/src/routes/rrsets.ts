@@ -18,7 +18,7 @@ import { rrsetFaults } from './record-faults.ts'
 import { EmailType, RecordType, recordFields, text } from './record-schema.ts'
 import { AtDomain, readResponses, readSchema, readZone } from './zone-request.ts'
 import { describePart, outcomeFields } from './zone-schema.ts'
-import { acceptedResponse, writeSchema, writeZone } from './zone-write.ts'
+import { acceptedResponse, writeSchema, writeZone, zoneBodyLimit } from './zone-write.ts'
 
 const collection = '/api/domains/:domain/dns/rrsets'
 const path = `${collection}/:name/:type`
@@ -156,7 +156,11 @@ const setSchema = {
 function setRrset(app: App, zones: ZoneWriter) {
   app.put(
     path,
-    { config: { access: 'editor', ...limited, moreFaults: rrsetFaults }, schema: setSchema },
+    {
+      config: { access: 'editor', ...limited, moreFaults: rrsetFaults },
+      bodyLimit: zoneBodyLimit,
+      schema: setSchema,
+    },
     async (request, reply) => {
       const { name, type } = request.params
       requireSameRrset(request.body, { name, type })

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { type App, malformedBody } from '@domains-and-files/http'
+import { type App, malformedBody, receiveBody } from '@domains-and-files/http'
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { parseZoneFile } from '../dns/zone-file/parse-zone-file.ts'
 import { printZoneFile } from '../dns/zone-file/print-zone-file.ts'
@@ -14,11 +15,11 @@ const path = '/api/domains/:domain/dns/zonefile'
 export async function registerZoneFileRoutes(app: App, zones: ZoneWriter) {
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser<Buffer>('text/dns', { parseAs: 'buffer' }, (_request, body, done) =>
-      isUtf8(body)
-        ? done(null, body.toString())
-        : done(malformedBody('The body is not valid UTF-8')),
-    )
+    scope.addContentTypeParser('text/dns', async (request: FastifyRequest) => {
+      const body = await receiveBody(request)
+      if (!isUtf8(body)) throw malformedBody('The body is not valid UTF-8')
+      return body.toString()
+    })
     getZoneFile(scope, zones)
     putZoneFile(scope, zones)
   })

@@ -6,7 +6,7 @@ import { listedRecordFaults } from './record-faults.ts'
 import { EmailType, patchFields, Records, text } from './record-schema.ts'
 import { AtDomain, readResponses, readSchema, readZone } from './zone-request.ts'
 import { describeWrite, describeZone, serializeOnce, ZoneAnswer } from './zone-schema.ts'
-import { writeSchema, writeZone, zoneResponses } from './zone-write.ts'
+import { writeSchema, writeZone, zoneBodyLimit, zoneResponses } from './zone-write.ts'
 
 const path = '/api/domains/:domain/dns/hosts'
 
@@ -66,6 +66,7 @@ function replaceZone(app: App, zones: ZoneWriter) {
     path,
     {
       config: { access: 'editor', moreFaults: listedRecordFaults('hosts') },
+      bodyLimit: zoneBodyLimit,
       schema: replaceSchema,
     },
     async (request, reply) => {
@@ -122,6 +123,7 @@ function patchZone(app: App, zones: ZoneWriter) {
         enforcesRecordLimits: true,
         moreFaults: listedRecordFaults('add'),
       },
+      bodyLimit: zoneBodyLimit,
       schema: patchSchema,
     },
     async (request, reply) => {

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { STATUS_CODES } from '../node-http.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
+import type { BodyLimits, RequestBodies } from './request-bodies.ts'
 
 /** Limits on slow and many clients. */
-export interface ConnectionLimits {
+export interface ConnectionLimits extends BodyLimits {
   /** Milliseconds per event-loop iteration in which requests are served; the rest wait for the next iteration. */
   sliceMs: number
   /** Milliseconds that a request may wait; after that it is refused when its turn comes. */
@@ -19,7 +20,7 @@ export interface ConnectionLimits {
   maxConnections: number
   /** Milliseconds for the headers of a request, and for the first request of a connection. */
   headersTimeout: number
-  /** Milliseconds in which a body must bring 64 KiB or its end, and in which a client must read part of a response. */
+  /** Milliseconds in which a client must read part of a response. */
   stallTimeout: number
 }
 
@@ -27,17 +28,19 @@ export const defaultLimits: ConnectionLimits = {
   maxConnections: 10_000,
   headersTimeout: 20_000,
   stallTimeout: 60_000,
+  bodyIdleTimeout: 10_000,
+  maxBodyMemory: 64 * 1024 * 1024,
   sliceMs: 8,
   maxQueueMs: 500,
   maxQueued: 10_000,
   maxLoopDelayMs: 500,
 }
 
-/**
- * Ends stalled bodies, responses that nobody reads, and connections that are busy at stop. Node itself limits the time for
- * headers.
- */
-export function limitConnections(app: FastifyInstance, limits: ConnectionLimits) {
+/** Ends responses that nobody reads, and connections that are busy at stop. Node itself limits the time for headers. */
+export function limitConnections(
+  app: FastifyInstance,
+  { limits, bodies }: { limits: ConnectionLimits; bodies: RequestBodies },
+) {
   const { server } = app
   server.maxConnections = limits.maxConnections
   let isStopping = false
@@ -50,12 +53,15 @@ export function limitConnections(app: FastifyInstance, limits: ConnectionLimits)
     if (mayStall(reply.raw, payload)) reply.raw.setTimeout(limits.stallTimeout)
     done(null, payload)
   })
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+  // First: the listener that serves the request may read its body in the same tick.
+  server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
     remember({ request, response })
-    if (hasBody(request)) watchBody(server, { request, response }, limits.stallTimeout)
+    if (hasBody(request)) bodies.add(request, response)
+  })
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     // Else the socket would keep an answered request in memory until its next one, and each garbage collection copies it.
     // Not at once: the parser may still refuse what follows the request in the same read.
-    else if (isSent(response)) process.nextTick(clearFinished, request.socket)
+    if (!hasBody(request) && isSent(response)) process.nextTick(clearFinished, request.socket)
   })
 }
 
@@ -145,23 +151,3 @@ const isOpen = ({ request, response }: Exchange) => !request.complete || !respon
 
 const hasBody = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-
-const minBytes = 65_536
-
-function watchBody(server: Server, { request, response }: Exchange, stallTimeout: number) {
-  const { socket } = request
-  let seen = socket.bytesRead
-  const timer = setInterval(() => {
-    const received = socket.bytesRead - seen
-    seen += received
-    if (request.complete || socket.destroyed) return clearInterval(timer)
-    // Unread bytes mean that the service is slow, not the client. After the response the rest is only discarded.
-    const isProgress = !response.headersSent && (received >= minBytes || request.readableLength > 0)
-    if (isProgress) return
-    clearInterval(timer)
-    const error = Object.assign(new Error('the body stalled'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
-    server.emit('clientError', error, socket)
-  }, stallTimeout)
-  timer.unref()
-  request.once('end', () => clearInterval(timer))
-}

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { receiveBody } from '../limits/request-bodies.ts'
 import { HttpError, malformedBody } from '../problem-details.ts'
 
 const mediaTypes = ['application/json', 'application/merge-patch+json']
@@ -11,18 +12,21 @@ const mediaTypes = ['application/json', 'application/merge-patch+json']
 export function parseJsonBodies(app: FastifyInstance) {
   const parseJson = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser(mediaTypes, { parseAs: 'buffer' }, (request, body, done) => {
-    if (body.length === 0 && !request.routeOptions.schema?.body) return done(null, undefined)
+  app.addContentTypeParser(mediaTypes, async (request: FastifyRequest) => {
+    const body = await receiveBody(request)
+    if (body.length === 0 && !request.routeOptions.schema?.body) return undefined
     if ((request.headers['content-encoding'] ?? 'identity') !== 'identity')
-      return done(contentCodingNotSupported())
+      throw contentCodingNotSupported()
     // Lenient decoding would silently change the caller's text.
-    if (!isUtf8(body as Buffer)) return done(malformedBody('The body is not valid UTF-8'))
+    if (!isUtf8(body)) throw malformedBody('The body is not valid UTF-8')
     const text = body.toString()
-    // The result arrives in `done`.
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     void parseJson(request, text, (error, value) => {
-      if (error) return done(text ? malformedBody(describeError(text)) : error)
-      done(hasMoreThan(maxValues, value) ? tooManyValues() : null, value)
+      if (error) reject(text ? malformedBody(describeError(text)) : error)
+      else if (hasMoreThan(maxValues, value)) reject(tooManyValues())
+      else resolve(value)
     })
+    return promise
   })
 }
 

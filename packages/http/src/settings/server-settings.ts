@@ -32,6 +32,8 @@ export const serverSettings = (defaults: { port: number; dataDir: string }) => (
   MAX_CONNECTIONS: integerSetting(1).default(defaultLimits.maxConnections),
   HEADERS_TIMEOUT_MS: integerSetting(1, 120_000).default(defaultLimits.headersTimeout),
   STALL_TIMEOUT_MS: integerSetting(1, 3_600_000).default(defaultLimits.stallTimeout),
+  BODY_IDLE_TIMEOUT_MS: integerSetting(10, 3_600_000).default(defaultLimits.bodyIdleTimeout),
+  MAX_BODY_MEMORY_BYTES: integerSetting(65_536).default(defaultLimits.maxBodyMemory),
 })
 
 // As browsers send it: with a scheme, in lower case, without a path. Others, also a trailing slash or *, never match.
@@ -52,6 +54,8 @@ export const serverConfig = (settings: ServerSettings) => ({
     maxConnections: settings.MAX_CONNECTIONS,
     headersTimeout: settings.HEADERS_TIMEOUT_MS,
     stallTimeout: settings.STALL_TIMEOUT_MS,
+    bodyIdleTimeout: settings.BODY_IDLE_TIMEOUT_MS,
+    maxBodyMemory: settings.MAX_BODY_MEMORY_BYTES,
   },
 })
 

@@ -38,6 +38,7 @@ async function sampleRoutes(app: App) {
     '/things/:id',
     {
       config: open,
+      bodyLimit: 1_048_576,
       schema: {
         operationId: 'addThings',
         summary: 'Add things',
@@ -58,6 +59,23 @@ async function sampleRoutes(app: App) {
   app.get('/range', { config: open, schema: { operationId: 'readRange' } }, async () => {
     throw new HttpError(416, 'bad_range', 'Out of range', {
       headers: { 'content-range': 'bytes */9' },
+    })
+  })
+  app.post('/echo', { config: open, schema: { hide: true } }, async ({ body }) => ({
+    received: typeof body,
+  }))
+  app.post('/slow', { config: open, bodyLimit: 1_048_576, schema: { hide: true } }, async () => {
+    slow.entered.resolve()
+    await slow.released.promise
+    return { done: true }
+  })
+  await app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+    scope.post('/unread', { config: open, schema: { hide: true } }, async () => {
+      slow.entered.resolve()
+      await slow.released.promise
+      return { done: true }
     })
   })
   app.get('/slow', { config: open, schema: { operationId: 'wait' } }, async () => {

@@ -6,6 +6,9 @@ import { ifNoneMatchHeader, recordTag, stats, version } from './openapi-examples
 
 const maxChangelogBytes = 65_536
 
+/** Maximum bytes of a body with a changelog, each byte of which may be escaped in JSON. */
+export const maxVersionBytes = 8 * maxChangelogBytes
+
 const VersionRecord = z
   .object({
     id: z.int(),

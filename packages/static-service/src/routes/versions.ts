@@ -9,6 +9,7 @@ import {
   createVersionSchema,
   currentVersionSchema,
   listVersionsSchema,
+  maxVersionBytes,
   statsSchema,
   versionSchema,
 } from './version-schema.ts'
@@ -27,7 +28,7 @@ export function registerVersionRoutes(app: App, catalog: Catalog) {
 function createVersion(app: App, slash: string, catalog: Catalog) {
   app.post(
     `/api/versions${slash}`,
-    { config: { access: 'editor' }, schema: createVersionSchema },
+    { config: { access: 'editor' }, bodyLimit: maxVersionBytes, schema: createVersionSchema },
     async (request, reply) => {
       const createdBy = callerOf(request).username
       const version = await catalog.record({ ...request.body, createdBy })

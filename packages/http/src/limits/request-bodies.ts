@@ -1,0 +1,215 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { type Metrics, registerGauge } from '../monitoring/metrics.ts'
+import { HttpError, malformedBody } from '../problem-details.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    requestBodies: RequestBodies
+  }
+}
+
+export interface BodyLimits {
+  /** Milliseconds in which a body must bring a byte; in three times as many, 1 KiB a second. */
+  bodyIdleTimeout: number
+  /** Bytes that all request bodies hold together; beyond that, bodies are refused with 503. */
+  maxBodyMemory: number
+}
+
+interface Body {
+  request: IncomingMessage
+  response: ServerResponse
+  /** Bytes that this process holds of it. */
+  held: number
+  /** Of the socket, at the last look. */
+  bytesRead: number
+  quietLooks: number
+  windowLooks: number
+  windowBytes: number
+}
+
+/**
+ * The bodies of requests, from their headers to the end of the response. What all of them hold is bounded: a body is
+ * counted until its response has ended, since the request may wait with it. A body that stalls or drips is cut with 408.
+ */
+export class RequestBodies {
+  readonly #server: Server
+  readonly #limits: BodyLimits
+  readonly #bodies = new Map<IncomingMessage, Body>()
+  #heldBytes = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(server: Server, limits: BodyLimits) {
+    this.#server = server
+    this.#limits = limits
+  }
+
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
+  /**
+   * Counts bytes that are held of a request's body until its response has ended. A streamed upload counts what it buffers.
+   * @throws {HttpError} 503 if all bodies together would hold more than `maxBodyMemory`.
+   */
+  hold(request: IncomingMessage, bytes: number) {
+    const body = this.#bodies.get(request)
+    if (!body) return
+    if (this.#heldBytes + bytes > this.#limits.maxBodyMemory) throw bodyMemoryFull()
+    body.held += bytes
+    this.#heldBytes += bytes
+  }
+
+  /**
+   * Receives a whole body.
+   * @throws {HttpError} 413 if it is larger than `maxBytes`, 503 as `hold`, 400 if the client stops before its end.
+   */
+  receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+    const announced = Number(request.headers['content-length'] ?? maxBytes)
+    const bytes = new GrowingBuffer(announced, (more) => this.hold(request, more))
+    const onData = (chunk: Buffer) => {
+      try {
+        if (bytes.length + chunk.length > maxBytes) throw bodyTooLarge()
+        bytes.append(chunk)
+      } catch (error) {
+        request.off('data', onData).resume() // The rest is discarded.
+        reject(error)
+      }
+    }
+    if (announced > maxBytes) reject(bodyTooLarge())
+    else request.on('data', onData)
+    request
+      .once('end', () => resolve(bytes.take()))
+      .once('error', () => reject(malformedBody('The body ended before its announced length')))
+    return promise
+  }
+
+  /** Watches and counts the body of a request, from now to the end of its response. */
+  add(request: IncomingMessage, response: ServerResponse) {
+    const { bytesRead } = request.socket
+    const counts = { held: 0, bytesRead, quietLooks: 0, windowLooks: 0, windowBytes: 0 }
+    this.#bodies.set(request, { request, response, ...counts })
+    response.once('close', () => this.#release(request))
+    this.#timer ??= setInterval(() => this.#cutStalled(), this.#limits.bodyIdleTimeout / looks)
+    this.#timer.unref()
+  }
+
+  #release(request: IncomingMessage) {
+    const body = this.#bodies.get(request)
+    if (!body) return
+    this.#heldBytes -= body.held
+    body.held = 0
+    this.#forgetEnded(body)
+  }
+
+  // A body may go on after its response.
+  #forgetEnded({ request, response }: Body) {
+    if (!request.complete && !request.socket.destroyed) return
+    if (response.closed) this.#bodies.delete(request)
+    if (this.#bodies.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  // Counts looks instead of time: a process that was stopped for a while has not read what arrived meanwhile.
+  #cutStalled() {
+    for (const body of this.#bodies.values()) {
+      const { request } = body
+      this.#forgetEnded(body)
+      if (request.complete || request.socket.destroyed || !this.#isStalled(body)) continue
+      const error = Object.assign(new Error('the body stalled'), {
+        code: 'ERR_HTTP_REQUEST_TIMEOUT',
+      })
+      this.#server.emit('clientError', error, request.socket)
+    }
+  }
+
+  #isStalled(body: Body): boolean {
+    const { request, response } = body
+    const received = request.socket.bytesRead - body.bytesRead
+    body.bytesRead += received
+    // Unread bytes mean that the service is slow, not the client.
+    const isUnread = request.readableLength > 0
+    body.quietLooks = received > 0 || isUnread ? 0 : body.quietLooks + 1
+    body.windowLooks = isUnread ? 0 : body.windowLooks + 1
+    body.windowBytes = isUnread ? 0 : body.windowBytes + received
+    if (body.quietLooks >= looks) return true
+    if (body.windowLooks < windowLooks) return false
+    // After the response the rest is only discarded.
+    const minBytes = (minBytesPerSecond * windowLooks * this.#limits.bodyIdleTimeout) / looks / 1000
+    const isSlow = response.headersSent || body.windowBytes < minBytes
+    body.windowLooks = 0
+    body.windowBytes = 0
+    return isSlow
+  }
+}
+
+/** The bodies of an app's requests, as its `requestBodies`. */
+export function limitBodies(
+  app: FastifyInstance,
+  { limits, metrics }: { limits: BodyLimits; metrics: Metrics | undefined },
+): RequestBodies {
+  const bodies = new RequestBodies(app.server, limits)
+  app.decorate('requestBodies', bodies)
+  registerGauge(
+    metrics,
+    {
+      name: 'http_body_memory_bytes',
+      help: 'Bytes of request bodies received and not yet answered',
+    },
+    () => bodies.heldBytes,
+  )
+  return bodies
+}
+
+/** The whole body of a request, up to the `bodyLimit` of its route. For content-type parsers. */
+export const receiveBody = ({ server, raw, routeOptions }: FastifyRequest): Promise<Buffer> =>
+  server.requestBodies.receive(raw, routeOptions.bodyLimit ?? smallBody)
+
+/** Maximum bytes of a body of which the route says nothing else: a login, a record. */
+export const smallBody = 16_384
+
+const looks = 10
+const windowLooks = 3 * looks
+const minBytesPerSecond = 1024
+
+const bodyTooLarge = () =>
+  new HttpError(413, 'body_too_large', 'The body is too large for this endpoint')
+
+const bodyMemoryFull = () =>
+  new HttpError(503, 'unavailable', 'Too many request bodies at once: try again in a moment', {
+    headers: { 'retry-after': '2' },
+  })
+
+// One allocation, not a list of chunks: chunks of a byte each would take a hundred times their length.
+class GrowingBuffer {
+  readonly #maxBytes: number
+  readonly #hold: (bytes: number) => void
+  #bytes = Buffer.alloc(0)
+  length = 0
+
+  constructor(maxBytes: number, hold: (bytes: number) => void) {
+    this.#maxBytes = maxBytes
+    this.#hold = hold
+  }
+
+  append(chunk: Buffer) {
+    const needed = this.length + chunk.length
+    if (needed > this.#bytes.length) this.#grow(needed)
+    chunk.copy(this.#bytes, this.length)
+    this.length = needed
+  }
+
+  #grow(needed: number) {
+    const size = Math.min(Math.max(needed, 2 * this.#bytes.length, 256), this.#maxBytes)
+    this.#hold(size - this.#bytes.length)
+    const larger = Buffer.allocUnsafeSlow(size)
+    this.#bytes.copy(larger, 0, 0, this.length)
+    this.#bytes = larger
+  }
+
+  take(): Buffer {
+    return this.#bytes.subarray(0, this.length)
+  }
+}
