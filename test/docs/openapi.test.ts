@@ -62,7 +62,7 @@ test.each(services)(
     )
 
     expect(JSON.parse(text)).toMatchObject({ info: { contact: { name: expect.any(String) } } })
-    expect(patterns.length).toBeGreaterThan(1)
+    expect(patterns.length).toBeGreaterThan(0)
     // Lookaround is unknown to RE2 and Rust; Unicode properties need a flag that JSON Schema cannot carry.
     expect(patterns.filter((each) => /\(\?<?[=!]|\\p/.test(each ?? ''))).toEqual([])
   },
