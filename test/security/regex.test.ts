@@ -50,16 +50,19 @@ describe('the regular expressions', () => {
     expect(literals.length).toBeGreaterThan(100)
   })
 
-  test.each(
-    literals.map(([file, { pattern, flags }]) => [file, `/${pattern}/${flags}`, pattern, flags]),
-  )('%s: %s runs in linear time', async (_file, whole, pattern, flags) => {
-    if (bounded.has(whole)) return
-    // The detector does not support the `v` flag: only a single character class may use it.
-    if (flags.includes('v')) return expect(pattern).toMatch(/^\[.*\]$/)
+  test('run in linear time', async () => {
+    const slow: string[] = []
+    for (const [file, { pattern, flags }] of literals) {
+      const whole = `/${pattern}/${flags}`
+      if (bounded.has(whole)) continue
+      // The detector does not support the `v` flag: only a single character class may use it.
+      const isSafe = flags.includes('v')
+        ? /^\[.*\]$/.test(pattern)
+        : (await check(pattern, flags, byCount)).status === 'safe'
+      if (!isSafe) slow.push(`${file}: ${whole}`)
+    }
 
-    const { status } = await check(pattern, flags, byCount)
-
-    expect(status).toBe('safe')
+    expect(slow).toEqual([])
   })
 
   test('that are excused exist', () => {
