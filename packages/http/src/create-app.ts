@@ -17,7 +17,7 @@ import { limitBodies, smallBody } from './limits/request-bodies.ts'
 import {
   AccessLog,
   AccessLogController,
-  LazyLogger,
+  frameworkLogger,
   logAbandonedRequests,
   registerLogMetrics,
 } from './logging/access-log.ts'
@@ -30,10 +30,9 @@ import { answerError, type HttpError } from './problem-details.ts'
 import { maxParamLength, trackMethods } from './requests/allowed-methods.ts'
 import { parseJsonBodies } from './requests/json-body.ts'
 import { type RawRoute, RawRouteServer } from './requests/raw-route.ts'
-import { parserOptions, rejectAmbiguousFraming } from './requests/request-framing.ts'
-import { readRequestId } from './requests/request-id.ts'
+import { checkRequestHeads, parserOptions, requestIdOf } from './requests/request-head.ts'
 import { validateRequests, zodCompilers } from './requests/validation.ts'
-import { stripForwardedPorts, type TrustProxy } from './settings/trust-proxy.ts'
+import type { TrustProxy } from './settings/server-settings.ts'
 
 export type App = FastifyInstance<
   RawServerDefault,
@@ -77,7 +76,6 @@ export async function createApp(
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
   const app = createServer(options, { limits, accessLog })
   logAbandonedRequests(app, accessLog)
-  addResponseHeaders(app)
   registerLogMetrics(metrics, options.log)
   const { trustProxy } = options
   const { stallTimeout } = limits
@@ -91,7 +89,7 @@ export async function createApp(
     })
   shedLoad(app, limits, { metrics, rawRoute })
   limitConnections(app, { limits, bodies: limitBodies(app, { limits, metrics }) })
-  rejectAmbiguousFraming(app)
+  checkRequestHeads(app)
   parseJsonBodies(app)
   validateRequests(app)
   const refuseOtherMethods = trackMethods(app)
@@ -113,8 +111,7 @@ interface ServerParts {
 function createServer(options: AppOptions, { limits, accessLog }: ServerParts): App {
   const app: App = Fastify<RawServerDefault, IncomingMessage, ServerResponse, FastifyBaseLogger>({
     schemaController: { compilersFactory: zodCompilers },
-    // It has every method of a logger, but their overloads cannot be typed.
-    loggerInstance: new LazyLogger(options.log, () => options.log) as unknown as FastifyBaseLogger,
+    loggerInstance: frameworkLogger(options.log),
     logController: new AccessLogController(accessLog),
     trustProxy: options.trustProxy,
     bodyLimit: smallBody,
@@ -127,7 +124,7 @@ function createServer(options: AppOptions, { limits, accessLog }: ServerParts): 
     // While stopping, a request on an open connection is still served; the connection closes after it.
     return503OnClosing: false,
     requestIdHeader: false,
-    genReqId: (request) => readRequestId(request.headers['x-request-id']),
+    genReqId: requestIdOf,
     routerOptions: { maxParamLength },
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id)
@@ -138,15 +135,6 @@ function createServer(options: AppOptions, { limits, accessLog }: ServerParts): 
   }).withTypeProvider<ZodTypeProvider>()
   app.setErrorHandler(answerError)
   return app
-}
-
-// A callback hook: a promise per request would cost more than the work.
-function addResponseHeaders(app: App) {
-  app.addHook('onRequest', (request, reply, done) => {
-    stripForwardedPorts(request.raw.headers)
-    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
-    done()
-  })
 }
 
 const corsOptions = (origin: string[]) => ({

@@ -24,7 +24,6 @@ export {
   validationFailed,
 } from './problem-details.ts'
 export { methodNotAllowed } from './requests/allowed-methods.ts'
-export { forwardingCheck } from './requests/client-address.ts'
 export {
   includesTag,
   isCurrent,
@@ -34,8 +33,10 @@ export {
 } from './requests/entity-tags.ts'
 export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
 export type { RawResponse, RawRoute } from './requests/raw-route.ts'
+export { forwardingCheck } from './requests/request-head.ts'
 export { describeIssue, toFaults } from './requests/validation.ts'
 export { InvalidEnvironment, readEnv } from './settings/read-env.ts'
+export type { TrustProxy } from './settings/server-settings.ts'
 export {
   databaseConfig,
   databaseSettings,
@@ -43,5 +44,4 @@ export {
   serverConfig,
   serverSettings,
 } from './settings/server-settings.ts'
-export type { TrustProxy } from './settings/trust-proxy.ts'
 export { StartRefusedError, startService } from './start-service.ts'

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import { type Metrics, registerCounter } from '../monitoring/metrics.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
 import type { RawRouteServer } from '../requests/raw-route.ts'
-import { readRequestId } from '../requests/request-id.ts'
+import { requestIdOf } from '../requests/request-head.ts'
 import type { ConnectionLimits } from './connections.ts'
 
 /**
@@ -77,7 +77,7 @@ function sendOverloaded(
   response: ServerResponse,
   { keepAlive }: { keepAlive: boolean },
 ) {
-  const id = readRequestId(request.headers['x-request-id'])
+  const id = requestIdOf(request)
   const body = JSON.stringify(problemOf(overloaded, id))
   response.writeHead(503, {
     ...overloaded.headers,

@@ -65,22 +65,31 @@ export class RequestBodies {
    * @throws {HttpError} 413 if it is larger than `maxBytes`, 503 as `hold`, 400 if the client stops before its end.
    */
   receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
     const announced = Number(request.headers['content-length'] ?? maxBytes)
-    const bytes = new GrowingBuffer(announced, (more) => this.hold(request, more))
+    if (announced > maxBytes) return Promise.reject(bodyTooLarge())
+    const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+    // One allocation, not a list of chunks: chunks of a byte each would take a hundred times their length.
+    let bytes = Buffer.alloc(0)
+    let length = 0
     const onData = (chunk: Buffer) => {
       try {
-        if (bytes.length + chunk.length > maxBytes) throw bodyTooLarge()
-        bytes.append(chunk)
+        const end = length + chunk.length
+        if (end > announced) throw bodyTooLarge()
+        if (end > bytes.length) {
+          const larger = Buffer.allocUnsafeSlow(Math.min(Math.max(end, 2 * length, 256), announced))
+          this.hold(request, larger.length - bytes.length)
+          bytes.copy(larger, 0, 0, length)
+          bytes = larger
+        }
+        length += chunk.copy(bytes, length)
       } catch (error) {
         request.off('data', onData).resume() // The rest is discarded.
         reject(error)
       }
     }
-    if (announced > maxBytes) reject(bodyTooLarge())
-    else request.on('data', onData)
     request
-      .once('end', () => resolve(bytes.take()))
+      .on('data', onData)
+      .once('end', () => resolve(bytes.subarray(0, length)))
       .once('error', () => reject(malformedBody('The body ended before its announced length')))
     return promise
   }
@@ -181,35 +190,3 @@ const bodyMemoryFull = () =>
   new HttpError(503, 'unavailable', 'Too many request bodies at once: try again in a moment', {
     headers: { 'retry-after': '2' },
   })
-
-// One allocation, not a list of chunks: chunks of a byte each would take a hundred times their length.
-class GrowingBuffer {
-  readonly #maxBytes: number
-  readonly #hold: (bytes: number) => void
-  #bytes = Buffer.alloc(0)
-  length = 0
-
-  constructor(maxBytes: number, hold: (bytes: number) => void) {
-    this.#maxBytes = maxBytes
-    this.#hold = hold
-  }
-
-  append(chunk: Buffer) {
-    const needed = this.length + chunk.length
-    if (needed > this.#bytes.length) this.#grow(needed)
-    chunk.copy(this.#bytes, this.length)
-    this.length = needed
-  }
-
-  #grow(needed: number) {
-    const size = Math.min(Math.max(needed, 2 * this.#bytes.length, 256), this.#maxBytes)
-    this.#hold(size - this.#bytes.length)
-    const larger = Buffer.allocUnsafeSlow(size)
-    this.#bytes.copy(larger, 0, 0, this.length)
-    this.#bytes = larger
-  }
-
-  take(): Buffer {
-    return this.#bytes.subarray(0, this.length)
-  }
-}

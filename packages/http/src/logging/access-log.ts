@@ -125,62 +125,24 @@ function pathOf(url: string): string {
   return end < 0 ? url : url.slice(0, end)
 }
 
-type Level = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace'
-
 /**
- * The framework's logger. Its child for a request is created with the first line that is written: most requests log none
- * but the access log's, and plugins log their steps at levels that are off. The level is that of `root`.
+ * The logger for the framework. Its child for a request is created with the first line that is written: most requests log
+ * none but the access log's, and plugins log their steps at levels that are off.
  */
-export class LazyLogger {
-  readonly #root: Pick<Logger, 'isLevelEnabled'>
-  readonly #create: () => FastifyBaseLogger
-  #created: FastifyBaseLogger | undefined
-
-  constructor(root: Pick<Logger, 'isLevelEnabled'>, create: () => FastifyBaseLogger) {
-    this.#root = root
-    this.#create = create
+export function frameworkLogger(log: Logger): FastifyBaseLogger {
+  const child = (...args: Parameters<Logger['child']>) => {
+    let created: object | undefined
+    return new Proxy<FastifyBaseLogger>(log, {
+      get(_target, key) {
+        if (typeof key === 'string' && levels.has(key) && !log.isLevelEnabled(key)) return ignore
+        created ??= log.child(...args)
+        const value: unknown = Reflect.get(created, key)
+        return typeof value === 'function' ? value.bind(created) : value
+      },
+    })
   }
-
-  get level() {
-    return this.#logger.level
-  }
-
-  child(...args: Parameters<FastifyBaseLogger['child']>) {
-    return new LazyLogger(this.#root, () => this.#logger.child(...args))
-  }
-
-  fatal(...args: unknown[]) {
-    this.#log('fatal', args)
-  }
-
-  error(...args: unknown[]) {
-    this.#log('error', args)
-  }
-
-  warn(...args: unknown[]) {
-    this.#log('warn', args)
-  }
-
-  info(...args: unknown[]) {
-    this.#log('info', args)
-  }
-
-  debug(...args: unknown[]) {
-    this.#log('debug', args)
-  }
-
-  trace(...args: unknown[]) {
-    this.#log('trace', args)
-  }
-
-  silent() {}
-
-  #log(level: Level, args: unknown[]) {
-    if (this.#root.isLevelEnabled(level)) Reflect.apply(this.#logger[level], this.#logger, args)
-  }
-
-  get #logger(): FastifyBaseLogger {
-    this.#created ??= this.#create()
-    return this.#created
-  }
+  return Object.create(log, { child: { value: child } })
 }
+
+const levels = new Set(['fatal', 'error', 'warn', 'info', 'debug', 'trace'])
+const ignore = () => undefined

@@ -4,11 +4,9 @@ import { isSent } from '../limits/connections.ts'
 import type { AccessLog } from '../logging/access-log.ts'
 import type { RequestMetrics } from '../monitoring/metrics.ts'
 import { HttpError, problemOf, toProblem } from '../problem-details.ts'
-import type { TrustProxy } from '../settings/trust-proxy.ts'
-import { clientAddressReader } from './client-address.ts'
+import type { TrustProxy } from '../settings/server-settings.ts'
 import { HeadSender, type PreparedHead, prepareHead } from './prepared-head.ts'
-import { findFramingFault } from './request-framing.ts'
-import { readRequestId } from './request-id.ts'
+import { clientAddressReader, findFramingFault, requestIdOf } from './request-head.ts'
 
 export interface RawResponse {
   head: PreparedHead
@@ -86,7 +84,7 @@ export class RawRouteServer {
       const exchange = {
         request,
         response,
-        requestId: readRequestId(request.headers['x-request-id']),
+        requestId: requestIdOf(request),
         began: performance.now(),
       }
       // A pipelined request waits for the responses before its own, so that it holds no file and no memory meanwhile.

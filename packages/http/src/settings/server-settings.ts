@@ -1,6 +1,6 @@
+import { isIP } from 'node:net'
 import { z } from 'zod'
 import { defaultLimits } from '../limits/connections.ts'
-import { splitList, trustProxySetting } from './trust-proxy.ts'
 
 /** A setting that is a whole number in these bounds. */
 export function integerSetting(min: number, max = Number.MAX_SAFE_INTEGER) {
@@ -14,6 +14,34 @@ export function integerSetting(min: number, max = Number.MAX_SAFE_INTEGER) {
     .transform(Number)
     .refine((value) => value >= min && value <= max, message)
 }
+
+/** The proxies whose `X-Forwarded-For` is trusted: all, none, these addresses, or a number of hops. */
+export type TrustProxy = boolean | string[] | ((address: string, hop: number) => boolean)
+
+/** The setting TRUST_PROXY: `true`, `false`, a number of hops, or addresses and networks. Trusts nobody by default. */
+const trustProxySetting = z.string().default('false').transform(readTrustProxy)
+
+function readTrustProxy(text: string, context: z.core.$RefinementCtx): TrustProxy {
+  if (text === 'true' || text === 'false') return text === 'true'
+  if (/^[0-9]+$/.test(text)) return (_address, hop) => hop < Number(text)
+  const proxies = splitList(text)
+  if (proxies.length > 0 && proxies.every(isNetwork)) return proxies
+  context.addIssue('must be true, false, a number of hops, or addresses such as 10.0.0.0/8')
+  return z.NEVER
+}
+
+// What Fastify accepts: an address, a network, or its name for a range of private addresses.
+function isNetwork(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
+  const [address = '', length, ...more] = text.split('/')
+  const max = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0
+  if (length === undefined) return max > 0
+  const bits = /^[0-9]{1,3}$/.test(length) ? Number(length) : 0
+  return more.length === 0 && bits > 0 && bits <= max
+}
+
+// The parts of a comma-separated setting, without blanks and empty parts.
+const splitList = (text: string) => text.split(',').flatMap((part) => part.trim() || [])
 
 /** The settings of every service, as zod shapes to spread into its schema. */
 export const serverSettings = (defaults: { port: number; dataDir: string }) => ({

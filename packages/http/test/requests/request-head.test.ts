@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import Fastify from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
 import { HttpError } from '../../src/problem-details.ts'
-import { parserOptions, rejectAmbiguousFraming } from '../../src/requests/request-framing.ts'
+import { checkRequestHeads, parserOptions } from '../../src/requests/request-head.ts'
 
 const headers =
   'Host: a\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\n'
@@ -33,7 +33,7 @@ test('an accepted request gets 100 Continue before its body is read, and the con
 async function openClient() {
   const app = Fastify({ http: parserOptions })
   onTestFinished(() => app.close())
-  rejectAmbiguousFraming(app)
+  checkRequestHeads(app)
   const onRequest = async () => {
     throw new HttpError(409, 'path_conflict', 'refused')
   }

@@ -1,8 +1,19 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { randomUUID } from 'node:crypto'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import { isIPv4, isIPv6, type Socket } from 'node:net'
+import proxyAddr from '@fastify/proxy-addr'
 import type { FastifyInstance } from 'fastify'
 import { answerSocketError } from '../limits/connections.ts'
 import { HttpError } from '../problem-details.ts'
+import type { TrustProxy } from '../settings/server-settings.ts'
+
+// What is read from the head of every request before it is routed.
+
+/** The client's request id if it is 1–128 printable ASCII characters, else a new one. */
+export function requestIdOf({ headers }: IncomingMessage): string {
+  const sent = headers['x-request-id']
+  return typeof sent === 'string' && /^[\x20-\x7e]{1,128}$/.test(sent) ? sent : randomUUID()
+}
 
 /** Node server options that pass ambiguous requests on to `rejectAmbiguousFraming`. */
 export const parserOptions = {
@@ -13,9 +24,9 @@ export const parserOptions = {
 
 /**
  * Rejects requests that Node accepts but a proxy may frame differently: request smuggling (RFC 9112, 3.2 and 6.1). Turns
- * Node's own error responses into problem details.
+ * Node's own error responses into problem details, and adds the headers that every response has.
  */
-export function rejectAmbiguousFraming(app: FastifyInstance) {
+export function checkRequestHeads(app: FastifyInstance) {
   // Unlimited within the parser's 16 KiB: Node would silently drop headers past the 2,000th, even preconditions.
   app.server.maxHeadersCount = 0
   // Unknown expectations may be ignored (RFC 9110, 10.1.1).
@@ -25,7 +36,10 @@ export function rejectAmbiguousFraming(app: FastifyInstance) {
   continueAfterChecks(app)
   // CONNECT is not routed.
   app.server.on('connect', (_request, socket) => answerSocketError(new Error(), socket as Socket))
-  app.addHook('onRequest', ({ raw }, reply, done) => {
+  // A callback hook: a promise per request would cost more than the work.
+  app.addHook('onRequest', ({ id, raw }, reply, done) => {
+    stripForwardedPorts(raw.headers)
+    reply.header('x-request-id', id).header('x-content-type-options', 'nosniff')
     // Node drops bytes that follow a declined upgrade: close, so that no response is matched to them.
     if (raw.headers.upgrade !== undefined) reply.header('connection', 'close')
     const fault = findFramingFault(raw)
@@ -64,4 +78,46 @@ export function findFramingFault({
     return 'The body can be sent with Transfer-Encoding: chunked, in HTTP/1.1, and no other way'
   }
   return undefined
+}
+
+/** The address of a request's client, by the rules of Fastify's `request.ip`, for requests that Fastify does not see. */
+export function clientAddressReader(trustProxy: TrustProxy): (request: IncomingMessage) => string {
+  if (trustProxy === false) return ({ socket }) => socket.remoteAddress ?? ''
+  const trusts = trustFunction(trustProxy)
+  return (request) => {
+    stripForwardedPorts(request.headers)
+    return proxyAddr(request, trusts)
+  }
+}
+
+/** Whether a trusted proxy forwarded a request. */
+export function forwardingCheck(trustProxy: TrustProxy): (request: IncomingMessage) => boolean {
+  if (trustProxy === false) return () => false
+  const trusts = trustFunction(trustProxy)
+  return (request) => proxyAddr.all(request, trusts).length > 1
+}
+
+function trustFunction(trustProxy: Exclude<TrustProxy, false>) {
+  if (typeof trustProxy === 'function') return trustProxy
+  return trustProxy === true ? () => true : proxyAddr.compile(trustProxy)
+}
+
+/**
+ * Removes ports from the addresses in `X-Forwarded-For`: some proxies write `192.0.2.1:4711`, and a client would
+ * otherwise count as another one on each connection.
+ */
+export function stripForwardedPorts(headers: IncomingHttpHeaders) {
+  const field = headers['x-forwarded-for']
+  if (typeof field !== 'string' || !field.includes(':')) return
+  headers['x-forwarded-for'] = field
+    .split(',')
+    .map((part) => stripPort(part.trim()))
+    .join(', ')
+}
+
+function stripPort(text: string): string {
+  const [, v4 = ''] = /^([0-9.]+):[0-9]{1,5}$/.exec(text) ?? []
+  if (isIPv4(v4)) return v4
+  const [, v6 = ''] = /^\[([0-9A-Fa-f:.]+)\](?::[0-9]{1,5})?$/.exec(text) ?? []
+  return isIPv6(v6) ? v6 : text
 }
