@@ -3,7 +3,7 @@ import type { Access, HttpError } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { ApiTokens } from './api-tokens/api-tokens.ts'
 import { looksLikeApiToken, otherServiceOf, prefixOf } from './api-tokens/token-format.ts'
-import type { AuthErrors } from './errors.ts'
+import { type AuthErrors, loginRequired } from './errors.ts'
 import { type Caller, isAccess, obstacleOf, outsideRecords } from './rights.ts'
 import type { SessionTokens } from './sessions/session-tokens.ts'
 
@@ -26,9 +26,23 @@ export function callerOf(request: FastifyRequest): Caller {
   throw new Error(`${request.routeOptions.url} is public, so it has no caller`)
 }
 
+/** As `callerOf`, for a route that API tokens may not use. @throws {HttpError} 403 */
+export const loggedInCallerOf = (request: FastifyRequest): Caller => requireLogin(callerOf(request))
+
+/** The caller, if it logged in. @throws {HttpError} 403 for an API token */
+export function requireLogin(caller: Caller): Caller {
+  if (caller.token) throw loginRequired()
+  return caller
+}
+
+/** The caller that a request's credentials identify. @throws {HttpError} 401 */
+export type Authenticate = (request: FastifyRequest) => Promise<Caller>
+
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
-export function enforceAccess(app: FastifyInstance, dependencies: AccessDependencies) {
-  const { sessions, apiTokens, audience, errors } = dependencies
+export function enforceAccess(
+  app: FastifyInstance,
+  { sessions, apiTokens, audience, errors }: AccessDependencies,
+): Authenticate {
   const documented = errorsOf(errors)
   app.addHook('onRoute', (route) => {
     requireAccess(route)
@@ -41,17 +55,24 @@ export function enforceAccess(app: FastifyInstance, dependencies: AccessDependen
     try {
       const needed = accessOf(request)
       if (needed === 'public') return done()
-      const token = readCredential(request.headers, errors)
-      const isApiToken = prefixOf(token) === apiTokens.prefix
-      const verified = isApiToken ? apiTokens.verify(token, request.ip) : sessions.verify(token)
-      verified.then((caller) => admit(request, { token, caller, needed })).then(() => done(), done)
+      authenticate(request)
+        .then((caller) => admit(request, caller, needed))
+        .then(() => done(), done)
     } catch (error) {
       done(error as Error) // Only errors are thrown above.
     }
   })
+  return authenticate
 
-  function admit(request: FastifyRequest, { token, caller, needed }: Admission) {
+  async function authenticate({ headers, ip }: FastifyRequest): Promise<Caller> {
+    const token = readCredential(headers, errors)
+    const isApiToken = prefixOf(token) === apiTokens.prefix
+    const caller = isApiToken ? await apiTokens.verify(token, ip) : await sessions.verify(token)
     if (typeof caller === 'string') throw rejectionOf(token, caller)
+    return caller
+  }
+
+  function admit(request: FastifyRequest, caller: Caller, needed: NeededRole) {
     const { routeOptions, method, url } = request
     const { enforcesRecordLimits } = routeOptions.config
     const isRead = method === 'GET' || method === 'HEAD'
@@ -71,11 +92,7 @@ export function enforceAccess(app: FastifyInstance, dependencies: AccessDependen
   }
 }
 
-interface Admission {
-  token: string
-  caller: Caller | 'invalid' | 'expired'
-  needed: Exclude<Access, 'public'>
-}
+type NeededRole = Exclude<Access, 'public'>
 
 /**
  * The token of a request: `Authorization: Bearer`, the password of `Authorization: Basic` (for clients that know no
@@ -109,7 +126,7 @@ function requireAccess({ method, url, config }: RouteOptions) {
 }
 
 // For the OpenAPI document. Each error captures a stack, so the routes share them.
-function errorsOf(errors: AuthErrors): Record<Exclude<Access, 'public'>, HttpError[]> {
+function errorsOf(errors: AuthErrors): Record<NeededRole, HttpError[]> {
   // Every role includes viewer.
   const viewer = [errors.tokenMissing(), errors.tokenExpired()]
   return {

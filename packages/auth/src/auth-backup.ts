@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { name, SqliteSql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { authFileName } from './open-auth.ts'
-import { tokenTables } from './tables.ts'
+import { accountTables } from './tables.ts'
 import { UserList } from './users/user.ts'
 
 const usersFileName = 'users.json'
@@ -14,7 +14,7 @@ export async function exportAuthFiles(snapshot: SqlTransaction) {
     sql`select definition from ${users} order by position`,
   )
   const list = rows.map(({ definition }) => JSON.parse(definition))
-  const memory = new SqliteSql({ file: ':memory:', migrations: tokenTables })
+  const memory = new SqliteSql({ file: ':memory:', migrations: accountTables })
   await memory.transaction((transaction) => copyTokens(snapshot, transaction))
   const bytes = memory.database.serialize()
   await memory.close()
@@ -28,9 +28,10 @@ export async function importAuthFiles(
   from: string,
 ) {
   const { users: found } = UserList.parse(JSON.parse(files[usersFileName] ?? '{"users":[]}'))
-  for (const user of found) {
+  for (const [position, user] of found.entries()) {
     await transaction.run(
-      sql`insert into ${users} (username, definition) values (${user.username}, ${JSON.stringify(user)})`,
+      sql`insert into ${users} (username, position, definition)
+        values (${user.username}, ${position}, ${JSON.stringify(user)})`,
     )
   }
   const file = join(from, authFileName)
@@ -47,17 +48,18 @@ interface TokenRow {
   owner_id: string | null
   name: string
   definition: string
+  created_at: number
   expires_at: number | null
   last_used_at: number | null
 }
 
 async function copyTokens(from: SqlTransaction, to: SqlTransaction) {
-  const columns = sql`id, lookup, owner, owner_id, name, definition, expires_at, last_used_at`
-  const rows = await from.all<TokenRow>(sql`select ${columns} from ${tokens} order by position`)
+  const columns = sql`id, lookup, owner, owner_id, name, definition, created_at, expires_at, last_used_at`
+  const rows = await from.all<TokenRow>(sql`select ${columns} from ${tokens} order by created_at`)
   for (const row of rows) {
     await to.run(
       sql`insert into ${tokens} (${columns}) values (${row.id}, ${row.lookup}, ${row.owner},
-        ${row.owner_id}, ${row.name}, ${row.definition}, ${row.expires_at}, ${row.last_used_at})`,
+        ${row.owner_id}, ${row.name}, ${row.definition}, ${row.created_at}, ${row.expires_at}, ${row.last_used_at})`,
     )
   }
 }

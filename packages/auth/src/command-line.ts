@@ -4,7 +4,6 @@ import type { ReadStream } from 'node:tty'
 import { databaseConfig, databaseSettings, readEnv } from '@domains-and-files/http'
 import { explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import { minPasswordLength } from './login/password.ts'
 import { authMigrations } from './tables.ts'
 
 /** What a command reads and writes: `process` in a terminal. */
@@ -63,15 +62,10 @@ export type Input = NodeJS.ReadableStream & Pick<Partial<ReadStream>, 'isTTY'>
 
 /**
  * Reads a new password: from a terminal twice, without echo; otherwise from the first line.
- * @throws {PasswordRejected} if it is too short, missing, or not repeated.
+ * @throws {Error} if it is missing, or not repeated.
  */
-export async function readNewPassword(input: Input, prompt: Writable): Promise<string> {
-  const password = input.isTTY ? await askTwice(input, prompt) : await readFirstLine(input)
-  if (password.length >= minPasswordLength) return password
-  throw new PasswordRejected(`A password must have at least ${minPasswordLength} characters`)
-}
-
-export class PasswordRejected extends Error {}
+export const readNewPassword = (input: Input, prompt: Writable): Promise<string> =>
+  input.isTTY ? askTwice(input, prompt) : readFirstLine(input)
 
 async function askTwice(input: Input, prompt: Writable): Promise<string> {
   // readline echoes to its output, so it gets one that discards.
@@ -87,7 +81,7 @@ async function askTwice(input: Input, prompt: Writable): Promise<string> {
     prompt.write('\n')
     lines.close()
   }
-  throw new PasswordRejected('The two passwords differ')
+  throw new Error('The two passwords differ')
 }
 
 async function readFirstLine(input: Input): Promise<string> {
@@ -102,6 +96,6 @@ async function readFirstLine(input: Input): Promise<string> {
 // Ctrl-C, Ctrl-D and the end of a pipe all end the lines.
 async function readLine(lines: AsyncIterator<string>): Promise<string> {
   const { value, done } = await lines.next()
-  if (done) throw new PasswordRejected('No password was given')
+  if (done) throw new Error('No password was given')
   return value
 }

@@ -55,6 +55,9 @@ export function createAuthErrors(realm: string) {
   }
 }
 
+export const loginRequired = () =>
+  new HttpError(403, 'forbidden', 'An API token cannot do this: log in with a password')
+
 /** The attributes of a challenge (RFC 6750, 3). */
 interface Reason {
   error: string

@@ -12,7 +12,7 @@ import { createHashQueue, type HashQueue } from './login/password.ts'
 import { type Caller, callerOfUser } from './rights.ts'
 import { resolveJwtSecret } from './sessions/jwt-secret.ts'
 import type { AuthConfig } from './settings.ts'
-import { loginTables, tokenTables } from './tables.ts'
+import { accountTables, loginTables } from './tables.ts'
 import { FileUsers } from './users/file-users.ts'
 import { ensureFirstAdmin } from './users/first-admin.ts'
 import { SqlUsers } from './users/sql-users.ts'
@@ -27,6 +27,8 @@ export interface Auth {
   users: Users
   apiTokens: ApiTokens
   hashes: HashQueue
+  /** Holds what `accountTables` describes. */
+  database: Sql
   /** Counts failed logins. */
   loginDatabase: Sql
   /**
@@ -86,6 +88,7 @@ export async function openAuth(
   return {
     ...{ secret, audience, tokenTtl: auth.tokenTtl, users, apiTokens },
     hashes: createHashQueue(),
+    database: file,
     loginDatabase: memory,
     findCaller: (id) => findCaller(id, { users, apiTokens }),
     checks: () =>
@@ -103,7 +106,7 @@ export async function openAuth(
 export function openAuthFile(dataDir: string): SqliteSql {
   const file = join(dataDir, authFileName)
   ensurePrivateFile(file)
-  return new SqliteSql({ file, migrations: tokenTables })
+  return new SqliteSql({ file, migrations: accountTables })
 }
 
 /**

@@ -4,11 +4,14 @@ import fastifyPlugin from 'fastify-plugin'
 import { enforceAccess } from './access-control.ts'
 import { registerTokenRoutes } from './api-tokens/token-routes.ts'
 import { createAuthErrors } from './errors.ts'
+import { registerAccountRoutes } from './login/account-routes.ts'
 import { registerLoginRoutes } from './login/login.ts'
 import { defaultLoginLimits, LoginLimit, type LoginLimits } from './login/login-limit.ts'
 import { verifyPassword } from './login/password.ts'
 import type { Auth } from './open-auth.ts'
-import { jwtOptions, SessionTokens } from './sessions/session-tokens.ts'
+import { jwtOptions, SessionEndings, SessionTokens } from './sessions/session-tokens.ts'
+import { LastLogins } from './users/last-logins.ts'
+import { registerUserRoutes } from './users/user-routes.ts'
 
 export interface AuthOptions extends Auth {
   loginLimits?: LoginLimits
@@ -27,8 +30,11 @@ export const auth = fastifyPlugin(
     const { secret, audience, tokenTtl, users, apiTokens, hashes } = options
     const { loginLimits = defaultLoginLimits, verify = verifyPassword, now = Date.now } = options
     await app.register(jwt, jwtOptions(secret, audience))
-    const find = (username: string) => users.find(username)
-    const sessions = new SessionTokens(app.jwt, { secret, ttl: tokenTtl, now, find })
+    const endings = await SessionEndings.open(options.database, now)
+    const sessions = new SessionTokens(app.jwt, { secret, ttl: tokenTtl, now, users, endings })
+    const lastLogins = new LastLogins(options.database, now, (error) =>
+      app.log.warn({ err: error }, 'last login not recorded'),
+    )
     const limit = new LoginLimit(
       options.loginDatabase,
       loginLimits,
@@ -40,9 +46,12 @@ export const auth = fastifyPlugin(
         ),
     )
     const errors = createAuthErrors(audience)
-    enforceAccess(app, { sessions, apiTokens, audience, errors })
-    registerLoginRoutes(app, { users, sessions, limit, tokenTtl, errors, hashes, verify })
+    const authenticate = enforceAccess(app, { sessions, apiTokens, audience, errors })
+    const logins = { users, sessions, limit, tokenTtl, errors, hashes, verify, lastLogins }
+    registerLoginRoutes(app, logins)
+    registerAccountRoutes(app, { ...logins, authenticate, now })
     registerTokenRoutes(app, apiTokens)
+    registerUserRoutes(app, { users, lastLogins, hashes, now })
     app.addHook('onClose', () => options.close())
   },
   { name: '@domains-and-files/auth', fastify: '5.x' },

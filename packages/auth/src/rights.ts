@@ -33,6 +33,8 @@ export interface Caller extends Rights {
   username: string
   /** Absent: never. */
   expiresAt?: Date
+  /** The id of its session, if it logged in. */
+  session?: string
   /** Set if an API token was used. */
   token?: { id: string; name: string }
 }
@@ -122,6 +124,15 @@ export function findEscalation(
   const foreign = domains?.find((domain) => !allowsDomain(owner, domain.replace(/^\*/, 'any')))
   return foreign === undefined ? undefined : `${foreign} is not among your own domains`
 }
+
+/** Why a caller may not give these rights to a user; undefined if it may: it has them itself. */
+export const findExcess = (
+  caller: Rights,
+  { role, domains }: Pick<Account, 'role' | 'domains'>,
+): string | undefined =>
+  caller.domains && !domains
+    ? 'You are limited to some domains, so the user must be, too'
+    : findEscalation(caller, { role, domains, neverExpires: false })
 
 /**
  * Whether a caller may see this domain: listed exactly, or below a listed `*.` pattern; without a list, always. Case and

@@ -1,20 +1,34 @@
-import { identity, int8, type Migrations, name, sql, strict } from '@domains-and-files/persistence'
+import { int8, type Migrations, name, sql, strict } from '@domains-and-files/persistence'
 
-/** API tokens: for the database of a service, or `auth.sqlite`. Instants are milliseconds. */
-export const tokenTables = {
+// Instants are milliseconds since 1970.
+
+/** API tokens and sessions: in PostgreSQL, or in `auth.sqlite` of DATA_DIR. */
+export const accountTables = {
   api_tokens: [
     sql`create table ${name('api_tokens')} (
-      position ${identity},
-      id text not null unique,
+      id text not null primary key,
       -- The first half of the token's digest: the whole digest is compared in constant time.
       lookup text not null unique,
       owner text not null,
       owner_id text,
       name text not null,
       definition text not null,
+      created_at ${int8} not null,
       expires_at ${int8},
       last_used_at ${int8},
       unique (owner, name)
+    ) ${strict}`,
+  ],
+  sessions: [
+    // Sessions that ended before they expire, or that outlived a change of the password: to this one.
+    sql`create table ${name('ended_sessions')} (
+      id text not null primary key,
+      password text,
+      expires_at ${int8} not null
+    ) ${strict};
+    create table ${name('last_logins')} (
+      username text not null primary key,
+      at ${int8} not null
     ) ${strict}`,
   ],
 } satisfies Migrations
@@ -38,11 +52,11 @@ export const loginTables = {
 export const authMigrations = {
   users: [
     sql`create table ${name('users')} (
-      position ${identity},
-      username text not null unique,
+      username text not null primary key,
+      position ${int8} not null,
       definition text not null
     )`,
   ],
-  ...tokenTables,
+  ...accountTables,
   ...loginTables,
 } satisfies Migrations

@@ -120,6 +120,7 @@ test('the caller has the rights of the users file', async () => {
     role: 'viewer',
     domains: ['example.com', '*.co.uk'],
     expiresAt: '2026-11-20T20:20:00.000Z',
+    session: expect.any(String),
   })
 })
 

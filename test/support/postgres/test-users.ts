@@ -4,8 +4,9 @@ import { runOnServer } from './test-database.ts'
 export async function storeUsers(url: string, schema: string, usersFile: string) {
   await runOnServer(
     url,
-    `insert into ${schema}.users (username, definition)
-     select value ->> 'username', value::text from jsonb_array_elements($1::jsonb -> 'users')
+    `insert into ${schema}.users (username, position, definition)
+     select value ->> 'username', ordinality, value::text
+     from jsonb_array_elements($1::jsonb -> 'users') with ordinality
      on conflict (username) do update set definition = excluded.definition`,
     [usersFile],
   )

@@ -138,7 +138,7 @@ export class ApiTokens {
   async list(owner?: string): Promise<ApiToken[]> {
     const ofOwner = owner === undefined ? sql`` : sql`where owner = ${owner}`
     const rows = await this.#options.database.all<Row>(
-      sql`select ${columns} from ${table} ${ofOwner} order by position`,
+      sql`select ${columns} from ${table} ${ofOwner} order by created_at, id`,
     )
     return rows.map(tokenOf)
   }
@@ -176,9 +176,9 @@ export class ApiTokens {
         )
         if (found && found.count >= maxTokensPerOwner) throw tooManyTokens(maxTokensPerOwner)
         await transaction.run(
-          sql`insert into ${table} (id, lookup, owner, owner_id, name, definition, expires_at)
+          sql`insert into ${table} (id, lookup, owner, owner_id, name, definition, created_at, expires_at)
             values (${token.id}, ${lookupOf(token.digest)}, ${owner}, ${ownerId}, ${token.name},
-              ${JSON.stringify(token)}, ${expiresAt})`,
+              ${JSON.stringify(token)}, ${at}, ${expiresAt})`,
         )
       })
     } catch (error) {

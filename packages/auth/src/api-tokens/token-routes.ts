@@ -6,10 +6,10 @@ import {
   pageQuery,
   paginate,
 } from '@domains-and-files/http'
-import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { callerOf } from '../access-control.ts'
-import { type Caller, mayManageTokens } from '../rights.ts'
+import { loggedInCallerOf } from '../access-control.ts'
+import { loginRequired } from '../errors.ts'
+import { mayManageTokens } from '../rights.ts'
 import {
   type ApiToken,
   type ApiTokens,
@@ -124,7 +124,7 @@ const createToken = (tokens: ApiTokens) =>
       response: { 201: CreatedToken },
     },
     handler: async (request, reply) => {
-      const owner = loggedInCaller(request)
+      const owner = loggedInCallerOf(request)
       const { text, token } = await tokens.create(owner, request.body)
       request.log.info({ token_id: token.id, token_name: token.name }, 'API token created')
       reply.header('cache-control', 'no-store')
@@ -155,7 +155,7 @@ const listTokens = (tokens: ApiTokens) =>
       response: { 200: TokenList },
     },
     handler: async (request, reply) => {
-      const caller = loggedInCaller(request)
+      const caller = loggedInCallerOf(request)
       const { owner = caller.username, page, page_size: size } = request.query
       if (!mayManageTokens(caller, owner))
         throw new HttpError(403, 'forbidden', 'Only an admin can list the tokens of others')
@@ -185,22 +185,13 @@ const deleteToken = (tokens: ApiTokens) =>
       response: { 204: z.undefined() },
     },
     handler: async (request, reply) => {
-      const caller = loggedInCaller(request)
+      const caller = loggedInCallerOf(request)
       const { id } = request.params
       await tokens.remove(id, (owner) => mayManageTokens(caller, owner))
       request.log.info({ token_id: id }, 'API token revoked')
       return reply.code(204).send(undefined)
     },
   })
-
-const loginRequired = () =>
-  new HttpError(403, 'forbidden', 'An API token cannot manage tokens: log in with a password')
-
-function loggedInCaller(request: FastifyRequest): Caller {
-  const caller = callerOf(request)
-  if (caller.token) throw loginRequired()
-  return caller
-}
 
 function describe(token: ApiToken): z.input<typeof TokenRecord> {
   const { id, name, hint, owner, created_at, expires_at, last_used_at } = token

@@ -6,7 +6,8 @@ import type { AuthErrors } from '../errors.ts'
 import { RecordLimit } from '../limits.ts'
 import { Role } from '../rights.ts'
 import type { SessionTokens } from '../sessions/session-tokens.ts'
-import type { Users } from '../users/user.ts'
+import type { LastLogins } from '../users/last-logins.ts'
+import type { User, Users } from '../users/user.ts'
 import type { LoginLimit } from './login-limit.ts'
 import { type HashQueue, isQueueFull, maxPasswordLength } from './password.ts'
 
@@ -67,6 +68,7 @@ export interface LoginDependencies {
   tokenTtl: number
   errors: AuthErrors
   hashes: HashQueue
+  lastLogins: LastLogins
   /** Verifies a password against a PHC string. */
   verify: (phc: string, password: string) => Promise<boolean>
 }
@@ -76,11 +78,36 @@ export function registerLoginRoutes(app: App, dependencies: LoginDependencies) {
   app.route(getMe)
 }
 
-/** POST /api/auth/login */
-const logIn = ({ users, sessions, limit, tokenTtl, errors, hashes, verify }: LoginDependencies) => {
+type PasswordDependencies = Pick<
+  LoginDependencies,
+  'users' | 'limit' | 'errors' | 'hashes' | 'verify'
+>
+
+/**
+ * The user with this name and password. Wrong ones count against the limits of failed logins.
+ * @throws {HttpError} 401, 429, or 503 while too many hashes wait.
+ */
+export async function verifyLogin(
+  { users, limit, errors, hashes, verify }: PasswordDependencies,
+  { username, password, address }: { username: string; password: string; address: string },
+): Promise<User> {
+  const { user, hash } = await users.findLogin(username)
+  const attempt = { username, isUser: user !== undefined, address }
   const refuseTooMany = (seconds: number) => {
     if (seconds > 0) throw errors.tooManyLogins(seconds)
   }
+  refuseTooMany(await limit.secondsToWait(attempt))
+  if (isQueueFull(hashes)) throw errors.tooBusy()
+  const outcome = await hashes(() => limit.run(attempt, () => verify(hash, password)))
+  // Earlier attempts may have reached the limit while this one was queued.
+  refuseTooMany(outcome.secondsToWait)
+  if (!user || !outcome.isRight) throw errors.credentialsInvalid()
+  return user
+}
+
+/** POST /api/auth/login */
+const logIn = (dependencies: LoginDependencies) => {
+  const { sessions, tokenTtl, errors, lastLogins } = dependencies
   return defineRoute({
     method: 'POST',
     url: '/api/auth/login',
@@ -98,18 +125,9 @@ const logIn = ({ users, sessions, limit, tokenTtl, errors, hashes, verify }: Log
     },
     handler: async (request, reply) => {
       reply.header('cache-control', 'no-store')
-      const { username, password } = request.body
-      const { user, hash } = await users.findLogin(username)
-      const attempt = { username, isUser: user !== undefined, address: request.ip }
-
-      refuseTooMany(await limit.secondsToWait(attempt))
-      if (isQueueFull(hashes)) throw errors.tooBusy()
-      const outcome = await hashes(() => limit.run(attempt, () => verify(hash, password)))
-      // Earlier attempts may have reached the limit while this one was queued.
-      refuseTooMany(outcome.secondsToWait)
-      if (!user || !outcome.isRight) throw errors.credentialsInvalid()
-
-      request.log.info({ username }, 'logged in')
+      const user = await verifyLogin(dependencies, { ...request.body, address: request.ip })
+      lastLogins.record(user.username)
+      request.log.info({ username: user.username }, 'logged in')
       return {
         user: describe(user),
         access_token: sessions.issue(user),

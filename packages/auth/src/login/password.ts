@@ -1,5 +1,6 @@
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
+import { HttpError } from '@domains-and-files/http'
 import pLimit, { type LimitFunction } from 'p-limit'
 
 /** The cost of one hash: memory in KiB, passes, lanes. */
@@ -19,8 +20,24 @@ export interface Phc {
 /** OWASP's minimum for argon2id: 19 MiB, 2 passes, 1 lane. */
 export const defaultCost: Cost = { memory: 19_456, passes: 2, lanes: 1 }
 
-export const minPasswordLength = 8
+export const minPasswordLength = 10
 export const maxPasswordLength = 1024
+
+export const weakPassword = (reason: string) => new HttpError(400, 'weak_password', reason)
+
+/**
+ * @throws {HttpError} 400 `weak_password` for fewer than 10 characters, the username, or one of the most common passwords.
+ */
+export async function requireStrongPassword(password: string, username: string): Promise<void> {
+  const text = password.normalize('NFC').toLowerCase()
+  if ([...text].length < minPasswordLength)
+    throw weakPassword(`A password must have at least ${minPasswordLength} characters`)
+  if (text === username.toLowerCase()) throw weakPassword('A password must not be the username')
+  // Loaded where a password is set: it takes 4 MB.
+  const { dictionary } = await import('@zxcvbn-ts/language-common')
+  if (dictionary['passwords-common'].includes(text))
+    throw weakPassword('This password is among the most common ones: choose another')
+}
 
 /** Hashes a password with a new random salt into a PHC string. Does not check its strength. */
 export async function hashPassword(password: string, cost = defaultCost): Promise<string> {

@@ -1,17 +1,16 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { name, type Sql, sql } from '@domains-and-files/persistence'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import { type Caller, callerOfUser } from '../rights.ts'
-import type { User } from '../users/user.ts'
+import type { User, Users } from '../users/user.ts'
 
 const Claims = z.object({
   sub: z.string(),
+  jti: z.string(),
   exp: z.int().max(8_640_000_000_000), // The last second that a Date can hold.
   nbf: z.number().optional(),
-  pwd: z
-    .string()
-    .default('')
-    .transform((text) => Buffer.from(text, 'base64url')),
+  pwd: z.string().default(''),
 })
 
 /** Why a token is rejected. */
@@ -21,7 +20,8 @@ interface SessionTokenOptions {
   secret: string
   ttl: number
   now: () => number
-  find: (username: string) => Promise<User | undefined>
+  users: Pick<Users, 'find'>
+  endings: SessionEndings
 }
 
 /** Options of @fastify/jwt that pin algorithm, issuer and audience. `SessionTokens` checks times, with its own clock. */
@@ -32,7 +32,7 @@ export const jwtOptions = (secret: string, audience: string) => ({
     algorithms: ['HS256' as const],
     allowedIss: issuer,
     allowedAud: audience,
-    requiredClaims: ['iss', 'aud', 'sub', 'exp'],
+    requiredClaims: ['iss', 'aud', 'sub', 'exp', 'jti'],
     checkTyp: 'JWT',
     cache: false,
     ignoreExpiration: true,
@@ -46,7 +46,7 @@ export class SessionTokens {
   readonly #options: SessionTokenOptions
   /** Claims by token, for valid signatures only: those cannot change. All else is checked on each call. */
   readonly #signed = new Map<string, z.infer<typeof Claims>>()
-  readonly #fingerprints = new WeakMap<User, Buffer>()
+  readonly #fingerprints = new WeakMap<User, string>()
 
   constructor(jwt: FastifyInstance['jwt'], options: SessionTokenOptions) {
     this.#jwt = jwt
@@ -61,7 +61,8 @@ export class SessionTokens {
       role: user.role,
       iat,
       exp,
-      pwd: this.#fingerprint(user).toString('base64url'),
+      jti: randomBytes(12).toString('base64url'),
+      pwd: this.#fingerprint(user),
     })
   }
 
@@ -72,9 +73,26 @@ export class SessionTokens {
     if (!claims || (claims.nbf !== undefined && claims.nbf * 1000 > now)) return 'invalid'
     if (claims.exp * 1000 <= now) return 'expired'
 
-    const user = await this.#options.find(claims.sub)
-    if (!user || !this.#isOfPassword(user, claims.pwd)) return 'invalid'
-    return { ...callerOfUser(user), expiresAt: new Date(claims.exp * 1000) }
+    const { users, endings } = this.#options
+    const [user, ending] = await Promise.all([users.find(claims.sub), endings.find(claims.jti)])
+    if (!user || ending?.password === null) return 'invalid'
+    const passwords = [claims.pwd, ...(ending ? [ending.password] : [])]
+    if (!passwords.some((password) => this.#isOfPassword(user, password))) return 'invalid'
+    return {
+      ...callerOfUser(user),
+      expiresAt: new Date(claims.exp * 1000),
+      session: claims.jti,
+    }
+  }
+
+  /** Ends a session now, at every replica. */
+  async end(session: Session): Promise<void> {
+    await this.#options.endings.add({ ...session, password: null })
+  }
+
+  /** Lets a session outlive a change of its user's password. Call it before the change. */
+  async keep(session: Session, user: User): Promise<void> {
+    await this.#options.endings.add({ ...session, password: this.#fingerprint(user) })
   }
 
   #read(token: string) {
@@ -90,20 +108,78 @@ export class SessionTokens {
     }
   }
 
-  #isOfPassword(user: User, sent: Buffer) {
+  #isOfPassword(user: User, sent: string) {
     const fingerprint = this.#fingerprint(user)
-    return sent.length === fingerprint.length && timingSafeEqual(sent, fingerprint)
+    if (sent.length !== fingerprint.length) return false
+    return timingSafeEqual(Buffer.from(sent), Buffer.from(fingerprint))
   }
 
   // A new password has a new salt, so this ends a user's tokens even when the same password is set again.
-  #fingerprint(user: User): Buffer {
+  #fingerprint(user: User): string {
     const known = this.#fingerprints.get(user)
     if (known) return known
     const text = `password of a token\0${user.username}\0${user.password}`
     const hmac = createHmac('sha256', this.#options.secret).update(text)
-    const fingerprint = hmac.digest().subarray(0, 16)
+    const fingerprint = hmac.digest().subarray(0, 16).toString('base64url')
     this.#fingerprints.set(user, fingerprint)
     return fingerprint
+  }
+}
+
+interface Session {
+  id: string
+  /** Milliseconds since 1970. */
+  expires_at: number
+}
+
+interface Ending extends Session {
+  /** The fingerprint of the password with which the session goes on, too; null: it has ended. */
+  password: string | null
+}
+
+const table = name('ended_sessions')
+
+/** Sessions that ended before they expire, or outlived a change of the password. */
+export class SessionEndings {
+  readonly #database: Sql
+  readonly #now: () => number
+  /** All of them, where one process alone has the database. Replicas read it for each request. */
+  readonly #known: Map<string, Ending> | undefined
+
+  private constructor(database: Sql, now: () => number, known: Ending[] | undefined) {
+    this.#database = database
+    this.#now = now
+    this.#known = known && new Map(known.map((ending) => [ending.id, ending]))
+  }
+
+  static async open(database: Sql, now: () => number): Promise<SessionEndings> {
+    if (database.dialect === 'postgres') return new SessionEndings(database, now, undefined)
+    return new SessionEndings(
+      database,
+      now,
+      await database.all<Ending>(sql`select * from ${table}`),
+    )
+  }
+
+  async find(id: string): Promise<Ending | undefined> {
+    if (this.#known) return this.#known.get(id)
+    return this.#database.get<Ending>(sql`select * from ${table} where id = ${id}`)
+  }
+
+  /** Also forgets sessions that have expired. */
+  async add(ending: Ending): Promise<void> {
+    const { id, password, expires_at: expiresAt } = ending
+    await this.#database.transaction(async (transaction) => {
+      await transaction.run(sql`delete from ${table} where expires_at <= ${this.#now()}`)
+      await transaction.run(
+        sql`insert into ${table} (id, password, expires_at) values (${id}, ${password}, ${expiresAt})
+          on conflict (id) do update set password = excluded.password
+          where ended_sessions.password is not null`,
+      )
+    })
+    for (const known of this.#known?.values() ?? [])
+      if (known.expires_at <= this.#now()) this.#known?.delete(known.id)
+    if (this.#known?.get(id)?.password !== null) this.#known?.set(id, ending)
   }
 }
 

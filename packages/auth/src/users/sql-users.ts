@@ -59,8 +59,8 @@ export class SqlUsers implements Users {
       )
       for (const user of after.filter((each) => !before.includes(each))) {
         await transaction.run(
-          sql`insert into ${table} (username, definition)
-            values (${user.username}, ${JSON.stringify(user)})
+          sql`insert into ${table} (username, position, definition)
+            select ${user.username}, coalesce(max(position), 0) + 1, ${JSON.stringify(user)} from ${table}
             on conflict (username) do update set definition = excluded.definition`,
         )
       }

@@ -1,3 +1,4 @@
+import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
 import { Domains } from '../limits.ts'
 import { parsePhc } from '../login/password.ts'
@@ -17,8 +18,13 @@ export const Username = z
 export const User = z.strictObject({
   username: Username,
   role: Role,
-  password: z.string().refine(parsePhc, 'must be an argon2id PHC string'),
+  /** Absent until an invited person sets one. */
+  password: z.string().refine(parsePhc, 'must be an argon2id PHC string').optional(),
   domains: Domains.optional(),
+  invite: z
+    .strictObject({ digest: z.string().regex(/^[0-9a-f]{64}$/), expires_at: z.iso.datetime() })
+    .optional(),
+  created_at: z.iso.datetime().optional(),
   /** Distinguishes a user from an earlier one of that name. Absent in files written by hand. */
   id: z.string().optional(),
 })
@@ -42,6 +48,20 @@ export interface Users {
    * Replaces the users by the result of `change`, atomically and exclusively. Nothing changes if `change` throws.
    */
   update(change: (users: User[]) => User[]): Promise<void>
+}
+
+/** As `Users.list`, for a route. @throws {HttpError} 503 for a users file with faults. */
+export const listUsers = (users: Users): Promise<User[]> => users.list().catch(explainToClient)
+
+/** As `Users.update`, for a route. @throws {HttpError} 503 where the users file cannot be changed. */
+export const updateUsers = (users: Users, change: (users: User[]) => User[]): Promise<void> =>
+  users.update(change).catch(explainToClient)
+
+function explainToClient(cause: unknown): never {
+  if (cause instanceof HttpError || databaseProblem(cause)) throw cause
+  const detail =
+    'The users file has a fault or cannot be written, so nothing was changed: ask the operator'
+  throw new HttpError(503, 'unavailable', detail, { cause, headers: { 'retry-after': '60' } })
 }
 
 /** A change of the users, checked. @throws {z.ZodError} */

@@ -10,7 +10,7 @@ import {
   usesDatabase,
 } from '../command-line.ts'
 import { Domains } from '../limits.ts'
-import { hashPassword, needsRehash } from '../login/password.ts'
+import { hashPassword, needsRehash, requireStrongPassword } from '../login/password.ts'
 import { Role } from '../rights.ts'
 import { FileUsers } from './file-users.ts'
 import { SqlUsers } from './sql-users.ts'
@@ -25,8 +25,9 @@ const help = `Manages the users: who may log in, and with which rights.
   users remove <name> [--force]
 
 The password is read from the terminal, or from the first line of standard input. It is never an argument,
-which other programs could see. It has at least 8 characters. A new password ends the logins of that user
-at once, but not the API tokens; a removal ends both. The last admin is kept, unless --force is given.
+which other programs could see. It has at least 10 characters, and is not among the most common ones. A new
+password ends the logins of that user at once, but not the API tokens; a removal ends both. The last admin is
+kept, unless --force is given.
 
 The file is USERS_FILE, else DATA_DIR/users.json, else data/users.json. With DATABASE_URL the users are there, for
 each service apart: add --service domain or --service static.
@@ -127,10 +128,12 @@ async function addUser(
       throw new Error(`The user ${username} exists already`)
   }
   refuseDuplicate(await store.list()) // Before the password prompt; the check under the lock decides.
-  const password = await hashNewPassword(line)
+  const password = await hashNewPassword(username, line)
+  const created_at = new Date().toISOString()
   await store.update((users) => {
     refuseDuplicate(users)
-    return [...users, { username, role, password, ...(domains && { domains }), id: randomUUID() }]
+    const limits = domains && { domains }
+    return [...users, { username, role, password, ...limits, id: randomUUID(), created_at }]
   })
   return `Added ${username} as ${role}\n`
 }
@@ -143,10 +146,11 @@ async function changePassword(
 ): Promise<string> {
   const username = readName(name)
   expectUser(await store.list(), username, store)
-  const password = await hashNewPassword(line)
-  await store.update((users) =>
-    replaceUser(users, { ...expectUser(users, username, store), password }),
-  )
+  const password = await hashNewPassword(username, line)
+  await store.update((users) => {
+    const { invite: _, ...user } = expectUser(users, username, store)
+    return replaceUser(users, { ...user, password })
+  })
   return `Changed the password of ${username}; they are logged out everywhere, their API tokens stay valid\n`
 }
 
@@ -179,10 +183,15 @@ async function listUsers(store: Users): Promise<string> {
       username.padEnd(width),
       role.padEnd('editor'.length),
       domains?.join(',') ?? 'all domains',
-      ...(needsRehash(password) ? ['(weak hash: change the password)'] : []),
+      ...noteOn(password),
     ].join('  '),
   )
   return `${lines.join('\n')}\n`
+}
+
+function noteOn(password: string | undefined): string[] {
+  if (password === undefined) return ['(invited)']
+  return needsRehash(password) ? ['(weak hash: change the password)'] : []
 }
 
 async function removeUser(store: Users, [name]: string[], options: Options): Promise<string> {
@@ -214,8 +223,10 @@ function expectUser(users: User[], username: string, store: Users): User {
   return user
 }
 
-async function hashNewPassword({ stdin, stderr }: CommandLine): Promise<string> {
-  return hashPassword(await readNewPassword(stdin, stderr))
+async function hashNewPassword(username: string, { stdin, stderr }: CommandLine) {
+  const password = await readNewPassword(stdin, stderr)
+  await requireStrongPassword(password, username)
+  return hashPassword(password)
 }
 
 function readName(text: string | undefined): string {

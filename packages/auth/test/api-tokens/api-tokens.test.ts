@@ -104,8 +104,11 @@ describe.each(backends)('API tokens in %s', async (_name, openBackend) => {
   })
 
   test('tokens are listed by owner, oldest first', async () => {
-    const { tokens, create } = begin()
-    for (const name of ['b', 'a']) await create({ name })
+    const { tokens, create, clock } = begin()
+    for (const name of ['b', 'a']) {
+      await create({ name })
+      clock.ms += 1
+    }
     await create({}, callerOfUser(adam))
 
     const [own, all] = [await tokens.list('edda'), await tokens.list()]

@@ -46,6 +46,7 @@ test.each([
   ['an exp past all dates', (token) => forge(token, { claims: { exp: 1e18 } })],
   ['an nbf to come', (token) => forge(token, { claims: { nbf: readClaims(token).iat + 10 } })],
   ['an nbf of text', (token) => forge(token, { claims: { nbf: 'now' } })],
+  ['no id', (token) => forge(token, { claims: { jti: undefined } })],
   ['no sub', (token) => forge(token, { claims: { sub: undefined } })],
   ['a sub that is no text', (token) => forge(token, { claims: { sub: ['adam'] } })],
   ['the sub of nobody', (token) => forge(token, { claims: { sub: 'nobody' } })],
@@ -97,6 +98,7 @@ test('the claims are those of the contract and a fingerprint', async () => {
     exp: iat + 3600,
     iss: 'domains-and-files',
     aud: 'test-service',
+    jti: expect.stringMatching(/^[\w-]{16}$/),
     pwd: expect.stringMatching(/^[\w-]{22}$/),
   })
 })

@@ -13,6 +13,7 @@ import { findCaller, openAuthFile, openLoginMemory } from '../../src/open-auth.t
 import { FileUsers } from '../../src/users/file-users.ts'
 import { SqlUsers } from '../../src/users/sql-users.ts'
 import { type User, UserList } from '../../src/users/user.ts'
+import { makeDatabase } from './database.ts'
 
 export const secret = 'a secret of the tests, 32 bytes or more'
 export const weak = { memory: 8, passes: 1, lanes: 1 }
@@ -57,9 +58,38 @@ export function startReplica(database: Postgres) {
   return start({
     users,
     apiTokens: new ApiTokens({ database, find, prefix: 'ds_', now: Date.now, report }),
+    database,
     loginDatabase: database,
   })
 }
+
+/** Starts the service of a test in each form: users in a file, or in PostgreSQL, with two replicas. */
+export const forms: [string, () => Promise<Replicas>][] = [
+  [
+    'a users file',
+    async () => {
+      const service = await start()
+      return Object.assign(service, { other: service })
+    },
+  ],
+  [
+    'PostgreSQL',
+    async () => {
+      const { database, ...rest } = await makeDatabase()
+      const [service, other] = [await startReplica(database), await startReplica(database)]
+      await new SqlUsers(database).update(() => service.people)
+      const dispose = async () => {
+        await service[Symbol.asyncDispose]()
+        await other[Symbol.asyncDispose]()
+        await rest[Symbol.asyncDispose]()
+      }
+      return { ...service, other, [Symbol.asyncDispose]: dispose }
+    },
+  ],
+]
+
+type Service = Awaited<ReturnType<typeof start>>
+type Replicas = Service & { other: Service }
 
 /** The plugin in an app on a real socket, with the users vera (viewer), edda (editor) and adam (admin). */
 export async function start({ early, routes, trustProxy = false, ...options }: StartOptions = {}) {
@@ -94,6 +124,7 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
       await app.register(auth, {
         ...{ secret, audience: 'test-service', tokenTtl: 3600, users, apiTokens },
         hashes: createHashQueue(),
+        database: tokens,
         loginDatabase: logins,
         findCaller: (id) => findCaller(id, { users, apiTokens }),
         checks: () => ({}),
@@ -145,15 +176,25 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
   }
   const tokenOf = async (username: string): Promise<string> =>
     (await login(username)).body.access_token
+  const send = (method: string, path: string, body?: unknown, token?: string) =>
+    call(path, {
+      method,
+      ...(body !== undefined && {
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
+      ...(token !== undefined && { token }),
+    })
   return {
     url,
+    send,
     file,
     folder: folder.path,
     people,
     reports,
     clock,
-    apiTokens,
-    users,
+    apiTokens: options.apiTokens ?? apiTokens,
+    users: options.users ?? users,
     tokens,
     lines: () => lines.map((line): Record<string, unknown> => JSON.parse(line)),
     call,

@@ -127,7 +127,7 @@ test('a short password is accepted with a warning', async () => {
     print: say,
   })
 
-  expect(said).toEqual(['ADMIN_PASSWORD is shorter than 8 characters: choose a longer one.'])
+  expect(said).toEqual(['ADMIN_PASSWORD is shorter than 10 characters: choose a longer one.'])
 })
 
 test('of services that start together exactly one creates the admin', async () => {

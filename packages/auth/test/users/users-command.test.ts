@@ -101,8 +101,8 @@ test.each([
 })
 
 test.each([
-  ['is too short', '1234567\n', 'at least 8 characters'],
-  ['is empty', '\n', 'at least 8 characters'],
+  ['is too short', '1234567\n', 'at least 10 characters'],
+  ['is empty', '\n', 'at least 10 characters'],
   ['is not given', '', 'No password was given'],
 ])('a password that %s is refused', async (_name, stdin, reason) => {
   await using place = await begin([adam])

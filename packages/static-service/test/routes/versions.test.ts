@@ -194,7 +194,9 @@ test('the description of the API names every route, and each of our operations o
   expect(Object.keys(Object(body.paths)).sort()).toEqual([
     '/',
     '/api/auth/login',
+    '/api/auth/logout',
     '/api/auth/me',
+    '/api/auth/password',
     '/api/files',
     '/api/files/categories',
     '/api/files/delete',
@@ -205,6 +207,8 @@ test('the description of the API names every route, and each of our operations o
     '/api/files/{path}',
     '/api/tokens',
     '/api/tokens/{id}',
+    '/api/users',
+    '/api/users/{username}',
     '/api/versions',
     '/api/versions/current',
     '/api/versions/stats',

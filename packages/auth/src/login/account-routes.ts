@@ -1,0 +1,165 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { type App, defineRoute } from '@domains-and-files/http'
+import { z } from 'zod'
+import { type Authenticate, loggedInCallerOf, requireLogin } from '../access-control.ts'
+import { loginRequired } from '../errors.ts'
+import type { Caller } from '../rights.ts'
+import { type User, Username, updateUsers } from '../users/user.ts'
+import { type LoginDependencies, verifyLogin } from './login.ts'
+import { hashPassword, maxPasswordLength, requireStrongPassword, weakPassword } from './password.ts'
+
+interface Dependencies extends LoginDependencies {
+  authenticate: Authenticate
+  now: () => number
+}
+
+const NewPassword = z
+  .strictObject({
+    current: z
+      .string()
+      .min(1)
+      .max(maxPasswordLength)
+      .optional()
+      .meta({ description: 'your password until now; instead of `username` and `invite`' }),
+    username: Username.optional(),
+    invite: z
+      .string()
+      .min(1)
+      .max(100)
+      .optional()
+      .meta({ description: 'the code of an invitation' }),
+    new: z.string().max(maxPasswordLength).meta({
+      description: 'at least 10 characters, not your username, not among the most common passwords',
+    }),
+  })
+  .superRefine(({ current, username, invite }, context) => {
+    const isInvited = username !== undefined && invite !== undefined
+    if (current === undefined ? isInvited : !username && !invite) return
+    const message = 'must be given, or else `username` and `invite`'
+    context.addIssue({ code: 'custom', path: ['current'], message })
+  })
+  .meta({ id: 'NewPassword', examples: [{ current: 'the old password', new: 'the new password' }] })
+
+export function registerAccountRoutes(app: App, dependencies: Dependencies) {
+  app.route(setPassword(dependencies))
+  app.route(logOut(dependencies))
+}
+
+/** POST /api/auth/password */
+const setPassword = (dependencies: Dependencies) => {
+  const { errors, authenticate, sessions } = dependencies
+  return defineRoute({
+    method: 'POST',
+    url: '/api/auth/password',
+    // An invited person has no token yet.
+    config: { access: 'public' },
+    schema: {
+      operationId: 'setPassword',
+      summary: 'Change your password, or accept an invitation',
+      description:
+        'With `current`: your own, with the token of a login, which goes on while all your other logins end. With `username` and `invite`: the first one, without a token.',
+      tags: ['auth'],
+      body: NewPassword,
+      errors: [
+        weakPassword('A password must have at least 10 characters'),
+        errors.credentialsInvalid(),
+        errors.tokenMissing(),
+        loginRequired(),
+        errors.tooManyLogins(900),
+        errors.tooBusy(),
+      ],
+      responses: { 204: { description: 'The new password counts from now on' } },
+      response: { 204: z.undefined() },
+    },
+    handler: async (request, reply) => {
+      const { current, username = '', invite = '', new: password } = request.body
+      if (current === undefined) {
+        await acceptInvite(dependencies, { username, invite, password, address: request.ip })
+        return reply.code(204).send(undefined)
+      }
+      const caller = requireLogin(await authenticate(request))
+      await requireStrongPassword(password, caller.username)
+      const login = { username: caller.username, password: current, address: request.ip }
+      const user = await verifyLogin(dependencies, login)
+      const changed = { ...user, password: await dependencies.hashes(() => hashPassword(password)) }
+      await sessions.keep(sessionOf(caller), changed)
+      await replacePassword(dependencies, user, changed)
+      request.log.info({ username: caller.username }, 'password changed')
+      return reply.code(204).send(undefined)
+    },
+  })
+}
+
+/** POST /api/auth/logout */
+const logOut = ({ sessions }: Dependencies) =>
+  defineRoute({
+    method: 'POST',
+    url: '/api/auth/logout',
+    config: { access: 'viewer' },
+    schema: {
+      operationId: 'logOut',
+      summary: 'Log out',
+      description: 'The token that is sent ends at once, at every replica. Other logins go on.',
+      tags: ['auth'],
+      errors: [loginRequired()],
+      responses: { 204: { description: 'The token has ended' } },
+      response: { 204: z.undefined() },
+    },
+    handler: async (request, reply) => {
+      await sessions.end(sessionOf(loggedInCallerOf(request)))
+      return reply.code(204).send(undefined)
+    },
+  })
+
+interface Acceptance {
+  username: string
+  invite: string
+  password: string
+  address: string
+}
+
+// An unknown user, an expired invitation and a wrong code get the same response, and count as failed logins.
+async function acceptInvite(
+  { users, limit, errors, hashes, now }: Dependencies,
+  { username, invite, password, address }: Acceptance,
+) {
+  await requireStrongPassword(password, username)
+  const invited = await users.find(username)
+  const isRight = (user: User | undefined) => isInviteOf(user, invite, now())
+  const attempt = { username, isUser: invited !== undefined, address }
+  const outcome = await limit.run(attempt, async () => isRight(invited))
+  if (outcome.secondsToWait > 0) throw errors.tooManyLogins(outcome.secondsToWait)
+  if (!outcome.isRight) throw errors.credentialsInvalid()
+  const hash = await hashes(() => hashPassword(password))
+  await updateUsers(users, (all) => {
+    // Of two requests with one code the second is too late.
+    if (!isRight(all.find((user) => user.username === username))) throw errors.credentialsInvalid()
+    return all.map(({ invite: used, ...user }) => {
+      if (user.username === username) return { ...user, password: hash }
+      return used ? { ...user, invite: used } : user
+    })
+  })
+}
+
+/** The digest of an invitation's code. */
+export const inviteDigestOf = (code: string) => createHash('sha256').update(code).digest('hex')
+
+function isInviteOf(user: User | undefined, code: string, now: number): boolean {
+  if (!user?.invite || Date.parse(user.invite.expires_at) <= now) return false
+  return timingSafeEqual(Buffer.from(user.invite.digest), Buffer.from(inviteDigestOf(code)))
+}
+
+async function replacePassword({ users, errors }: Dependencies, before: User, changed: User) {
+  await updateUsers(users, (all) => {
+    const isUnchanged = (user: User) =>
+      user.username === before.username && user.password === before.password
+    // Somebody changed it meanwhile, so what was verified is outdated.
+    if (!all.some(isUnchanged)) throw errors.credentialsInvalid()
+    return all.map((user) => (isUnchanged(user) ? { ...user, password: changed.password } : user))
+  })
+}
+
+const sessionOf = ({ session = '', expiresAt }: Caller) => ({
+  id: session,
+  expires_at: expiresAt?.getTime() ?? 0,
+})
