@@ -100,6 +100,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Change your password, or accept an invitation
+         * @description With `current`: your own, with the token of a login, which goes on while all your other logins end. With `username` and `invite`: the first one, without a token.
+         */
+        post: operations["setPassword"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/auth/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Log out
+         * @description The token that is sent ends at once, at every replica. Other logins go on.
+         */
+        post: operations["logOut"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tokens": {
         parameters: {
             query?: never;
@@ -142,6 +182,48 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/api/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List users */
+        get: operations["listUsers"];
+        put?: never;
+        /** Add a user */
+        post: operations["createUser"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/users/{username}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove a user
+         * @description The logins and API tokens of the user end at once.
+         */
+        delete: operations["deleteUser"];
+        options?: never;
+        head?: never;
+        /**
+         * Change the rights of a user
+         * @description Counts at once, also for the logins and API tokens of the user.
+         */
+        patch: operations["changeUser"];
         trace?: never;
     };
     "/api/files/upload": {
@@ -432,6 +514,21 @@ export interface components {
         };
         /**
          * @example {
+         *       "current": "the old password",
+         *       "new": "the new password"
+         *     }
+         */
+        NewPasswordInput: {
+            /** @description your password until now; instead of `username` and `invite` */
+            current?: string;
+            username?: string;
+            /** @description the code of an invitation */
+            invite?: string;
+            /** @description at least 10 characters, not your username, not among the most common passwords */
+            new: string;
+        };
+        /**
+         * @example {
          *       "name": "certificates of example.com",
          *       "domains": [
          *         "example.com"
@@ -461,6 +558,35 @@ export interface components {
             /** @description relative to the domain; `*` for one label or more; `@` for the domain */
             name: string;
             types: string[];
+        };
+        /**
+         * @example {
+         *       "username": "alice",
+         *       "role": "editor",
+         *       "domains": [
+         *         "example.com"
+         *       ]
+         *     }
+         */
+        NewUserInput: {
+            username: string;
+            /** @enum {string} */
+            role: "viewer" | "editor" | "admin";
+            /** @description without one, the response has an `invite` */
+            password?: string;
+            /** @description only these; absent: all */
+            domains?: string[];
+        };
+        /**
+         * @example {
+         *       "role": "viewer"
+         *     }
+         */
+        UserChangeInput: {
+            /** @enum {string} */
+            role?: "viewer" | "editor" | "admin";
+            /** @description null: all */
+            domains?: string[] | null;
         };
         /**
          * @example {
@@ -509,7 +635,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "invalid_path" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_found" | "outcome_unknown" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "validation_failed" | "version_exists" | "version_not_found";
+            code: "bad_request" | "body_too_large" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "invalid_path" | "last_admin" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_found" | "outcome_unknown" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -764,6 +890,91 @@ export interface components {
             page_size: number;
             total_items: number;
             total_pages: number;
+        };
+        /**
+         * @example {
+         *       "users": [
+         *         {
+         *           "username": "alice",
+         *           "role": "editor",
+         *           "domains": [
+         *             "example.com"
+         *           ],
+         *           "source": "local",
+         *           "created_at": "2027-01-15T09:30:00.000Z",
+         *           "last_login_at": null
+         *         }
+         *       ],
+         *       "pagination": {
+         *         "page": 1,
+         *         "page_size": 50,
+         *         "total_items": 1,
+         *         "total_pages": 1
+         *       }
+         *     }
+         */
+        UserList: {
+            users: components["schemas"]["User"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        /**
+         * @example {
+         *       "username": "alice",
+         *       "role": "editor",
+         *       "domains": [
+         *         "example.com"
+         *       ],
+         *       "source": "local",
+         *       "created_at": "2027-01-15T09:30:00.000Z",
+         *       "last_login_at": null
+         *     }
+         */
+        User: {
+            username: string;
+            /** @enum {string} */
+            role: "viewer" | "editor" | "admin";
+            /** @description null: all */
+            domains: string[] | null;
+            /**
+             * @description where the user logs in
+             * @enum {string}
+             */
+            source: "local";
+            /** @description null: not known */
+            created_at: string | null;
+            /** @description null: not yet, in this service */
+            last_login_at: string | null;
+        };
+        /**
+         * @example {
+         *       "username": "alice",
+         *       "role": "editor",
+         *       "domains": [
+         *         "example.com"
+         *       ],
+         *       "source": "local",
+         *       "created_at": "2027-01-15T09:30:00.000Z",
+         *       "last_login_at": null,
+         *       "invite": "Zk3v8QmT1xY7pLr2Wd5c"
+         *     }
+         */
+        CreatedUser: {
+            username: string;
+            /** @enum {string} */
+            role: "viewer" | "editor" | "admin";
+            /** @description null: all */
+            domains: string[] | null;
+            /**
+             * @description where the user logs in
+             * @enum {string}
+             */
+            source: "local";
+            /** @description null: not known */
+            created_at: string | null;
+            /** @description null: not yet, in this service */
+            last_login_at: string | null;
+            /** @description shown only now, valid once and for 72 hours: `POST /api/auth/password` takes it */
+            invite?: string;
         };
         /**
          * @example {
@@ -1309,6 +1520,190 @@ export interface operations {
             };
         };
     };
+    setPassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "current": "the old password",
+                 *       "new": "the new password"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewPasswordInput"];
+            };
+        };
+        responses: {
+            /** @description The new password counts from now on */
+            204: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `weak_password`, `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `invalid_credentials`, `unauthorized` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 900
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 1
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    logOut: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The token has ended */
+            204: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listTokens: {
         parameters: {
             query?: {
@@ -1619,6 +2014,465 @@ export interface operations {
             };
             /** @description `url_too_long` */
             414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listUsers: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The users, in the order in which they were added */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "users": [
+                     *         {
+                     *           "username": "alice",
+                     *           "role": "editor",
+                     *           "domains": [
+                     *             "example.com"
+                     *           ],
+                     *           "source": "local",
+                     *           "created_at": "2027-01-15T09:30:00.000Z",
+                     *           "last_login_at": null
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UserList"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    createUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "username": "alice",
+                 *       "role": "editor",
+                 *       "domains": [
+                 *         "example.com"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewUserInput"];
+            };
+        };
+        responses: {
+            /** @description The user, and an invitation if there is no password */
+            201: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "username": "alice",
+                     *       "role": "editor",
+                     *       "domains": [
+                     *         "example.com"
+                     *       ],
+                     *       "source": "local",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "last_login_at": null,
+                     *       "invite": "Zk3v8QmT1xY7pLr2Wd5c"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CreatedUser"];
+                };
+            };
+            /** @description `weak_password`, `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `user_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example alice */
+                username: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed */
+            204: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `user_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `last_admin` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    changeUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example alice */
+                username: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "role": "viewer"
+                 *     }
+                 */
+                "application/json": components["schemas"]["UserChangeInput"];
+            };
+        };
+        responses: {
+            /** @description The changed user */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "username": "alice",
+                     *       "role": "editor",
+                     *       "domains": [
+                     *         "example.com"
+                     *       ],
+                     *       "source": "local",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "last_login_at": null
+                     *     }
+                     */
+                    "application/json": components["schemas"]["User"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `user_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `last_admin` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
