@@ -1174,6 +1174,7 @@ export interface components {
          *       "name": "alder-and-finch.com",
          *       "id": "2000001",
          *       "created_on": "2021-12-07",
+         *       "created_at": "2021-12-07T00:00:00.000Z",
          *       "expires_on": "2027-06-15",
          *       "is_expired": false,
          *       "is_locked": false,
@@ -1188,6 +1189,8 @@ export interface components {
             id: string;
             /** @description a day; null: unknown */
             created_on: string | null;
+            /** @description the beginning of `created_on` in UTC: the registrar tells no time of day */
+            created_at: string | null;
             /** @description a day; null: unknown */
             expires_on: string | null;
             is_expired: boolean | null;
@@ -1208,6 +1211,7 @@ export interface components {
          *       "is_owner": true,
          *       "is_premium": false,
          *       "created_on": "2021-12-07",
+         *       "created_at": "2021-12-07T00:00:00.000Z",
          *       "expires_on": "2027-06-15",
          *       "years": 0,
          *       "whois_guard": {
@@ -1238,6 +1242,8 @@ export interface components {
             is_premium: boolean | null;
             /** @description a day; null: unknown */
             created_on: string | null;
+            /** @description the beginning of `created_on` in UTC: the registrar tells no time of day */
+            created_at: string | null;
             /** @description a day; null: unknown */
             expires_on: string | null;
             years: number | null;
@@ -3118,9 +3124,14 @@ export interface operations {
                 list_type?: "ALL" | "EXPIRING" | "EXPIRED";
                 /** @description a part of the name, in Unicode or A-labels */
                 search_term?: string;
+                /** @description the same as `search_term`: one of the two */
+                search?: string;
                 page?: number;
                 page_size?: number;
+                /** @description default: NAME */
                 sort_by?: "NAME" | "NAME_DESC" | "EXPIREDATE" | "EXPIREDATE_DESC" | "CREATEDATE" | "CREATEDATE_DESC";
+                /** @description a field, `-` before it for descending order; or `sort_by` */
+                sort?: "name" | "-name" | "expires_on" | "-expires_on" | "created_on" | "-created_on" | "created_at" | "-created_at";
             };
             header?: {
                 /** @description `no-cache`: not from the cache (at the cost of a call to the registrar). For example `no-cache` */
@@ -3169,6 +3180,7 @@ export interface operations {
                      *           "name": "alder-and-finch.com",
                      *           "id": "2000001",
                      *           "created_on": "2021-12-07",
+                     *           "created_at": "2021-12-07T00:00:00.000Z",
                      *           "expires_on": "2027-06-15",
                      *           "is_expired": false,
                      *           "is_locked": false,
@@ -3325,6 +3337,7 @@ export interface operations {
                      *       "is_owner": true,
                      *       "is_premium": false,
                      *       "created_on": "2021-12-07",
+                     *       "created_at": "2021-12-07T00:00:00.000Z",
                      *       "expires_on": "2027-06-15",
                      *       "years": 0,
                      *       "whois_guard": {
@@ -7217,6 +7230,8 @@ export interface operations {
             query?: {
                 page?: number;
                 page_size?: number;
+                /** @description the `next` of the page before */
+                after?: string;
             };
             header?: never;
             path: {
@@ -7280,15 +7295,18 @@ export interface operations {
                      *       ],
                      *       "pagination": {
                      *         "page": 1,
-                     *         "page_size": 20,
+                     *         "page_size": 50,
                      *         "total_items": 1,
                      *         "total_pages": 1
-                     *       }
+                     *       },
+                     *       "next": null
                      *     }
                      */
                     "application/json": {
                         history: components["schemas"]["HistoryEntry"][];
                         pagination: components["schemas"]["Pagination"];
+                        /** @description send it as `after` for the following rows; null: there are none */
+                        next: string | null;
                     };
                 };
             };
@@ -8142,6 +8160,8 @@ export interface operations {
             query?: {
                 page?: number;
                 page_size?: number;
+                /** @description the `next` of the page before */
+                after?: string;
                 /**
                  * @description only of this domain
                  * @example alder-and-finch.com
@@ -8200,15 +8220,18 @@ export interface operations {
                      *       ],
                      *       "pagination": {
                      *         "page": 1,
-                     *         "page_size": 20,
+                     *         "page_size": 50,
                      *         "total_items": 1,
                      *         "total_pages": 1
-                     *       }
+                     *       },
+                     *       "next": null
                      *     }
                      */
                     "application/json": {
                         changes: components["schemas"]["Change"][];
                         pagination: components["schemas"]["Pagination"];
+                        /** @description send it as `after` for the following rows; null: there are none */
+                        next: string | null;
                     };
                 };
             };

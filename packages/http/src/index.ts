@@ -13,7 +13,7 @@ export {
   registerDiskGauges,
   registerGauge,
 } from './monitoring/metrics.ts'
-export { Pagination, pageQuery, paginate } from './pagination.ts'
+export { afterQuery, Next, nextOf, Pagination, pageQuery, paginate } from './pagination.ts'
 export {
   databaseProblem,
   type Fault,

@@ -1,3 +1,4 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 
 export const Pagination = z
@@ -22,6 +23,48 @@ export const paginate = (query: { page: number; page_size: number }, total: numb
   total_items: total,
   total_pages: Math.ceil(total / query.page_size),
 })
+
+/**
+ * The query parameter `after` of a list: the `next` of an earlier response, a position that stays where it is while rows
+ * come and go. With it, `page` means nothing.
+ */
+export const afterQuery = <Position>(position: z.ZodType<Position>) => ({
+  after: z
+    .string('must be given once')
+    .transform((text, context) => {
+      const found = position.safeParse(parseJson(Buffer.from(text, 'base64url').toString()))
+      if (found.success) return found.data
+      context.addIssue('must be the "next" of an earlier response')
+      return z.NEVER
+    })
+    .optional()
+    .meta({ type: 'string', description: 'the `next` of the page before' }),
+})
+
+/** The `next` of a list response that `afterQuery` takes: null at the end. */
+export const Next = z
+  .string()
+  .nullable()
+  .meta({ description: 'send it as `after` for the following rows; null: there are none' })
+
+/** The `next` for a position, undefined at the end; sets `Link` (RFC 8288). */
+export function nextOf(request: FastifyRequest, reply: FastifyReply, position: unknown) {
+  if (position === undefined) return null
+  const next = Buffer.from(JSON.stringify(position)).toString('base64url')
+  const url = new URL(request.url, 'http://service')
+  url.searchParams.delete('page')
+  url.searchParams.set('after', next)
+  reply.header('link', `<${url.pathname}${url.search}>; rel="next"`)
+  return next
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
 
 // Digits only: rejects `1e3`, ` 5` and `0x10`, which Number() accepts.
 const whole = (min: number, max: number) =>

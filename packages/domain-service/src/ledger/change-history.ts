@@ -128,15 +128,23 @@ export class ChangeHistory {
     return (await getZones(this.sql, [row.found]))(row.found)
   }
 
-  /** Newest first. */
-  async list(filter: ChangeFilter, { page, page_size }: { page: number; page_size: number }) {
-    const where = conditionOf(filter)
+  /** Newest first: a page, or what follows the change `after`. `next`: the id to continue after, if there is more. */
+  async list(
+    filter: ChangeFilter,
+    { page, page_size, after }: { page: number; page_size: number; after?: number | undefined },
+  ) {
     const count = await this.sql.get<{ total: number }>(
-      sql`select count(*) as total from ${changes} ${where}`,
+      sql`select count(*) as total from ${changes} ${conditionOf(filter)}`,
     )
-    const rows = await this.sql.all<ChangeRow>(sql`select ${listedColumns} from ${changes} ${where}
-      order by id desc limit ${page_size} offset ${(page - 1) * page_size}`)
-    return { changes: rows.map(toStoredChange), total: count?.total ?? 0 }
+    const offset = after === undefined ? (page - 1) * page_size : 0
+    const rows = await this.sql.all<ChangeRow>(sql`select ${listedColumns} from ${changes}
+      ${conditionOf({ ...filter, before: after })} order by id desc limit ${page_size + 1} offset ${offset}`)
+    const shown = rows.slice(0, page_size)
+    return {
+      changes: shown.map(toStoredChange),
+      total: count?.total ?? 0,
+      next: rows.length > page_size ? shown.at(-1)?.id : undefined,
+    }
   }
 
   /** Whether the ledger can be written. */

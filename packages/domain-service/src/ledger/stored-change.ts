@@ -64,13 +64,14 @@ export const callerIdOf = ({ callerId, by }: Pick<ChangeRequest, 'callerId' | 'b
 
 /** The condition of a list. */
 export function conditionOf(filter: ChangeFilter): Statement {
-  const { domain, by, status, since, sentOnly, domains } = filter
+  const { domain, by, status, since, sentOnly, domains, before } = filter
   const conditions = [
     ...(domain === undefined ? [] : [sql`domain = ${domain}`]),
     ...(by === undefined ? [] : [sql`by = ${by}`]),
     ...(status === undefined ? [] : [sql`status = ${status}`]),
     ...(since === undefined ? [] : [sql`created_at >= ${since.getTime()}`]),
     ...(sentOnly ? [sql`sent_at is not null`] : []),
+    ...(before === undefined ? [] : [sql`id < ${before}`]),
     ...(domains === undefined ? [] : [isVisible(domains)]),
   ]
   return conditions.length === 0 ? sql`` : sql`where ${join(conditions, ' and ')}`

@@ -1,12 +1,12 @@
 import { allowsDomain, type Caller, callerOf } from '@domains-and-files/auth'
-import { type App, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import { type App, Next, nextOf, Pagination, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
 import { changeNotFound, changeNotQueued } from '../errors.ts'
 import { changeStatuses, type Ledger, type StoredChange } from '../ledger/ledger.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { Change, describeChange, setRetryAfter } from './change-schema.ts'
 import { storedChange } from './openapi-examples.ts'
-import { ChangeId, DomainName } from './zone-request.ts'
+import { afterChange, ChangeId, DomainName } from './zone-request.ts'
 
 const path = '/api/changes'
 const AtChange = z.strictObject({ id: ChangeId })
@@ -35,7 +35,8 @@ function listChanges(app: App, { ledger }: Dependencies) {
         tags: ['history'],
         responses: { 200: { description: 'One page of changes' } },
         querystring: z.strictObject({
-          ...pageQuery(20, 100),
+          ...pageQuery(50, 200),
+          ...afterChange,
           domain: DomainName.optional().meta({ description: 'only of this domain' }),
           by: z.string().optional().meta({ description: 'only by this user' }),
           status: z.enum(changeStatuses).optional(),
@@ -45,29 +46,31 @@ function listChanges(app: App, { ledger }: Dependencies) {
             .meta({ description: 'only requested at or after this time' }),
         }),
         response: {
-          200: z.object({ changes: z.array(Change), pagination: Pagination }).meta({
+          200: z.object({ changes: z.array(Change), pagination: Pagination, next: Next }).meta({
             examples: [
               {
                 changes: [storedChange],
-                pagination: paginate({ page: 1, page_size: 20 }, 1),
+                pagination: paginate({ page: 1, page_size: 50 }, 1),
+                next: null,
               },
             ],
           }),
         },
       },
     },
-    async (request) => {
-      const { page, page_size, since, ...filter } = request.query
+    async (request, reply) => {
+      const { page, page_size, after, since, ...filter } = request.query
       const caller = callerOf(request)
       const seen = {
         ...filter,
         domains: caller.domains,
         since: since === undefined ? undefined : new Date(since),
       }
-      const { changes, total } = await ledger.list(seen, { page, page_size })
+      const { changes, total, next } = await ledger.list(seen, { page, page_size, after })
       return {
         changes: changes.map((change) => describeChange(change, { caller })),
         pagination: paginate(request.query, total),
+        next: nextOf(request, reply, next),
       }
     },
   )

@@ -2,7 +2,7 @@ import { allowsDomain, callerOf } from '@domains-and-files/auth'
 import { type App, Pagination, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { DomainList } from '../domain-list/domain-list.ts'
-import { listTypes, sortKeys } from '../domain-list/domain-query.ts'
+import { listTypes, type SortKey, sortKeys } from '../domain-list/domain-query.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { ResponseCache } from '../registrar/response-cache.ts'
 import type { DomainInfo, Nameservers } from '../registrar/responses.ts'
@@ -19,12 +19,17 @@ import {
 import { AtDomain, domainOf, setAgeHeader, wantsFresh } from './zone-request.ts'
 
 const date = z.iso.date().nullable().meta({ description: 'a day; null: unknown' })
+const createdAt = z.iso
+  .datetime()
+  .nullable()
+  .meta({ description: 'the beginning of `created_on` in UTC: the registrar tells no time of day' })
 
 const DomainEntryAnswer = z
   .object({
     name: z.string(),
     id: z.string(),
     created_on: date,
+    created_at: createdAt,
     expires_on: date,
     is_expired: z.boolean().nullable(),
     is_locked: z.boolean().nullable(),
@@ -47,6 +52,7 @@ const DomainInfoAnswer = z
     is_owner: z.boolean().nullable(),
     is_premium: z.boolean().nullable(),
     created_on: date,
+    created_at: createdAt,
     expires_on: date,
     years: z.int().nullable(),
     whois_guard: z.object({ status: z.string().nullable(), expires_on: date }),
@@ -69,17 +75,55 @@ const NameserversAnswer = z
   })
   .meta({ id: 'Nameservers', examples: [nameserversOf] })
 
-const ListDomains = z.strictObject({
-  list_type: oneOf(listTypes).default('ALL').meta({ description: 'EXPIRING: within 30 days' }),
-  search_term: z
-    .string('must be given once')
-    .min(1, 'must have 1 to 70 characters')
-    .max(70, 'must have 1 to 70 characters')
-    .optional()
-    .meta({ description: 'a part of the name, in Unicode or A-labels' }),
-  ...pageQuery(20, 100),
-  sort_by: oneOf(sortKeys).default('NAME'),
-})
+const searchTerm = z
+  .string('must be given once')
+  .min(1, 'must have 1 to 70 characters')
+  .max(70, 'must have 1 to 70 characters')
+  .optional()
+
+/** The values of `sort`, as in other lists: fields, `-` before them for descending order. */
+const sorts = new Map<string, SortKey>([
+  ['name', 'NAME'],
+  ['-name', 'NAME_DESC'],
+  ['expires_on', 'EXPIREDATE'],
+  ['-expires_on', 'EXPIREDATE_DESC'],
+  ['created_on', 'CREATEDATE'],
+  ['-created_on', 'CREATEDATE_DESC'],
+  ['created_at', 'CREATEDATE'],
+  ['-created_at', 'CREATEDATE_DESC'],
+])
+
+const ListDomains = z
+  .strictObject({
+    list_type: oneOf(listTypes).default('ALL').meta({ description: 'EXPIRING: within 30 days' }),
+    search_term: searchTerm.meta({ description: 'a part of the name, in Unicode or A-labels' }),
+    search: searchTerm.meta({ description: 'the same as `search_term`: one of the two' }),
+    ...pageQuery(20, 100),
+    sort_by: oneOf(sortKeys).optional().meta({ description: 'default: NAME' }),
+    sort: z
+      .string('must be given once')
+      .transform((field, context) => {
+        const key = sorts.get(field)
+        if (key) return key
+        context.addIssue(`must be one of ${[...sorts.keys()].join(', ')}`)
+        return z.NEVER
+      })
+      .optional()
+      .meta({
+        type: 'string',
+        enum: [...sorts.keys()],
+        description: 'a field, `-` before it for descending order; or `sort_by`',
+      }),
+  })
+  .superRefine((query, context) => {
+    for (const [name, other] of [
+      ['search', 'search_term'],
+      ['sort', 'sort_by'],
+    ] as const) {
+      if (query[name] === undefined || query[other] === undefined) continue
+      context.addIssue({ code: 'custom', path: [name], message: `must not be beside ${other}` })
+    }
+  })
 
 interface DomainSources {
   registrar: RegistrarClient
@@ -131,8 +175,8 @@ function registerDomainList(app: App, domains: DomainList) {
       const found = await domains.select(
         {
           listType: query.list_type,
-          searchTerm: query.search_term,
-          sortBy: query.sort_by,
+          searchTerm: query.search ?? query.search_term,
+          sortBy: query.sort ?? query.sort_by ?? 'NAME',
           page: query.page,
           pageSize: query.page_size,
         },
@@ -142,7 +186,7 @@ function registerDomainList(app: App, domains: DomainList) {
         },
       )
       setAgeHeader(reply, found)
-      return { domains: found.domains, pagination: paginate(query, found.total) }
+      return { domains: found.domains.map(withInstant), pagination: paginate(query, found.total) }
     },
   )
 }
@@ -173,7 +217,7 @@ function registerDomainInfo(
       const options = { fresh: wantsFresh(request), mayBeStale: isTransient }
       const cached = await cache.read(domain.name, () => registrar.info(domain), options)
       setAgeHeader(reply, cached)
-      return cached.value
+      return withInstant(cached.value)
     },
   )
 }
@@ -208,6 +252,11 @@ function registerNameservers(
     },
   )
 }
+
+const withInstant = <Described extends { created_on: string | null }>(described: Described) => ({
+  ...described,
+  created_at: described.created_on && `${described.created_on}T00:00:00.000Z`,
+})
 
 function oneOf<const Values extends readonly string[]>(values: Values) {
   return z

@@ -1,6 +1,8 @@
 import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
+  Next,
+  nextOf,
   Pagination,
   pageQuery,
   paginate,
@@ -19,7 +21,7 @@ import {
   pastZones,
   writeFailures,
 } from './openapi-examples.ts'
-import { AtDomain, ChangeId, domainOf } from './zone-request.ts'
+import { AtDomain, afterChange, ChangeId, domainOf } from './zone-request.ts'
 import { describeWrite, HostRecord } from './zone-schema.ts'
 import { writeQuery, writeSchema, writeZone, zoneResponses } from './zone-write.ts'
 
@@ -61,23 +63,31 @@ function listHistory(app: App, { ledger }: Dependencies) {
         errors: [domainNotFound(exampleDomain)],
         responses: { 200: { description: 'One page of the history' } },
         params: AtDomain,
-        querystring: z.strictObject(pageQuery(20, 100)),
+        querystring: z.strictObject({ ...pageQuery(50, 200), ...afterChange }),
         response: {
-          200: z.object({ history: z.array(HistoryEntry), pagination: Pagination }).meta({
-            examples: [
-              { history: [historyEntry], pagination: paginate({ page: 1, page_size: 20 }, 1) },
-            ],
-          }),
+          200: z
+            .object({ history: z.array(HistoryEntry), pagination: Pagination, next: Next })
+            .meta({
+              examples: [
+                {
+                  history: [historyEntry],
+                  pagination: paginate({ page: 1, page_size: 50 }, 1),
+                  next: null,
+                },
+              ],
+            }),
         },
       },
     },
-    async (request) => {
+    async (request, reply) => {
       const { name } = domainOf(request)
       const caller = callerOf(request)
-      const { changes, total } = await ledger.list({ domain: name, sentOnly: true }, request.query)
+      const filter = { domain: name, sentOnly: true }
+      const { changes, total, next } = await ledger.list(filter, request.query)
       return {
         history: changes.map((change) => describeEntry(change, { caller })),
         pagination: paginate(request.query, total),
+        next: nextOf(request, reply, next),
       }
     },
   )

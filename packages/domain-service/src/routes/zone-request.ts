@@ -1,5 +1,5 @@
 import { allowsDomain, callerOf } from '@domains-and-files/auth'
-import { isCurrent } from '@domains-and-files/http'
+import { afterQuery, isCurrent } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
@@ -52,6 +52,9 @@ export const ChangeId = z
   .regex(/^[1-9][0-9]{0,14}$/, 'must be the number of a change')
   .transform(Number)
   .meta({ type: 'integer', minimum: 1, description: 'the number of a change', examples: [1] })
+
+/** The query parameter `after` of lists of changes. */
+export const afterChange = afterQuery(z.int().positive())
 
 /** What the schemas of all routes share that read a zone. */
 export const readSchema = {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { type Service, start, www } from '../support/start.ts'
 
 const pathOf = (domain: string) => `/api/domains/${domain}/dns`
@@ -27,6 +28,54 @@ test('the changes of all domains are listed, newest first, by domain, author, st
   expect(await listed(service, '?page_size=1&page=2')).toEqual([first])
 })
 
+test('following `next` finds every change once, although others come meanwhile', async () => {
+  await using service = await start({ domains })
+  for (const name of ['a', 'b', 'c', 'd', 'e']) await add(service, 'example.com', 'admin', name)
+  const lists = ['/api/changes', `${pathOf('example.com')}/history`]
+  const Page = z.object({
+    changes: z.array(z.looseObject({ id: z.number() })).optional(),
+    history: z.array(z.looseObject({ id: z.number() })).optional(),
+    next: z.string().nullable(),
+    pagination: z.object({ total_items: z.number() }),
+  })
+  const follow = async (list: string) => {
+    const ids: number[] = []
+    const totals: number[] = []
+    let path: string | undefined = `${list}?page_size=2`
+    while (path) {
+      const { text, headers } = await service.call('GET', path)
+      const { changes, history, next, pagination } = Page.parse(JSON.parse(text))
+      ids.push(...[...(changes ?? history ?? [])].map(({ id }) => id))
+      totals.push(pagination.total_items)
+      expect(headers.get('link') === null).toBe(next === null)
+      path = /^<(.*)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1]
+      if (ids.length === 2)
+        await add(service, 'example.com', 'admin', `later${lists.indexOf(list)}`)
+    }
+    return { ids, totals }
+  }
+
+  const [changes, history] = [await follow(lists[0] ?? ''), await follow(lists[1] ?? '')]
+
+  expect(changes).toEqual({ ids: [5, 4, 3, 2, 1], totals: [5, 6, 6] })
+  expect(history).toEqual({ ids: [6, 5, 4, 3, 2, 1], totals: [6, 7, 7] })
+})
+
+test('a change that has not ended tells when to look again', async () => {
+  await using service = await start({ domains })
+  service.sandbox.fault({ kind: 'error', number: 3050900, times: 0 })
+
+  const queued = await service.call('POST', `${pathOf('example.com')}/hosts/A`, {
+    body: { name: 'new', address: '192.0.2.9' },
+    headers: { prefer: 'respond-async' },
+  })
+  const read = await service.call('GET', queued.headers.get('location') ?? '')
+
+  expect([queued.status, queued.headers.get('retry-after')]).toEqual([202, '5'])
+  expect(read.headers.get('retry-after')).toBe('5')
+  expect(read.text).toContain('"created_at"')
+})
+
 test('a caller sees the changes of their own domains only', async () => {
   await using service = await start({ domains })
   await add(service, 'example.com', 'admin')
@@ -51,6 +100,8 @@ test.each([
   '?status=done',
   '?since=yesterday',
   '?page=0',
+  '?after=7',
+  '?after=bm90IGEgcG9zaXRpb24',
   '?colour=red',
   '?domain=www.example.com',
 ])('%s is refused', async (query) => {

@@ -32,6 +32,7 @@ test('domains are listed in pages with their properties', async () => {
       name: 'example.com',
       id: expect.stringMatching(/^\d+$/),
       created_on: '2021-02-03',
+      created_at: '2021-02-03T00:00:00.000Z',
       expires_on: '2131-04-05',
       is_expired: false,
       is_locked: true,
@@ -63,6 +64,10 @@ test.each([
   ['page_size=10&page=3', ['name19.com', 'name20.com', 'name21.com', 'name22.com', 'shop.co.uk']],
   ['page_size=100&page=2', []],
   ['page_size=2&sort_by=name_desc', ['shop.co.uk', 'name22.com']],
+  ['page_size=2&sort=-name', ['shop.co.uk', 'name22.com']],
+  ['page_size=1&sort=-created_at', ['shop.co.uk']],
+  ['page_size=2&sort=-created_on', ['shop.co.uk', 'example.com']],
+  ['search=EXAMPLE', ['example.com']],
   ['list_type=expired', []],
 ])('the list with %s', async (query, names) => {
   await using service = await start({ domains: many })
@@ -82,6 +87,9 @@ test.each([
   [`search_term=${'x'.repeat(71)}`, '/query/search_term'],
   ['sort_by=NAME&sort_by=NAME', '/query/sort_by'],
   ['pageSize=5', '/query/pageSize'],
+  ['search=a&search_term=a', '/query/search'],
+  ['sort=name&sort_by=NAME', '/query/sort'],
+  ['sort=NAME', '/query/sort'],
 ])('a list with %s is 400 and costs no call', async (query, path) => {
   await using service = await start()
 

@@ -17,7 +17,7 @@ test('the history lists changes newest first, each with the whole zone before an
   const [newest, oldest] = body.history ?? []
   const whole = await service.call('GET', `${history}/${newest?.id}`, { user: 'viewer' })
 
-  expect(body.pagination).toEqual({ page: 1, page_size: 20, total_items: 2, total_pages: 1 })
+  expect(body.pagination).toEqual({ page: 1, page_size: 50, total_items: 2, total_pages: 1 })
   expect(oldest).toMatchObject({
     by: 'editor',
     request_id: 'first',
@@ -106,7 +106,7 @@ test.each([
   ['GET', `${history}/x`, 400, 'validation_failed'],
   ['GET', `${history}/0`, 400, 'validation_failed'],
   ['POST', `${history}/1/restore?to=now`, 400, 'validation_failed'],
-  ['GET', `${history}?page_size=101`, 400, 'validation_failed'],
+  ['GET', `${history}?page_size=201`, 400, 'validation_failed'],
 ])('%s %s is %i %s', async (method, path, status, code) => {
   await using service = await start()
 

@@ -17,6 +17,7 @@ test('a record is patched: other fields stay, the id may be new, the ETag is tha
   expect(patched.body).toEqual(after.body.hosts?.[0])
   expect(patched.body).toMatchObject({ name: 'www', address: '192.0.2.7', ttl: 300 })
   expect(patched.body.id).not.toBe(id)
+  expect(patched.headers.get('location')).toBe(`${hosts}/${patched.body.id}`)
   expect(patched.headers.get('etag')).toBe(after.headers.get('etag'))
   expect(service.live()).toEqual(['www A 192.0.2.7 300 10'])
 })
