@@ -55,14 +55,30 @@ export function limitConnections(
   })
   // First: the listener that serves the request may read its body in the same tick.
   server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (!hasBody(request)) return
     remember({ request, response })
-    if (hasBody(request)) bodies.add(request, response)
+    bodies.add(request, response)
   })
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-    // Else the socket would keep an answered request in memory until its next one, and each garbage collection copies it.
-    // Not at once: the parser may still refuse what follows the request in the same read.
-    if (!hasBody(request) && isSent(response)) process.nextTick(clearFinished, request.socket)
+    if (hasBody(request)) return
+    // Most responses have been sent by now. Their sockets would keep the requests in memory until the next one, and each
+    // garbage collection would copy them.
+    if (isSent(response)) markAnswered(request.socket)
+    else remember({ request, response })
   })
+}
+
+// The socket whose request was answered last, until this iteration of the event loop ends: the parser may still refuse what
+// follows the request in the same read.
+let justAnswered: Socket | undefined
+
+function markAnswered(socket: Socket) {
+  if (!justAnswered) {
+    setImmediate(() => {
+      justAnswered = undefined
+    })
+  }
+  justAnswered = socket
 }
 
 /** Whether the kernel has taken all of a response. Node's `writableFinished` follows in a later tick. */
@@ -84,6 +100,7 @@ const smallResponse = 16_384
  */
 export function answerSocketError(error: Error & { code?: string }, socket: Socket) {
   if (error.code === 'ECONNRESET' || !socket.writable) return socket.destroy()
+  if (socket === justAnswered) return socket.destroySoon()
   const open = openOn(socket)
   const last = open.at(-1)
   if (last?.request.complete) {
@@ -137,11 +154,6 @@ function remember(exchange: Exchange) {
   // Usually there is one, and it has ended.
   if (known?.length === 1 && known[0] && !isOpen(known[0])) known[0] = exchange
   else socket[exchanges] = [...openOn(socket), exchange]
-}
-
-function clearFinished(socket: Remembering) {
-  const known = socket[exchanges]
-  if (known?.length === 1 && known[0] && !isOpen(known[0])) socket[exchanges] = undefined
 }
 
 // Exchanges whose request is not fully read or whose response is not fully sent.

@@ -78,8 +78,11 @@ export function registerLogMetrics(metrics: Metrics | undefined, { output }: Log
 export function logAbandonedRequests(app: FastifyInstance, accessLog: AccessLog) {
   // Node has the address of a closed connection if it was read before.
   app.server.on('connection', ({ remoteAddress }) => remoteAddress)
-  app.addHook('onRequestAbort', (request, done) => {
-    accessLog.aborted(fieldsOf(request))
+  app.addHook('onRequest', (request, { raw }, done) => {
+    // Not `onRequestAbort`: a request without a body emits no events (see `parserOptions`).
+    raw.once('close', () => {
+      if (!raw.writableFinished) accessLog.aborted(fieldsOf(request))
+    })
     done()
   })
 }

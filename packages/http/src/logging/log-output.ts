@@ -152,14 +152,15 @@ export class BatchedOutput implements LogOutput {
   }
 }
 
-// Cache the timestamp: many lines share a millisecond.
-let last = { at: 0, text: '' }
+// Cached: formatting a date takes longer than a line.
+let second = { at: Number.NaN, text: '' }
 
 /** The present time as RFC 3339, in UTC. */
 export function timestamp(): string {
-  const at = Date.now()
-  if (at !== last.at) last = { at, text: new Date(at).toISOString() }
-  return last.text
+  const now = Date.now()
+  const at = now - (now % 1000)
+  if (at !== second.at) second = { at, text: new Date(at).toISOString().slice(0, 20) }
+  return `${second.text}${String(now - at).padStart(3, '0')}Z`
 }
 
 /** Standard output. */

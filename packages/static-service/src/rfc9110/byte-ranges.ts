@@ -20,8 +20,7 @@ export type Selection = 'whole' | 'unsatisfiable' | Slice[]
 /** The ranges that a request selects (RFC 9110, 14.2); `validators` are those of the whole file of `size` bytes. */
 export function selectRanges(
   { method, headers }: { method?: string | undefined; headers: IncomingHttpHeaders },
-  validators: Validators,
-  size: number,
+  { validators, size }: { validators: Validators; size: number },
 ): Selection {
   if (headers.range === undefined || method !== 'GET') return 'whole'
   const ifRange = headers['if-range']?.toString()

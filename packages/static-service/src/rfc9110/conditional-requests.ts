@@ -18,15 +18,15 @@ export function evaluateConditions(
 ): 'proceed' | 'not modified' | 'failed' {
   const ifMatch = headers['if-match']
   if (ifMatch !== undefined && !includesTag(readIfMatch(ifMatch), etag)) return 'failed'
-  if (ifMatch === undefined && changed !== undefined) {
-    const unmodifiedSince = readHttpDate(headers['if-unmodified-since'])
-    if (unmodifiedSince !== undefined && changed > unmodifiedSince) return 'failed'
+  const unmodifiedSince = headers['if-unmodified-since']
+  if (ifMatch === undefined && unmodifiedSince !== undefined && changed !== undefined) {
+    if (changed > (readHttpDate(unmodifiedSince) ?? changed)) return 'failed'
   }
   const ifNoneMatch = headers['if-none-match']
   if (ifNoneMatch !== undefined) return isCurrent(ifNoneMatch, etag) ? 'not modified' : 'proceed'
-  if (changed === undefined) return 'proceed'
-  const modifiedSince = readHttpDate(headers['if-modified-since'])
-  return modifiedSince !== undefined && changed <= modifiedSince ? 'not modified' : 'proceed'
+  const modifiedSince = headers['if-modified-since']
+  if (changed === undefined || modifiedSince === undefined) return 'proceed'
+  return changed <= (readHttpDate(modifiedSince) ?? -1) ? 'not modified' : 'proceed'
 }
 
 /**

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { encodedForms, maxSmallBytes } from '../blobs/blob-path.ts'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import type { BlobStore } from '../blobs/blob-store.ts'
-import { type Compressor, minBytes } from '../blobs/compressor.ts'
+import type { Compressor } from '../blobs/compressor.ts'
 import { IntegrityProofs } from '../blobs/integrity.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../files/file-record.ts'
@@ -71,7 +71,7 @@ export class ContentCache {
   /** The codings that a file is stored in, identity among them. Requests the compressed forms that it could have. */
   codings(file: ServedFile) {
     const { row } = file
-    if (!canBeCompressed(file)) return identityOnly
+    if (!file.isCompressible) return identityOnly
     return this.#codings.get(row.digest, async () => {
       const stored: ContentCoding[] = ['identity', ...(await this.#store.forms(row.digest))]
       if (stored.length <= encodedForms.length) this.#compressor.enqueue(row)
@@ -90,7 +90,8 @@ export class ContentCache {
     const maxCached = coding === 'identity' ? maxCachedBytes : maxCompressedSource
     if (row.size > maxCached) return this.#openProven(row, coding)
     const load = () => this.#readNow(row, coding) ?? this.#readWhole(row, coding)
-    return this.#contents.get(contentKey(row, coding), load)
+    const key = coding === 'identity' ? row.digest : contentKey(row, coding)
+    return this.#contents.get(key, load)
   }
 
   /**
@@ -177,9 +178,6 @@ export class ContentCache {
     throw lengthDiffers(row, blob.size)
   }
 }
-
-const canBeCompressed = ({ row, isCompressible }: ServedFile) =>
-  isCompressible && row.size >= minBytes
 
 const contentKey = ({ digest }: FileRow, coding: ContentCoding) =>
   coding === 'identity' ? digest : `${digest}.${coding}`

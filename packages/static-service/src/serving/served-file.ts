@@ -1,4 +1,6 @@
 import { type PreparedHead, prepareHead } from '@domains-and-files/http'
+import { create as createDisposition } from 'content-disposition'
+import { minBytes } from '../blobs/compressor.ts'
 import type { Config } from '../config.ts'
 import type { FileRow } from '../files/file-record.ts'
 import { isCompressible } from '../files/media-type.ts'
@@ -12,6 +14,7 @@ export interface ServedFile {
   row: FileRow
   /** Last modification in whole seconds since 1970, the resolution of HTTP dates. */
   changed: number
+  /** Whether it may be stored in other codings. */
   isCompressible: boolean
   /** With the charset, where there should be one. */
   contentType: string
@@ -51,7 +54,7 @@ export function describeFile(row: FileRow, rules: Config['static']): ServedFile 
   return {
     row,
     changed: Math.floor(Date.parse(row.updatedAt) / 1000),
-    isCompressible: isText,
+    isCompressible: isText && row.size >= minBytes,
     contentType: withCharset(row.contentType),
     representations: new Map(),
     headers: {
@@ -100,13 +103,51 @@ export function representationOf(
   return representation
 }
 
-/** The head of a 200 with all of a representation, which has this size. */
-export function wholeHead(representation: Representation, size: number): PreparedHead {
-  if (representation.whole?.size === size) return representation.whole.head
+interface Described {
+  file: ServedFile
+  representation: Representation
+  status: 200 | 404
+}
+
+type Query = URLSearchParams | undefined
+
+/** The head of a response with all of a representation, which has this size; most are remembered. */
+export function headOf({ file, representation, status }: Described, query: Query, size: number) {
   const { common, own } = representation
-  const head = prepareHead(200, { ...common, ...own, 'content-length': String(size) })
-  representation.whole = { size, head }
+  const isUsual = !query && status === 200
+  const extra = isUsual || status === 404 ? {} : queryHeaders(file, query)
+  const head = prepareHead(status, { ...common, ...extra, ...own, 'content-length': String(size) })
+  if (isUsual) representation.whole = { size, head }
   return head
+}
+
+/** The head of a 206. */
+export const partHead = (
+  { file, representation }: Described,
+  query: Query,
+  part: { headers: Headers; length: number },
+): PreparedHead =>
+  prepareHead(206, {
+    ...representation.common,
+    ...queryHeaders(file, query),
+    ...part.headers,
+    'content-length': String(part.length),
+  })
+
+export const notModifiedHead = ({ file, representation }: Described, query: Query): PreparedHead =>
+  query
+    ? prepareHead(304, { ...representation.common, ...queryHeaders(file, query) })
+    : representation.notModified
+
+/** What the query changes. A `v` that is not of these bytes is an old link: it changes nothing. */
+export function queryHeaders({ row }: ServedFile, query: Query): Headers {
+  const [v = '', ...more] = query?.getAll('v') ?? []
+  const isImmutable =
+    more.length === 0 && /^[0-9a-f]{8,}$/i.test(v) && row.digest.startsWith(v.toLowerCase())
+  return {
+    ...(isImmutable ? { 'cache-control': 'public, max-age=31536000, immutable' } : {}),
+    ...(query?.has('download') ? { 'content-disposition': createDisposition(row.name) } : {}),
+  }
 }
 
 /** Whether a browser may run scripts in a file of this type: HTML, SVG and all other XML. */

@@ -2,12 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import {
   HttpError,
   methodNotAllowed,
-  type PreparedHead,
   prepareHead,
   type RawResponse,
   type RawRoute,
 } from '@domains-and-files/http'
-import { create as createDisposition } from 'content-disposition'
 import type { Config } from '../config.ts'
 import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
 import { join } from '../files/file-path.ts'
@@ -17,21 +15,25 @@ import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
 import type { ContentCache } from './content-cache.ts'
 import { BlobStream, type Content, joinPieces } from './content-stream.ts'
-import { canOffload, hasFile, offloadHeaders } from './proxy-offload.ts'
+import { canOffload, hasFile, type Offload, offloadHeaders } from './proxy-offload.ts'
 import {
   crossOriginHeaders,
   type Headers,
   hasReliableDate,
+  headOf,
+  notModifiedHead,
+  partHead,
+  queryHeaders,
   type Representation,
   representationOf,
   type ServedFile,
-  wholeHead,
 } from './served-file.ts'
 import {
   cleanUrlTarget,
   indexOf,
+  maxPlainLength,
   notFoundPage,
-  readPlainPath,
+  plainPath,
   readTarget,
   type StaticPolicies,
   siteOf,
@@ -57,7 +59,8 @@ interface Asked {
 }
 
 /** What is going to be sent. */
-interface Selected extends Asked {
+interface Selected {
+  asked: Asked
   file: ServedFile
   selection: Selection
   representation: Representation
@@ -95,7 +98,7 @@ export class StaticHandler implements RawRoute {
   respond(request: IncomingMessage): Reply {
     const { method, url = '' } = request
     if (method !== 'GET' && method !== 'HEAD') return respondToOther(request)
-    const path = readPlainPath(url)
+    const path = url.length <= maxPlainLength ? plainPath.exec(url)?.[1] : undefined
     const target = path ? { path, ...plainTarget } : readTarget(url, this.#rules)
     const asked = { request, target, isFallback: false, attempt: 0 }
     return this.#serve(asked, this.#find(request, target.path))
@@ -109,45 +112,44 @@ export class StaticHandler implements RawRoute {
   #serve(asked: Asked, file: Found | Promise<Found>): Reply {
     if (file instanceof Promise) return file.then((found) => this.#serve(asked, found))
     if (!file) return this.#serveMissing(asked)
-    const { request, attempt } = asked
-    const selection = this.#selectRanges(asked, file)
-    const preferred = preferCodings(request.headers['accept-encoding'])
+    const { request, attempt, isFallback } = asked
+    const isDated = !isFallback && hasReliableDate(file, this.#now())
+    const identity = representationOf(file, 'identity', isDated)
+    const { validators } = identity
+    const selection =
+      request.headers.range === undefined
+        ? 'whole'
+        : selectRanges(request, { validators, size: file.row.size })
+    const selected = { asked, file, selection, representation: identity, status: 200 } as const
     // Ranges are ranges of the identity form. At the second attempt a compressed form was missing.
-    const isIdentity = preferred[0] === 'identity' || selection !== 'whole' || attempt > 0
-    if (isIdentity) return this.#answer(asked, { file, selection, coding: 'identity' })
-    const stored = this.#cache.codings(file)
-    if (!(stored instanceof Promise)) {
-      const coding = chooseCoding(preferred, stored ?? [])
-      return this.#answer(asked, { file, selection, coding })
+    const isNegotiated = file.isCompressible && selection === 'whole' && attempt === 0
+    return isNegotiated ? this.#negotiate(selected) : this.#answer(selected)
+  }
+
+  #negotiate(selected: Selected): Reply {
+    const { asked, file, representation: identity } = selected
+    const preferred = preferCodings(asked.request.headers['accept-encoding'])
+    if (preferred[0] === 'identity') return this.#answer(selected)
+    const isDated = identity.validators.changed !== undefined
+    const answer = (stored: readonly ContentCoding[] = []) => {
+      const coding = chooseCoding(preferred, stored)
+      return this.#answer({ ...selected, representation: representationOf(file, coding, isDated) })
     }
-    return stored.then((found) =>
-      this.#answer(asked, { file, selection, coding: chooseCoding(preferred, found ?? []) }),
-    )
+    const stored = this.#cache.codings(file)
+    return stored instanceof Promise ? stored.then(answer) : answer(stored)
   }
 
-  #selectRanges(asked: Asked, file: ServedFile): Selection {
-    if (asked.request.headers.range === undefined) return 'whole'
-    const { validators } = representationOf(file, 'identity', this.#isDated(asked, file))
-    return selectRanges(asked.request, validators, file.row.size)
-  }
-
-  #isDated({ isFallback }: Asked, file: ServedFile): boolean {
-    return !isFallback && hasReliableDate(file, this.#now())
-  }
-
-  #answer(
-    asked: Asked,
-    { file, selection, coding }: { file: ServedFile; selection: Selection; coding: ContentCoding },
-  ): Reply {
+  #answer(selected: Selected): Reply {
+    const { asked, file, selection, representation } = selected
     const { request } = asked
-    const representation = representationOf(file, coding, this.#isDated(asked, file))
     const verdict = evaluateConditions(request.headers, representation.validators)
     if (verdict === 'failed') throw withVary(preconditionFailed(file.row.path), file)
-    const selected: Selected = { ...asked, file, selection, representation, status: 200 }
-    if (verdict === 'not modified') return { head: notModifiedHead(selected) }
+    if (verdict === 'not modified') return { head: notModifiedHead(selected, asked.target.query) }
     if (selection === 'unsatisfiable') throw withVary(rangeNotSatisfiable(file.row.size), file)
     if (request.method === 'HEAD') return this.#respondHead(selected)
-    if (this.#canOffload(selected)) return this.#offload(selected)
+    const { offload } = this.#rules
+    if (offload && file.row.size >= offload.minBytes && this.#canOffload(selected, offload))
+      return this.#offload(selected, offload)
     return this.#sendContent(selected)
   }
 
@@ -159,23 +161,19 @@ export class StaticHandler implements RawRoute {
 
   #send(selected: Selected, content: Content | undefined): Reply {
     if (!content) return this.#retry(selected)
-    const { file, selection, representation } = selected
-    const isWhole = selection === 'whole' || selection === 'unsatisfiable'
-    if (Buffer.isBuffer(content) && isWhole) {
-      const head = headOf(selected, content.length)
-      return { head, body: textOf(representation, content) ?? content }
-    }
-    const size = Buffer.isBuffer(content) ? content.length : content.size
-    const slices = isWhole ? undefined : selection
-    const part = slices && frame(slices, { contentType: file.contentType, size })
-    const head = part ? partHead(selected, part) : headOf(selected, size)
-    const pieces = part?.pieces ?? [{ start: 0, end: size }]
-    if (Buffer.isBuffer(content)) return { head, body: joinPieces(content, pieces) }
-    return BlobStream.open(content, pieces, file.row.digest).then((body) => ({ head, body }))
+    const { asked, file, selection, representation, status } = selected
+    if (selection !== 'whole' || !Buffer.isBuffer(content)) return sendPieces(selected, content)
+    const { whole } = representation
+    const isPrepared = whole?.size === content.length && !asked.target.query && status === 200
+    const head = isPrepared ? whole.head : headOf(selected, asked.target.query, content.length)
+    // A string is sent together with the headers, in one write.
+    if (file.row.size > maxTextBytes) return { head, body: content }
+    representation.text ??= content.toString('latin1')
+    return { head, body: representation.text }
   }
 
   // The file was replaced or deleted after its row was read, or a compressed form was.
-  #retry({ request, target, file, attempt, status }: Selected): Reply {
+  #retry({ asked: { request, target, attempt }, file, status }: Selected): Reply {
     this.#cache.invalidate(file)
     if (status === 404) throw fileNotFound(target.path)
     if (attempt + 1 === maxAttempts) throw new Error(`the blob of ${target.path} is missing`)
@@ -185,24 +183,31 @@ export class StaticHandler implements RawRoute {
 
   async #respondHead(selected: Selected): Promise<RawResponse> {
     const size = await this.#cache.sizeOf(selected.file, selected.representation.coding)
-    return size === undefined ? this.#retry(selected) : { head: headOf(selected, size) }
+    return size === undefined
+      ? this.#retry(selected)
+      : { head: headOf(selected, selected.asked.target.query, size) }
   }
 
-  #canOffload({ request, file, selection, representation: { coding } }: Selected): boolean {
-    const { offload } = this.#rules
-    if (!offload || file.row.size < offload.minBytes) return false
-    return canOffload(request, selection, { to: offload.to, coding }) && this.#isForwarded(request)
+  #canOffload(
+    { asked, selection, representation: { coding } }: Selected,
+    { to }: Offload,
+  ): boolean {
+    return canOffload(asked.request, selection, { to, coding }) && this.#isForwarded(asked.request)
   }
 
-  async #offload(selected: Selected): Promise<RawResponse> {
-    const { file, selection, representation } = selected
+  async #offload(selected: Selected, { to }: Offload): Promise<RawResponse> {
+    const { asked, file, selection, representation } = selected
     const { coding, common, own } = representation
     const size = await this.#cache.sizeOf(file, coding)
     if (size === undefined) return this.#retry(selected)
-    const to = this.#rules.offload?.to
-    if (!to || !hasFile(size)) return this.#sendContent(selected)
+    if (!hasFile(size)) return this.#sendContent(selected)
     const location = { to, digest: file.row.digest, coding, isWhole: selection === 'whole' }
-    const headers = { ...common, ...queryHeaders(selected), ...own, 'content-length': '0' }
+    const headers = {
+      ...common,
+      ...queryHeaders(file, asked.target.query),
+      ...own,
+      'content-length': '0',
+    }
     return { head: prepareHead(200, offloadHeaders(headers, location)) }
   }
 
@@ -239,7 +244,7 @@ export class StaticHandler implements RawRoute {
     const common: Headers = { ...this.failureHeaders }
     if (csp) common['content-security-policy'] = csp
     const representation = { ...representationOf(file, 'identity', false), common }
-    const selected = { ...asked, file, selection: 'whole', representation, status: 404 } as const
+    const selected = { asked, file, selection: 'whole', representation, status: 404 } as const
     return asked.request.method === 'HEAD'
       ? this.#respondHead(selected)
       : this.#sendContent(selected)
@@ -254,44 +259,19 @@ const maxAttempts = 8
 // Within what the cache of files estimates for an entry.
 const maxTextBytes = 2048
 
-// A string is sent together with the headers, in one write.
-function textOf(representation: Representation, bytes: Buffer): string | undefined {
-  if (bytes.length > maxTextBytes) return undefined
-  representation.text ??= bytes.toString('latin1')
-  return representation.text
-}
-
-function headOf(selected: Selected, size: number): PreparedHead {
-  const { target, representation, status } = selected
-  if (target.query === undefined && status === 200) return wholeHead(representation, size)
-  const { common, own } = representation
-  const extra = status === 200 ? queryHeaders(selected) : {}
-  return prepareHead(status, { ...common, ...extra, ...own, 'content-length': String(size) })
-}
-
-const partHead = (selected: Selected, part: ReturnType<typeof frame>): PreparedHead =>
-  prepareHead(206, {
-    ...selected.representation.common,
-    ...queryHeaders(selected),
-    ...part.headers,
-    'content-length': String(part.length),
-  })
-
-function notModifiedHead(selected: Selected): PreparedHead {
-  const { target, representation } = selected
-  if (target.query === undefined) return representation.notModified
-  return prepareHead(304, { ...representation.common, ...queryHeaders(selected) })
-}
-
-// A `v` that is not of these bytes is an old link: it changes nothing.
-function queryHeaders({ target: { query }, file: { row } }: Selected): Headers {
-  const [v = '', ...more] = query?.getAll('v') ?? []
-  const isImmutable =
-    more.length === 0 && /^[0-9a-f]{8,}$/i.test(v) && row.digest.startsWith(v.toLowerCase())
-  return {
-    ...(isImmutable ? { 'cache-control': 'public, max-age=31536000, immutable' } : {}),
-    ...(query?.has('download') ? { 'content-disposition': createDisposition(row.name) } : {}),
-  }
+// Ranges, and contents that are not in memory.
+function sendPieces(selected: Selected, content: Content): Reply {
+  const { file, selection } = selected
+  const isInMemory = Buffer.isBuffer(content)
+  const size = isInMemory ? content.length : content.size
+  const part = Array.isArray(selection)
+    ? frame(selection, { contentType: file.contentType, size })
+    : undefined
+  const { query } = selected.asked.target
+  const head = part ? partHead(selected, query, part) : headOf(selected, query, size)
+  const pieces = part?.pieces ?? [{ start: 0, end: size }]
+  if (isInMemory) return { head, body: joinPieces(content, pieces) }
+  return BlobStream.open(content, pieces, file.row.digest).then((body) => ({ head, body }))
 }
 
 function withVary({ status, code, message, headers }: HttpError, file: ServedFile) {

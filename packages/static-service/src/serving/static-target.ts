@@ -78,17 +78,12 @@ export function readTarget(url: string, policies: StaticPolicies): Target {
 }
 
 /**
- * The path of the most frequent URLs, which need no decoding; undefined for all others. Of what is wrong with a path only
- * too many segments are left to be found.
+ * Most URLs: their path needs no decoding, and no segment is empty or begins with a dot. Up to `maxPlainLength` nothing else
+ * than the number of segments can be wrong with it.
  */
-export const readPlainPath = (url: string): string | undefined =>
-  url.length <= maxPlainLength ? plainPath.exec(url)?.[1] : undefined
+export const plainPath = /^\/static\/((?:[\w~-][\w.~-]*\/)*[\w~-][\w.~-]*)$/
 
-// Less than the maximum of a segment.
-const maxPlainLength = 255
-
-// No segment is empty, or begins with a dot.
-const plainPath = /^\/static\/((?:[\w~-][\w.~-]*\/)*[\w~-][\w.~-]*)$/
+export const maxPlainLength = 255
 
 function decode(text: string): string {
   try {
