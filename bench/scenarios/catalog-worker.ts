@@ -8,18 +8,18 @@ import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Postgres } from '../../packages/persistence/src/index.ts'
 import type { Catalog } from '../../packages/static-service/src/catalog/catalog.ts'
+import { ChangeGroups } from '../../packages/static-service/src/catalog/changes/change-groups.ts'
 import type { ListQuery } from '../../packages/static-service/src/catalog/list-query.ts'
 import {
   catalogMigrations,
   schemaName,
-} from '../../packages/static-service/src/catalog/postgres/migrations.ts'
-import { PostgresCatalog } from '../../packages/static-service/src/catalog/postgres/postgres-catalog.ts'
+} from '../../packages/static-service/src/catalog/migrations.ts'
+import { openPostgresCatalog } from '../../packages/static-service/src/catalog/postgres/postgres-catalog.ts'
 import {
   databaseFile,
   openDatabase,
-} from '../../packages/static-service/src/catalog/sqlite/database.ts'
-import { SqliteCatalog } from '../../packages/static-service/src/catalog/sqlite/sqlite-catalog.ts'
-import { Transactions } from '../../packages/static-service/src/catalog/sqlite/transactions.ts'
+} from '../../packages/static-service/src/catalog/sqlite/open-sqlite.ts'
+import { openSqliteCatalog } from '../../packages/static-service/src/catalog/sqlite/sqlite-catalog.ts'
 import type { NewFile } from '../../packages/static-service/src/files/file-record.ts'
 
 export type Found = Record<string, { p50: number; p99: number }>
@@ -28,10 +28,10 @@ export type Found = Record<string, { p50: number; p99: number }>
 export async function measure(rows: number): Promise<Found> {
   const folder = join(tmpdir(), `bench-catalog-${rows}`)
   mkdirSync(folder, { recursive: true })
-  if (!existsSync(`${folder}/made`)) make(folder, rows)
+  if (!existsSync(`${folder}/made`)) await make(folder, rows)
   const megabytes = Math.round(statSync(databaseFile(folder)).size / 1e6)
   process.stdout.write(`\n${rows} files, database of ${megabytes} MB\n`)
-  const catalog = await SqliteCatalog.open(folder)
+  const catalog = await openSqliteCatalog(folder)
   const found = await ask(catalog, rows)
   await catalog.close()
   return found
@@ -51,7 +51,7 @@ export async function measurePostgres(
     onError: (error) => process.stderr.write(`${error}\n`),
   })
   const contents = { findMissing: async () => new Set<string>(), apply: async () => undefined }
-  const catalog = await PostgresCatalog.open(postgres, { contents })
+  const catalog = await openPostgresCatalog(postgres, { contents })
   if ((await catalog.totals()).totalFiles < rows) await fill(postgres, catalog, rows)
   process.stdout.write(`\n${rows} files in PostgreSQL\n`)
   const again = await ask(catalog, rows)
@@ -140,19 +140,19 @@ async function time(task: () => Promise<unknown>, prepare?: () => Promise<unknow
 const at = (sorted: number[], share: number) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
 
-function make(folder: string, rows: number) {
+async function make(folder: string, rows: number) {
   const start = performance.now()
-  const db = openDatabase(databaseFile(folder))
-  db.pragma('synchronous = OFF')
-  db.pragma('wal_autocheckpoint = 100000')
-  db.pragma('cache_size = -1000000')
-  const changes = new Transactions(db)
+  const sql = openDatabase(databaseFile(folder))
+  sql.database.pragma('synchronous = OFF')
+  sql.database.pragma('wal_autocheckpoint = 100000')
+  sql.database.pragma('cache_size = -1000000')
+  const changes = new ChangeGroups({ sql })
   for (let from = 0; from < rows; from += 5000) {
     const files = filesFrom(from, rows, 5000)
-    changes.commit([{ kind: 'put', files, conditions: {}, quota: undefined }])
+    await changes.commit([{ kind: 'put', files, conditions: {}, quota: undefined }])
     if (process.stderr.isTTY) process.stderr.write(`\r${from} of ${rows}`)
   }
-  db.close()
+  await sql.close()
   mkdirSync(`${folder}/made`)
   const seconds = (performance.now() - start) / 1000
   process.stdout.write(`made ${rows} rows in ${seconds.toFixed(1)} s\n`)

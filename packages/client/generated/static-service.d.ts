@@ -365,7 +365,7 @@ export interface paths {
         put?: never;
         /**
          * Move a file or a directory, all or nothing
-         * @description A directory is merged into an existing one. Records keep `created_at`; `updated_at` is the time of the move.
+         * @description A directory is merged into an existing one. Records keep `created_at`; `updated_at` is the time of the move. More than 20,000 files are moved in slices, each whole.
          */
         post: operations["moveFiles"];
         delete?: never;
@@ -385,7 +385,7 @@ export interface paths {
         put?: never;
         /**
          * Delete several files or a directory, all or nothing
-         * @description Send either `paths` or `prefix`. After the response no GET returns the files.
+         * @description Send either `paths` or `prefix`. After the response no GET returns the files. More than 20,000 files are deleted in slices, each whole; files that are stored meanwhile stay.
          */
         post: operations["deleteFiles"];
         delete?: never;

@@ -3,8 +3,8 @@ import { BackupWatch } from '@domains-and-files/persistence'
 import { blobDatabaseFile } from './blobs/disk/blob-database.ts'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
 import type { Catalog } from './catalog/catalog.ts'
-import { databaseFile } from './catalog/sqlite/database.ts'
-import { SqliteCatalog } from './catalog/sqlite/sqlite-catalog.ts'
+import { databaseFile } from './catalog/sqlite/open-sqlite.ts'
+import { openSqliteCatalog } from './catalog/sqlite/sqlite-catalog.ts'
 import type { Config } from './config.ts'
 import { sweepOrphans } from './maintenance/orphan-sweep.ts'
 import { warmPageCache } from './sqlite/warm-page-cache.ts'
@@ -15,7 +15,7 @@ export async function openEmbeddedStorage(
   { dataDir, quotaBytes }: Pick<Config, 'dataDir' | 'quotaBytes'>,
   log: Logger,
 ): Promise<Storage> {
-  const catalog = await SqliteCatalog.open(dataDir, { quotaBytes })
+  const catalog = await openSqliteCatalog(dataDir, { quotaBytes })
   const backups = new BackupWatch(dataDir)
   const store = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),

@@ -5,8 +5,8 @@ import { Bucket } from './blobs/s3/bucket.ts'
 import { contentMigrations } from './blobs/s3/migrations.ts'
 import { S3BlobStore } from './blobs/s3/s3-blob-store.ts'
 import { registerS3Metrics } from './blobs/s3/s3-metrics.ts'
-import { catalogMigrations, schemaName } from './catalog/postgres/migrations.ts'
-import { PostgresCatalog } from './catalog/postgres/postgres-catalog.ts'
+import { catalogMigrations, schemaName } from './catalog/migrations.ts'
+import { openPostgresCatalog } from './catalog/postgres/postgres-catalog.ts'
 import type { Config } from './config.ts'
 import { growYoungGeneration } from './memory.ts'
 import type { S3Config } from './s3-settings.ts'
@@ -41,7 +41,7 @@ export async function openSharedStorage(
     dataDir,
     onError: (error) => log.warn({ err: error }, 'object storage call failed, trying again later'),
   })
-  const catalog = await PostgresCatalog.open(postgres, { quotaBytes, contents: store.commits })
+  const catalog = await openPostgresCatalog(postgres, { quotaBytes, contents: store.commits })
   return {
     catalog,
     store,

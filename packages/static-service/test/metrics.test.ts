@@ -1,6 +1,6 @@
 import { rmSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { databaseFile, openDatabase } from '../src/catalog/sqlite/database.ts'
+import { databaseFile, openDatabase } from '../src/catalog/sqlite/open-sqlite.ts'
 import { boundary, type Service, start } from './support/start.ts'
 
 /** What the service tells now: each figure by its name and labels as they are written. */
@@ -77,7 +77,7 @@ test('a file that is arriving is told of until it is there or broken off', async
 test('changes that wait for the database, and contents that are held meanwhile, are told of', async () => {
   await using service = await start()
   const other = openDatabase(databaseFile(service.dataDir))
-  other.exec('begin immediate')
+  other.database.exec('begin immediate')
 
   const uploads: Promise<unknown>[] = []
   // Those that arrive together share a commit: one more is sent until two wait for the one at the database.
@@ -90,8 +90,8 @@ test('changes that wait for the database, and contents that are held meanwhile, 
       ({ static_changes_waiting: waiting = 0, static_contents_in_use: held = 0 }) =>
         waiting >= 2 && held > waiting,
     )
-  other.exec('rollback')
-  other.close()
+  other.database.exec('rollback')
+  await other.close()
   await Promise.all(uploads)
   expect(await scrape(service)).toMatchObject({ static_changes_waiting: 0 })
 })

@@ -44,6 +44,8 @@ export class Connection {
     this.database.pragma(`synchronous = ${options.synchronous ?? 'FULL'}`)
     // In a container only the data directory is writable, so temporary tables stay in memory.
     this.database.pragma('temp_store = MEMORY')
+    // The kernel's page cache has the rest.
+    this.database.pragma('cache_size = -8000')
     this.database.function('now_ms', { directOnly: true }, options.now ?? Date.now)
   }
 

@@ -30,6 +30,9 @@ export class SqliteSql implements Sql {
   readonly #files: DatabaseFiles
   readonly #timer: NodeJS.Timeout
   #reader: Connection | undefined
+  /** Of an earlier snapshot. */
+  #idle: Connection | undefined
+  #isClosed = false
   #lastWrite: Promise<unknown> = Promise.resolve()
   /** When a write last ended, and how. */
   #known = { at: performance.now(), isAvailable: true }
@@ -95,19 +98,29 @@ export class SqliteSql implements Sql {
   }
 
   async snapshot<T>(work: (snapshot: SqlTransaction) => Promise<T>): Promise<T> {
-    const connection = this.#openReader() // Its own: a transaction stays open across calls.
+    const connection = this.#idle ?? this.#openReader() // Its own: a transaction stays open across calls.
+    this.#idle = undefined
+    let isUsable = false
     try {
       connection.database.exec('begin')
-      return await inTransaction(connection, work)
+      const value = await inTransaction(connection, work)
+      isUsable = true
+      return value
+    } catch (error) {
+      throw translateSqliteError(error)
     } finally {
-      connection.database.close()
+      // Its page cache and its statements serve the next snapshot.
+      if (isUsable && !this.#idle && !this.#isClosed) this.#idle = connection
+      else connection.database.close()
     }
   }
 
   /** Waits for the writes that have begun. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
+    this.#isClosed = true
     await this.#lastWrite
+    this.#idle?.database.close()
     this.#reader?.database.close()
     this.#writer.database.close()
   }

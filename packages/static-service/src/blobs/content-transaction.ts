@@ -1,7 +1,7 @@
-import type { Transaction } from '@domains-and-files/persistence'
+import type { SqlTransaction } from '@domains-and-files/persistence'
 
 /** The part of a catalog commit that concerns contents: their rows change in the transaction of the files' rows. */
-export interface ContentTransaction {
+export interface ContentTransaction<Transaction extends SqlTransaction = SqlTransaction> {
   /**
    * Those of the digests that have no bytes to commit: neither stored nor uploaded. Locks what it finds, so that the
    * answer holds until the transaction ends.

@@ -6,16 +6,21 @@ import type {
   VersionRow,
 } from '../files/file-record.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
-import type { ChangedPaths, MoveFileCommand } from './commands.ts'
-import type { FileList, ListQuery } from './list-query.ts'
-import type { TreeQuery } from './tree.ts'
+import type { CatalogArchive } from './catalog-archive.ts'
+import type { ChangedPaths, MoveFileCommand } from './changes/commands.ts'
+import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 
 /** Which file is at which path, and the version records. A change is durable when its promise resolves. */
-export interface Catalog extends CatalogChanges, CatalogReads {
+export interface Catalog extends CatalogChanges, CatalogReads, CatalogArchive {
+  /** Changes that are carried out in slices go on when the catalog is opened again. */
   close(): Promise<void>
 }
 
-/** Changes, each done whole or not at all. All throw `insufficient_storage` where the disk of the database is full. */
+/**
+ * Changes, each done whole or not at all. Those of more than 20,000 files are recorded, and then done in slices, each whole:
+ * after a crash the rest is done when the catalog is opened again. All throw `insufficient_storage` where the disk of the
+ * database is full.
+ */
 export interface CatalogChanges {
   /**
    * Stores these files, all or none, each in place of what was at its path. Their contents must be stored already.
@@ -45,7 +50,8 @@ export interface CatalogChanges {
   moveFile(move: Omit<MoveFileCommand, 'kind'>): Promise<number | undefined>
 
   /**
-   * Moves every file below a directory, or none; returns their number. The root is empty.
+   * Moves every file below a directory, or none; returns their number. The root is empty. One in slices ends where a file has
+   * been stored in its way meanwhile.
    * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
    */
   moveDirectory(move: DirectoryMove): Promise<number>

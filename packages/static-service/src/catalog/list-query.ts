@@ -34,3 +34,10 @@ export const keyOf = ({ category, search, prefix, recursive, sort }: ListQuery) 
   recursive,
   sort,
 ]
+
+export interface TreeQuery {
+  /** The directory to start at; the root is empty. */
+  prefix: string
+  /** Levels to open. */
+  depth: number
+}

@@ -13,19 +13,24 @@ import {
 } from '../errors.ts'
 import { findPathFault } from '../files/path-rules.ts'
 import { storageFailure } from '../sqlite/storage-failure.ts'
-import type { Outcome, Rejection } from './commands.ts'
+import type { Outcome, Rejection } from './changes/commands.ts'
 
 /** The error that a client gets for a command that was not done. */
 export function errorOf(outcome: Outcome, quota: number | undefined): unknown {
   if ('failed' in outcome) {
-    return storageFailure(Object.assign(new Error(outcome.failed), { code: outcome.code }))
+    const { failed, code, error = Object.assign(new Error(failed), { code }) } = outcome
+    return storageFailure(error)
   }
   if (!('refused' in outcome)) return new Error('the catalog did another command than requested')
+  if (outcome.refused === 'too_many_files') return new Error('a large change was not divided')
   if (outcome.refused === 'quota_exceeded') return quotaExceeded(quota ?? 0)
   return errors[outcome.refused](outcome.path)
 }
 
-const errors: Record<Exclude<Rejection, 'quota_exceeded'>, (path: string) => Error> = {
+const errors: Record<
+  Exclude<Rejection, 'quota_exceeded' | 'too_many_files'>,
+  (path: string) => Error
+> = {
   path_conflict: pathConflict,
   target_exists: targetExists,
   move_into_itself: moveIntoItself,

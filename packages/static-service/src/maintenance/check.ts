@@ -10,8 +10,10 @@ import {
 } from '../blobs/disk/blob-database.ts'
 import { prefixes, readShard, type Shard } from '../blobs/disk/blob-scan.ts'
 import { prepareRemove } from '../blobs/disk/blob-statements.ts'
-import { type Database, databaseFile, openReader } from '../catalog/sqlite/database.ts'
-import { type Damage, findMiscounts } from './consistency-rules.ts'
+import type { Miscount } from '../catalog/catalog-archive.ts'
+import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
+import { openSqliteCatalog } from '../catalog/sqlite/sqlite-catalog.ts'
+import { type Database, openReader } from '../sqlite/connection.ts'
 import { ContentCheck } from './content-check.ts'
 
 export interface Report {
@@ -50,7 +52,7 @@ export async function check(
       files: countFiles(db),
       contents: 0,
       bytes: 0,
-      damages: findMiscounts(db),
+      damages: await findMiscounts(dataDir, db),
       orphans: [],
     }
     const fault = contents.findFault()
@@ -63,6 +65,19 @@ export async function check(
   } finally {
     db.close()
     unlock()
+  }
+}
+
+export type Damage = Miscount
+
+async function findMiscounts(dataDir: string, db: Database): Promise<Damage[]> {
+  const integrity = db.pragma('quick_check(10)', { simple: true })
+  const faults = integrity === 'ok' ? [] : [{ path: 'the database', fault: String(integrity) }]
+  const catalog = await openSqliteCatalog(dataDir, { isReadOnly: true })
+  try {
+    return [...faults, ...(await catalog.findMiscounts())]
+  } finally {
+    await catalog.close()
   }
 }
 

@@ -1,6 +1,7 @@
 import { type BlobSource, type KeptFile, runDataCommand } from '@domains-and-files/persistence'
 import { blobMode, blobPathOf, folderMode, maxSmallBytes } from '../blobs/blob-path.ts'
-import { databaseName, openReader } from '../catalog/sqlite/database.ts'
+import { databaseName } from '../catalog/sqlite/open-sqlite.ts'
+import { openReader } from '../sqlite/connection.ts'
 import { contentRows } from './content-rows.ts'
 
 // Compressed forms are not backed up: the service makes them again on demand.

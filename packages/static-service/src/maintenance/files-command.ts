@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { DataDirError, explainDatabaseFailure, Progress } from '@domains-and-files/persistence'
-import { databaseFile } from '../catalog/sqlite/database.ts'
+import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import { type CheckOptions, check, NoStore, type Report } from './check.ts'
 
 const usage = `Usage: npm run files -- check [--repair]

@@ -25,7 +25,7 @@ interface Dependencies {
   store: BlobStore
 }
 
-/** Routes that move and delete many files in one transaction. */
+/** Routes that move and delete many files. */
 export function registerBulkRoutes(app: App, dependencies: Dependencies) {
   moveFiles(app, dependencies)
   deleteFiles(app, dependencies)
@@ -57,7 +57,7 @@ const moveFilesSchema = {
   operationId: 'moveFiles',
   summary: 'Move a file or a directory, all or nothing',
   description:
-    'A directory is merged into an existing one. Records keep `created_at`; `updated_at` is the time of the move.',
+    'A directory is merged into an existing one. Records keep `created_at`; `updated_at` is the time of the move. More than 20,000 files are moved in slices, each whole.',
   tags: ['files'],
   body: Move,
   errors: [
@@ -132,7 +132,8 @@ const Deletion = z
 const deleteFilesSchema = {
   operationId: 'deleteFiles',
   summary: 'Delete several files or a directory, all or nothing',
-  description: 'Send either `paths` or `prefix`. After the response no GET returns the files.',
+  description:
+    'Send either `paths` or `prefix`. After the response no GET returns the files. More than 20,000 files are deleted in slices, each whole; files that are stored meanwhile stay.',
   tags: ['files'],
   body: Deletion,
   errors: [

@@ -38,12 +38,12 @@ export class WorkerRpc<Known extends Methods> {
   ask<Method extends keyof Known & string>(
     method: Method,
     input: Parameters<Known[Method]>[0],
-  ): Promise<ReturnType<Known[Method]>> {
+  ): Promise<Awaited<ReturnType<Known[Method]>>> {
     if (this.#failure) return Promise.reject(this.#failure)
     this.#worker ??= this.#start()
     this.#calls += 1
     const call: Call = { id: this.#calls, method, input }
-    const { promise, resolve, reject } = Promise.withResolvers<ReturnType<Known[Method]>>()
+    const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<Known[Method]>>>()
     this.#pending.set(call.id, { resolve, reject })
     this.#worker.postMessage(call)
     return promise
@@ -88,18 +88,18 @@ export class WorkerRpc<Known extends Methods> {
 }
 
 /** Runs in the worker thread: replies to each call, and closes when `WorkerRpc` is closed. */
-export function serveCalls(methods: Methods, close: () => void): void {
+export function serveCalls(methods: Methods, close: () => void | Promise<void>): void {
   const port = parentPort
   if (!port) throw new Error('serveCalls runs in worker threads only')
-  port.on('message', (call: Call | undefined) => {
+  port.on('message', async (call: Call | undefined) => {
     if (!call) {
-      close()
+      await close()
       port.close()
       return
     }
     const { id, method, input } = call
     try {
-      port.postMessage({ id, value: methods[method]?.(input as never) } satisfies Reply) // Typed by `ask`.
+      port.postMessage({ id, value: await methods[method]?.(input as never) } satisfies Reply) // Typed by `ask`.
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? error.code : undefined
       port.postMessage({ id, error, code } satisfies Reply)

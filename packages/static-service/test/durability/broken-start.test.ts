@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { makeFarDirectory } from '../../../../test/support/far-directory.ts'
-import { databaseFile } from '../../src/catalog/sqlite/database.ts'
+import { databaseFile } from '../../src/catalog/sqlite/open-sqlite.ts'
 import { mountSmallDisk } from '../support/small-disk.ts'
 import { start } from '../support/start.ts'
 
@@ -47,7 +47,8 @@ test.each([
     'a database of a newer version',
     (dataDir: string) => {
       const db = new Sqlite(databaseFile(dataDir))
-      db.pragma('user_version = 1000')
+      db.exec('create table migrations (part text primary key, applied integer not null) strict')
+      db.exec("insert into migrations values ('catalog', 99)")
       db.close()
     },
     /^The database in DATA_DIR is of a newer version of this service: start that version, or .*\.$/,

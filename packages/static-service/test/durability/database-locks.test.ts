@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { openDatabase } from '../../src/catalog/sqlite/database.ts'
+import { openDatabase } from '../../src/catalog/sqlite/open-sqlite.ts'
 import { run } from '../support/program.ts'
 
 const makeFolder = () => {
@@ -23,14 +23,14 @@ function countLocked(pid: number | undefined): number {
 // write-ahead log of the running service. Recent versions of SQLite prevent that themselves, 3.40 does not.
 test('a running service keeps its locks on its databases', async () => {
   const own = openDatabase(join(makeFolder(), 'own.sqlite'))
-  own.prepare('select count(*) from sqlite_master').get()
+  own.database.prepare('select count(*) from sqlite_master').get()
   const isVisible = countLocked(process.pid) > 0
-  own.close()
+  await own.close()
   if (!isVisible) return
   const program = await run(makeFolder())
   onTestFinished(() => program.kill())
   const token = await program.logIn()
   await program.send(token, 'upload', [{ name: 'file', content: 'x', filename: 'x' }])
 
-  expect(countLocked(program.child.pid)).toBe(2)
+  expect(countLocked(program.child.pid)).toBe(3) // Files, blobs, and API tokens.
 })

@@ -11,11 +11,12 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
+import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
 import { blobPathOf, type ContentCoding } from '../../src/blobs/blob-path.ts'
 import { blobDatabaseFile, openBlobDatabase } from '../../src/blobs/disk/blob-database.ts'
 import { prepareStore } from '../../src/blobs/disk/blob-statements.ts'
-import { databaseFile, openDatabase } from '../../src/catalog/sqlite/database.ts'
+import { databaseFile } from '../../src/catalog/sqlite/open-sqlite.ts'
 import { runCli, spawnCli } from '../support/files-command.ts'
 import { start } from '../support/start.ts'
 import { alter, digestOf, rowsIn, storedIn } from '../support/stored-contents.ts'
@@ -158,13 +159,12 @@ test.each([
   ['a directory', `update directories set total_size = 1 where path = 'one'`, 'the directory /one'],
   ['a category', 'update categories set file_count = 7', 'the category document'],
   ['the references', 'update blobs set refs = refs + 1 where size = 5', 'the content '],
-  ['the stored bytes', 'update stored set size = 1', 'the stored bytes'],
-  ['the search index', 'delete from grams where rowid = 1', 'the search index'],
+  ['the stored bytes', 'update catalog set stored_size = 1', 'the stored bytes'],
+  ['the search index', 'delete from trigrams where rowid = 1', 'the search index'],
   ['a lost content row', 'delete from blobs where size = 5', 'three.txt'],
 ])('a wrong count is damage: %s', async (_what, sql, name) => {
   const { dataDir } = await makeStore()
-  const db = openDatabase(databaseFile(dataDir))
-  db.pragma('foreign_keys = OFF')
+  const db = new Sqlite(databaseFile(dataDir))
   db.exec(sql)
   db.close()
 

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
-import { SqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
+import { openSqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
 import { sweepOrphans } from '../../src/maintenance/orphan-sweep.ts'
 import { digestOf, rowsIn } from '../support/stored-contents.ts'
 
 async function open() {
   const dataDir = mkdtempSync(join(tmpdir(), 'static-sweep-'))
-  const catalog = await SqliteCatalog.open(dataDir)
+  const catalog = await openSqliteCatalog(dataDir)
   const store = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),
     onError: (error) => {

@@ -60,7 +60,7 @@ test('a group that fails rejects its commands and no others; an outage rejects t
       if (failure) throw failure
       return commands
     },
-    (error) => error instanceof Error && error.message === 'outage',
+    { isOutage: (error) => error instanceof Error && error.message === 'outage' },
   )
   const outcomeOf = (command: string) => commits.submit(command).catch((error) => error.message)
 

@@ -1,13 +1,19 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Postgres } from '@domains-and-files/persistence'
-import { onTestFinished } from 'vitest'
+import {
+  Postgres,
+  render,
+  type SqlTransaction,
+  type Statement,
+  type Transaction,
+} from '@domains-and-files/persistence'
+import { onTestFinished, vi } from 'vitest'
 import type { ContentTransaction } from '../../src/blobs/content-transaction.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
-import { catalogMigrations, schemaName } from '../../src/catalog/postgres/migrations.ts'
-import { PostgresCatalog } from '../../src/catalog/postgres/postgres-catalog.ts'
-import { SqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
+import { catalogMigrations, schemaName } from '../../src/catalog/migrations.ts'
+import { openPostgresCatalog } from '../../src/catalog/postgres/postgres-catalog.ts'
+import { openSqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
 import type { NewFile } from '../../src/files/file-record.ts'
 import { serviceDatabase } from './service-database.ts'
 
@@ -49,7 +55,7 @@ export function makeFolder(): string {
 }
 
 async function openSqlite(options: Options) {
-  const catalog = await SqliteCatalog.open(makeFolder(), options)
+  const catalog = await openSqliteCatalog(makeFolder(), options)
   onTestFinished(() => catalog.close())
   return catalog
 }
@@ -69,7 +75,10 @@ export async function newDatabase() {
 /** A catalog on a database that other processes may use too; it is closed with the test. */
 export async function openReplica(
   url: string,
-  { contents = allPresent, ...options }: Options & { contents?: ContentTransaction } = {},
+  {
+    contents = allPresent,
+    ...options
+  }: Options & { contents?: ContentTransaction<Transaction> } = {},
 ) {
   const postgres = await Postgres.open({
     url,
@@ -80,12 +89,31 @@ export async function openReplica(
     onError: () => undefined,
   })
   onTestFinished(() => postgres.close())
-  const catalog = await PostgresCatalog.open(postgres, { ...options, contents })
+  const catalog = await openPostgresCatalog(postgres, { ...options, contents })
   onTestFinished(() => catalog.close())
   return { catalog, postgres }
 }
 
-const allPresent: ContentTransaction = {
+const allPresent: ContentTransaction<Transaction> = {
   findMissing: async () => new Set(),
   apply: async () => undefined,
+}
+
+/** Calls `onStatement` before each statement of a snapshot. */
+export function watchSnapshots(
+  postgres: Postgres,
+  onStatement: (statement: { text: string; values: unknown[] }) => void,
+): void {
+  const snapshot = postgres.snapshot.bind(postgres)
+  vi.spyOn(postgres, 'snapshot').mockImplementation((work) =>
+    snapshot((transaction) => {
+      const watched = <Method extends 'all' | 'get' | 'run'>(method: Method) =>
+        ((statement: Statement) => {
+          onStatement(render(statement, postgres))
+          return transaction[method](statement)
+        }) as SqlTransaction[Method]
+      const methods = { all: watched('all'), get: watched('get'), run: watched('run') }
+      return work(Object.assign(Object.create(transaction), methods))
+    }),
+  )
 }

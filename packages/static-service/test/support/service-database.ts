@@ -2,7 +2,7 @@ import { authMigrations } from '@domains-and-files/auth'
 import { Postgres } from '@domains-and-files/persistence'
 import { type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { contentMigrations } from '../../src/blobs/s3/migrations.ts'
-import { catalogMigrations, schemaName } from '../../src/catalog/postgres/migrations.ts'
+import { catalogMigrations, schemaName } from '../../src/catalog/migrations.ts'
 
 /** A new database with the tables of the service, dropped at disposal. */
 export const serviceDatabase = (): Promise<TestDatabase> =>

@@ -8,7 +8,7 @@ import type { ContentCoding } from '../../src/blobs/blob-path.ts'
 import { Compressor } from '../../src/blobs/compressor.ts'
 import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
-import { SqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
+import { openSqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
 import { readConfig } from '../../src/config.ts'
 import type { FileRow } from '../../src/files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../../src/files/media-type.ts'
@@ -89,7 +89,7 @@ export async function startStatic(
     isReferenced: (digest) => catalog.isReferenced(digest),
     onError: (error) => log.error({ err: error }, 'not collected'),
   })
-  const catalog = await SqliteCatalog.open(dataDir)
+  const catalog = await openSqliteCatalog(dataDir)
   catalog.onFree((digests) => store.collect(digests))
   const compressor = new Compressor({ store, log })
   const rules = config.static

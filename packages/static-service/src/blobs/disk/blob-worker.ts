@@ -37,7 +37,7 @@ const methods = {
 
 export type BlobWorkerMethods = typeof methods
 
-serveCalls(methods, () => db.close())
+serveCalls(methods, () => void db.close())
 
 // If the group fails, each command is tried alone: on a full disk, removals still work where stores do not.
 function commit(commands: BlobCommand[]): BlobOutcome[] {

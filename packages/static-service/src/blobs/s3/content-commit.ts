@@ -6,7 +6,7 @@ import type { PendingContent, PendingContents } from './pending-contents.ts'
  * Contents in the catalog's transactions, which are serialized. An object is committed only if its intent still exists:
  * otherwise it may have been deleted as the remains of a dead upload.
  */
-export class ContentCommit implements ContentTransaction {
+export class ContentCommit implements ContentTransaction<Transaction> {
   readonly #pending: PendingContents
   readonly #graceSeconds: number
 

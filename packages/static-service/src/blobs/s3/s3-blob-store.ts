@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Postgres, Probe } from '@domains-and-files/persistence'
+import { type Postgres, Probe, type Transaction } from '@domains-and-files/persistence'
 import {
   type CompressedCoding,
   type ContentCoding,
@@ -43,7 +43,7 @@ export interface S3BlobStoreOptions {
  */
 export class S3BlobStore implements BlobStore {
   /** The part of the catalog's commits that concerns contents. */
-  readonly commits: ContentTransaction
+  readonly commits: ContentTransaction<Transaction>
   readonly sweep: GarbageSweep
   /** Objects were uploaded from hashed bytes, which the store compared with their digest; their keys are never reused. */
   readonly verified: VerifiedContents = { isVerified: () => true, recordVerified: () => undefined }

@@ -1,11 +1,13 @@
-import type { Postgres } from '@domains-and-files/persistence'
+import { type Postgres, render } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
 import type { FileRow } from '../../files/file-record.ts'
-import { fileColumns } from './file-columns.ts'
+import { schemaName } from '../migrations.ts'
+import { fileColumns } from '../queries.ts'
 
 interface KnownFile {
   row: FileRow
-  revision: number
+  /** The change that made the row. */
+  changeId: number
 }
 
 interface Lookup {
@@ -17,7 +19,7 @@ interface Lookup {
 /** One row for each file that exists; `row` is null where the known one is current. */
 interface Found {
   path: string
-  revision: number
+  changeId: number
   row: FileRow | null
 }
 
@@ -84,18 +86,18 @@ export class FileLookup {
 
   async #read(paths: string[]): Promise<Map<string, FileRow>> {
     const known = paths.map((path) => this.#known.get(path))
-    const revisions = known.map((each) => each?.revision ?? 0)
+    const changes = known.map((each) => each?.changeId ?? 0)
     const found = await this.#postgres.query<Found & Record<string, unknown>>(lookupQuery, [
       paths,
-      revisions,
+      changes,
     ])
     const rows = new Map<string, FileRow>()
     const before = new Map(paths.map((path, at) => [path, known[at]]))
-    for (const { path, revision, row } of found) {
+    for (const { path, changeId, row } of found) {
       const current = row ?? before.get(path)?.row
       if (!current) throw new Error(`the row of ${path} is neither known nor sent`)
       rows.set(path, current)
-      if (row) this.#known.set(path, { row, revision })
+      if (row) this.#known.set(path, { row, changeId })
     }
     return rows
   }
@@ -109,11 +111,14 @@ const maxRunning = 2
 // Longer than a look-up takes.
 const slowMs = 50
 
+const columns = render(fileColumns, { dialect: 'postgres', schema: schemaName }).text
+
 const lookupQuery = `
-  select asked.path, file.revision, case when file.revision <> asked.revision then row_to_json(file."row") end "row"
-  from unnest($1::text[], $2::bigint[]) asked (path, revision)
+  select asked.path, file.change_id "changeId",
+    case when file.change_id <> asked.change_id then row_to_json(file."row") end "row"
+  from unnest($1::text[], $2::bigint[]) asked (path, change_id)
     join lateral (
-      select revision, "row" from static_service.files
-        cross join lateral (select ${fileColumns}) "row"
+      select change_id, "row" from ${schemaName}.files
+        cross join lateral (select ${columns}) "row"
       where files.path = asked.path
     ) file on true`

@@ -4,7 +4,7 @@ import { maxSmallBytes } from '../../blobs/blob-path.ts'
 import { hashFile } from '../../blobs/hashing.ts'
 import type { ContentTable } from '../../blobs/s3/content-table.ts'
 import type { ObjectUploads } from '../../blobs/s3/object-uploads.ts'
-import { openReader } from '../../catalog/sqlite/database.ts'
+import { openReader } from '../../sqlite/connection.ts'
 import { SmallContentReader } from '../small-content-reader.ts'
 import { batches } from './content-export.ts'
 

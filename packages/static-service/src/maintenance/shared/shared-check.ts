@@ -7,7 +7,7 @@ import { hashBytes } from '../../blobs/hashing.ts'
 import { hashBlob } from '../../blobs/integrity.ts'
 import type { Bucket } from '../../blobs/s3/bucket.ts'
 import { ObjectReader } from '../../blobs/s3/object-reader.ts'
-import { findMiscounts } from '../../catalog/postgres/find-miscounts.ts'
+import { findMiscounts } from '../../catalog/find-miscounts.ts'
 import type { CheckOptions, Report } from '../check.ts'
 import { explain, openSharedData, type SharedData } from './shared-data.ts'
 

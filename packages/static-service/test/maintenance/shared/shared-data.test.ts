@@ -65,7 +65,7 @@ async function answers(service: Service) {
   const found: string[] = []
   for (const path of questions) {
     const { status, bytes } = await service.call('GET', encodeURI(path))
-    found.push(`${path} ${status} ${bytes.toString().replaceAll(String(service.port), 'port')}`)
+    found.push(`${path} ${status} ${bytes.toString().replaceAll(`:${service.port}`, ':port')}`)
   }
   for (const [path, content] of contents.slice(1)) {
     const { bytes } = await service.call('GET', encodeURI(`/static/${path}`))

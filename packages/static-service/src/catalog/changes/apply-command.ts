@@ -1,0 +1,147 @@
+import type { FileRow, NewFile } from '../../files/file-record.ts'
+import { findPathFault } from '../../files/path-rules.ts'
+import { type Conditions, holds } from '../../rfc9110/entity-tags.ts'
+import type { DirectoryMove } from '../catalog.ts'
+import type { ChangeDates } from './change-dates.ts'
+import {
+  type FileCommand,
+  type MoveFileCommand,
+  type Outcome,
+  type PutCommand,
+  Rejected,
+} from './commands.ts'
+import { FreedContents, type LoadedFiles, rowOf, type StoredFile } from './loaded-files.ts'
+
+/** What the commands of a group change, and the dates that files get. */
+export interface Target {
+  table: LoadedFiles
+  dates: ChangeDates
+}
+
+/**
+ * Applies a command. If it throws, the caller undoes what it has changed.
+ * @throws {Rejected}
+ */
+export function applyCommand(target: Target, command: FileCommand): Outcome {
+  switch (command.kind) {
+    case 'put':
+      return put(target, command)
+    case 'remove':
+      return removeAll(target, [command.path], command.conditions)
+    case 'removeAll':
+      return removeAll(target, command.paths)
+    case 'moveFile':
+      return moveFile(target, command)
+  }
+}
+
+function put({ table, dates }: Target, { files, conditions, quota }: PutCommand): Outcome {
+  const freed = new FreedContents()
+  let wasNew = true
+  const rows = files.map((file) => {
+    const before = table.find(file.path)
+    if (!before && table.isDirectory(file.path)) throw new Rejected('path_conflict', file.path)
+    if (!holds(conditions, before && rowOf(before)))
+      throw new Rejected('precondition_failed', file.path)
+    if (before) wasNew = false
+    return before
+      ? replace({ table, dates }, { before, file, freed })
+      : add(table, { ...file, ...born(dates.of()) }, freed)
+  })
+  if (quota !== undefined && table.storedSize > quota) throw new Rejected('quota_exceeded', '')
+  const changed = files.map(({ path }) => path)
+  return { done: 'put', rows, wasNew, freed: freed.digests, changed }
+}
+
+const born = (date: string) => ({ createdAt: date, updatedAt: date })
+
+function add(table: LoadedFiles, file: Omit<FileRow, 'name'>, freed: FreedContents): FileRow {
+  const row = table.add(file, freed)
+  if (!row) throw new Rejected('path_conflict', file.path)
+  return rowOf(row)
+}
+
+function replace(
+  { table, dates }: Target,
+  { before, file, freed }: { before: StoredFile; file: NewFile; freed: FreedContents },
+): FileRow {
+  const row = rowOf({ ...before, ...file, updatedAt: dates.of(before.updatedAt) })
+  table.replace(before, row, freed)
+  return row
+}
+
+function removeAll(target: Target, paths: string[], conditions: Conditions = {}): Outcome {
+  const freed = new FreedContents()
+  for (const path of paths) {
+    const row = target.table.find(path)
+    if (!row) throw new Rejected('file_not_found', path)
+    if (!holds(conditions, rowOf(row))) throw new Rejected('precondition_failed', path)
+    end(target, row, freed)
+  }
+  const { bytes: bytesFreed, digests } = freed
+  return { done: 'remove', files: paths.length, changed: paths, bytesFreed, freed: digests }
+}
+
+/** Removes these files. */
+export function removeRows(target: Target, rows: FileRow[]): FreedContents {
+  const freed = new FreedContents()
+  for (const row of rows) end(target, row, freed)
+  return freed
+}
+
+function end({ table, dates }: Target, row: FileRow, freed: FreedContents) {
+  dates.end(row.updatedAt)
+  table.remove(row, freed)
+}
+
+function moveFile(target: Target, command: MoveFileCommand): Outcome {
+  const { from, to, overwrite, digest, contentType, category } = command
+  const row = target.table.find(from)
+  if (!row) throw new Rejected('file_not_found', from)
+  if (row.digest !== digest) throw new Rejected('content_changed', from)
+  if (from === to) return { done: 'move', files: 0, freed: [], changed: [] }
+  const freed = new FreedContents()
+  end(target, row, freed)
+  place(target, { ...row, path: to, contentType, category }, { overwrite, freed })
+  return { done: 'move', files: 1, freed: freed.digests, changed: [from, to] }
+}
+
+/**
+ * Moves these files below a directory. All leave before the first arrives: a directory can move up into its own parent.
+ * @throws {Rejected}
+ */
+export function moveRows(target: Target, moving: FileRow[], move: DirectoryMove): FreedContents {
+  const freed = new FreedContents()
+  for (const row of moving) end(target, row, freed)
+  for (const row of moving) {
+    const path = movedPath(row.path, move)
+    if (findPathFault(path)) throw new Rejected('invalid_target', path)
+    place(target, { ...row, path }, { overwrite: move.overwrite, freed })
+  }
+  return freed
+}
+
+/** Where a file below the directory goes. */
+export function movedPath(path: string, { from, to }: DirectoryMove): string {
+  const rest = path.slice(from.length + 1)
+  return to === '' ? rest : `${to}/${rest}`
+}
+
+/** A directory cannot move to a place below itself. */
+export const isIntoItself = ({ from, to }: DirectoryMove) =>
+  from === '' || to.startsWith(`${from}/`)
+
+interface Placement {
+  overwrite: boolean
+  freed: FreedContents
+}
+
+// The time of the change is now: a cache that knows the previous file at this path must not take it for unmodified.
+function place(target: Target, file: FileRow, { overwrite, freed }: Placement) {
+  const { table, dates } = target
+  const existing = table.find(file.path)
+  if (existing && !overwrite) throw new Rejected('target_exists', file.path)
+  if (existing) end(target, existing, freed)
+  if (table.isDirectory(file.path)) throw new Rejected('path_conflict', file.path)
+  add(table, { ...file, updatedAt: dates.of(existing?.updatedAt) }, freed)
+}

@@ -1,0 +1,212 @@
+import {
+  DatabaseFullError,
+  DatabaseUnavailableError,
+  dialect,
+  now,
+  OutcomeUnknownError,
+  type SqlTransaction,
+  sql,
+} from '@domains-and-files/persistence'
+import type { ContentTransaction } from '../../blobs/content-transaction.ts'
+import { recordVersion } from '../versions.ts'
+import { applyCommand } from './apply-command.ts'
+import {
+  type CatalogCommand,
+  type DirectoryCommand,
+  isDirectoryCommand,
+  type Outcome,
+  Rejected,
+} from './commands.ts'
+import { changeDirectory } from './directory-changes.ts'
+import { type Group, loadTable, refusalOf, type Table, write } from './group.ts'
+import { importFiles, importVersions } from './import-rows.ts'
+
+export interface ChangeDependencies<Transaction extends SqlTransaction> {
+  sql: { transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> }
+  /** Contents that change in the transactions of the catalog. */
+  contents?: ContentTransaction<Transaction>
+  /** Room on the disk that is given up when deletions need it. */
+  reserve?: { release(): void; refill(): void }
+}
+
+/**
+ * Commits commands of several requests in one transaction, under one lock for all processes. Each is checked in memory
+ * before anything of it is written, so no savepoints are needed.
+ */
+export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
+  readonly #sql
+  readonly #contents: ContentTransaction<Transaction> | undefined
+  readonly #reserve
+  /** Files in a slice of a large change: fewer on a disk that is full. */
+  #sliceFiles = maxSliceFiles
+
+  constructor({ sql: database, contents, reserve }: ChangeDependencies<Transaction>) {
+    this.#sql = database
+    this.#contents = contents
+    this.#reserve = reserve
+  }
+
+  /**
+   * One outcome per command, in order. If the group fails, each command is tried alone: on a full disk, deletions still work
+   * where uploads do not. If it throws, none took effect, except with `OutcomeUnknownError`.
+   */
+  async commit(commands: CatalogCommand[]): Promise<Outcome[]> {
+    const [command, ...others] = commands
+    if (!command) return []
+    try {
+      const outcomes = await this.#transact(commands)
+      this.#sliceFiles = Math.min(maxSliceFiles, this.#sliceFiles * 2)
+      return outcomes
+    } catch (error) {
+      if (error instanceof DatabaseUnavailableError || error instanceof OutcomeUnknownError) {
+        throw error
+      }
+      if (others.length === 0) return [await this.#commitOnFullDisk(command, error)]
+      const outcomes: Outcome[] = []
+      for (const each of commands) outcomes.push(...(await this.commit([each])))
+      return outcomes
+    } finally {
+      this.#reserve?.refill()
+    }
+  }
+
+  /** Adds rows of a restore. */
+  async import(command: ImportCommand): Promise<void> {
+    const [outcome] = await this.commit([command])
+    if (outcome && 'failed' in outcome) throw outcome.error
+  }
+
+  /** A deletion gets what room there is, and is done in as small slices as it takes. */
+  async #commitOnFullDisk(command: CatalogCommand, error: unknown): Promise<Outcome> {
+    const isDeletion = command.kind === 'continue' || command.kind.startsWith('remove')
+    if (!isDeletion || !(error instanceof DatabaseFullError)) return failureOf(error)
+    this.#reserve?.release()
+    for (;;) {
+      try {
+        const [outcome] = await this.#transact([command])
+        return outcome ?? failureOf(error)
+      } catch (again) {
+        if (!(again instanceof DatabaseFullError)) return failureOf(again)
+        if (command.kind !== 'continue' || this.#sliceFiles === 1) return failureOf(again)
+        this.#sliceFiles = Math.ceil(this.#sliceFiles / 5)
+      }
+    }
+  }
+
+  #transact(commands: CatalogCommand[]): Promise<Outcome[]> {
+    return this.#sql.transaction(async (transaction) => {
+      const group = await this.#begin(transaction, commands)
+      const outcomes = await this.#apply(group, commands)
+      const { added, freed } = select(group.references)
+      if (added.length + freed.length > 0)
+        await this.#contents?.apply(transaction, { added, freed })
+      return outcomes
+    })
+  }
+
+  async #begin(transaction: Transaction, commands: CatalogCommand[]): Promise<Group<Transaction>> {
+    // A statement of its own: the next ones see what the previous holder of the lock committed.
+    const locked = await transaction.get<{ nowMs: number }>(lockCatalog)
+    if (!locked) throw new Error('a query without a table has no row')
+    const digests = commands.flatMap(digestsOf)
+    const missing = digests.length > 0 && (await this.#contents?.findMissing(transaction, digests))
+    return {
+      transaction,
+      nowMs: locked.nowMs,
+      missing: missing || new Set(),
+      references: new Map(),
+    }
+  }
+
+  async #apply(group: Group, commands: CatalogCommand[]): Promise<Outcome[]> {
+    const [command] = commands
+    if (command && isDirectoryCommand(command)) {
+      return [await changeDirectory(group, command, this.#sliceFiles)]
+    }
+    if (command?.kind === 'importFiles') return [await importFiles(group, command.files)]
+    return applyTogether(group, commands)
+  }
+}
+
+// PostgreSQL's lock holds until the transaction ends; SQLite has one writer anyway.
+const lockCatalog = sql`select ${dialect({
+  sqlite: sql``,
+  postgres: sql`pg_advisory_xact_lock(hashtextextended('static_service.catalog', 0)),`,
+})} ${now} "nowMs"`
+
+const maxSliceFiles = 4000
+
+type ImportCommand = Extract<CatalogCommand, { kind: 'importFiles' | 'importVersions' }>
+
+type SmallCommand = Exclude<CatalogCommand, DirectoryCommand>
+
+/** Applies commands on single files in memory, writes what they leave, and adds version records. */
+async function applyTogether(group: Group, commands: CatalogCommand[]): Promise<Outcome[]> {
+  const paths = commands.flatMap(pathsOf)
+  const table =
+    paths.length > 0 ? await loadTable(group, paths, commands.flatMap(digestsOf)) : undefined
+  const outcomes: Outcome[] = []
+  for (const command of commands) {
+    if (isDirectoryCommand(command))
+      throw new Error('a change of a directory is alone in its group')
+    outcomes.push(await applySmall(group, command, table))
+  }
+  if (table && table.files.changes.length > 0) await write(group, table)
+  return outcomes
+}
+
+async function applySmall(
+  group: Group,
+  command: SmallCommand,
+  table: Table | undefined,
+): Promise<Outcome> {
+  if (command.kind === 'record') return recordVersion(group, command.version)
+  if (command.kind === 'importVersions') return importVersions(group, command.versions)
+  if (command.kind === 'importFiles' || !table) throw new Error('an import is alone in its group')
+  try {
+    const lost =
+      command.kind === 'put' && command.files.find(({ digest }) => group.missing.has(digest))
+    if (lost) throw new Rejected('content_missing', lost.path)
+    const outcome = applyCommand({ table: table.files, dates: table.dates }, command)
+    table.files.accept()
+    return outcome
+  } catch (error) {
+    table.files.undo()
+    return refusalOf(error)
+  }
+}
+
+function select(references: Group['references']) {
+  const digests = (isWanted: (before: boolean, after: boolean) => boolean) =>
+    [...references].flatMap(([digest, { before, after }]) =>
+      isWanted(before, after) ? [digest] : [],
+    )
+  return {
+    added: digests((before, after) => !before && after),
+    freed: digests((before, after) => before && !after),
+  }
+}
+
+function pathsOf(command: CatalogCommand): string[] {
+  switch (command.kind) {
+    case 'put':
+      return command.files.map(({ path }) => path)
+    case 'remove':
+      return [command.path]
+    case 'removeAll':
+      return command.paths
+    case 'moveFile':
+      return [command.from, command.to]
+    default:
+      return []
+  }
+}
+
+const digestsOf = (command: CatalogCommand) =>
+  command.kind === 'put' ? command.files.map(({ digest }) => digest) : []
+
+function failureOf(error: unknown): Outcome {
+  const cause = error instanceof DatabaseFullError ? error.cause : error
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  return { failed: String(cause), code, error }
+}

@@ -1,0 +1,106 @@
+import type { FileRow, NewFile, NewVersion, VersionRow } from '../../files/file-record.ts'
+import type { Category } from '../../files/media-type.ts'
+import type { Conditions } from '../../rfc9110/entity-tags.ts'
+import type { DirectoryMove } from '../catalog.ts'
+
+// What the catalog is asked to change, and what it answers. Each command is done whole or not at all.
+
+export type CatalogCommand =
+  | FileCommand
+  | DirectoryCommand
+  | { kind: 'record'; version: NewVersion }
+  | { kind: 'importFiles'; files: FileRow[] }
+  | { kind: 'importVersions'; versions: VersionRow[] }
+
+/** Commands on files that they name. */
+export type FileCommand =
+  | PutCommand
+  | { kind: 'remove'; path: string; conditions: Conditions }
+  | { kind: 'removeAll'; paths: string[] }
+  | MoveFileCommand
+
+/** Commands on all files below a directory. Each is a transaction of its own. */
+export type DirectoryCommand =
+  | ({ kind: 'removeBelow' } & Sliced & { directory: string })
+  | ({ kind: 'moveDirectory' } & Sliced & DirectoryMove)
+  /** The next slice of a change that was begun. */
+  | { kind: 'continue'; id: number }
+  /** Gives a change up that was begun. */
+  | { kind: 'abandon'; id: number }
+
+interface Sliced {
+  /** True: the change is recorded, and carried out by `continue`; it has been checked. */
+  inSlices?: boolean
+}
+
+export interface PutCommand {
+  kind: 'put'
+  files: NewFile[]
+  conditions: Conditions
+  quota: number | undefined
+}
+
+export interface MoveFileCommand {
+  kind: 'moveFile'
+  from: string
+  to: string
+  overwrite: boolean
+  /** The content that the type was derived from; the command is rejected when the file has another by now. */
+  digest: string
+  contentType: string
+  category: Category
+}
+
+export const isDirectoryCommand = (command: CatalogCommand): command is DirectoryCommand =>
+  ['removeBelow', 'moveDirectory', 'continue', 'abandon'].includes(command.kind)
+
+/** Paths that a command changed; `all` where they are many. */
+export type ChangedPaths = string[] | 'all'
+
+interface Changed {
+  changed: ChangedPaths
+  /** Digests that nothing refers to any more. */
+  freed: string[]
+}
+
+export type Outcome =
+  | ({ done: 'put'; rows: FileRow[]; wasNew: boolean } & Changed)
+  | ({ done: 'remove'; files: number; bytesFreed: number } & Changed)
+  | ({ done: 'move'; files: number } & Changed)
+  /** A slice of a change that was begun. */
+  | ({ done: 'slice'; files: number; bytesFreed: number; isLast: boolean } & Changed)
+  /** The change is recorded: it continues in slices. */
+  | { done: 'begun'; id: number }
+  | { done: 'record'; version: VersionRow }
+  /** Rows of a restore are there, or a change is given up. */
+  | { done: 'other' }
+  | { refused: Rejection; path: string }
+  /** `error` where it did not cross threads. */
+  | { failed: string; code: string; error?: unknown }
+
+export type Rejection =
+  | 'path_conflict'
+  | 'target_exists'
+  | 'move_into_itself'
+  | 'invalid_target'
+  | 'content_changed'
+  | 'content_missing'
+  | 'precondition_failed'
+  | 'quota_exceeded'
+  | 'file_not_found'
+  | 'directory_not_found'
+  | 'version_exists'
+  /** The files are too many for one transaction. */
+  | 'too_many_files'
+
+/** Rolls a command back. */
+export class Rejected extends Error {
+  readonly reason: Rejection
+  readonly path: string
+
+  constructor(reason: Rejection, path: string) {
+    super(reason)
+    this.reason = reason
+    this.path = path
+  }
+}

@@ -1,0 +1,155 @@
+import { name, sql } from '@domains-and-files/persistence'
+import { isIntoItself, movedPath, moveRows, removeRows } from './apply-command.ts'
+import type { DirectoryCommand, Outcome } from './commands.ts'
+import { type Group, loadTable, refusalOf, write } from './group.ts'
+import { loadBelow } from './load-files.ts'
+import type { StoredFile } from './loaded-files.ts'
+
+/** A change of a directory that is carried out in slices. */
+export interface UnfinishedChange {
+  id: number
+  directory: string
+  /** Null: a deletion. */
+  target: string | null
+  /** 0 or 1. */
+  overwrite: number
+  /** Files that a later change made are left as they are. */
+  lastChange: number
+  /** Milliseconds since 1970. */
+  touchedAt: number
+}
+
+/** So many files are changed as a whole; more in slices, so that other changes wait for a second or so. */
+const maxWholeFiles = 20_000
+
+export const unfinishedColumns = sql`id, directory, target, overwrite, last_change "lastChange", touched_at "touchedAt"`
+
+/** Applies a command on all files below a directory: whole, or a slice of it. */
+export async function changeDirectory(
+  group: Group,
+  command: DirectoryCommand,
+  sliceFiles: number,
+): Promise<Outcome> {
+  switch (command.kind) {
+    case 'removeBelow':
+      return removeBelow(group, command)
+    case 'moveDirectory':
+      return moveDirectory(group, command)
+    case 'continue':
+      return continueChange(group, command.id, sliceFiles)
+    case 'abandon':
+      return abandon(group, command.id)
+  }
+}
+
+type Command<Kind> = Extract<DirectoryCommand, { kind: Kind }>
+
+async function removeBelow(
+  group: Group,
+  { directory, inSlices = false }: Command<'removeBelow'>,
+): Promise<Outcome> {
+  const { files } = await loadTable(group, [directory])
+  if (!files.isDirectory(directory)) return { refused: 'directory_not_found', path: directory }
+  if (inSlices || files.countBelow(directory) > maxWholeFiles) {
+    return begin(group, { directory, target: null, overwrite: 0, lastChange: files.lastChange })
+  }
+  const rows = await loadBelow(group.transaction, directory, { limit: maxWholeFiles })
+  const { bytes: bytesFreed, digests: freed } = await removeThese(group, rows)
+  return { done: 'remove', files: rows.length, changed: 'all', bytesFreed, freed }
+}
+
+async function removeThese(group: Group, rows: StoredFile[]) {
+  const table = await loadTable(group, pathsOf(rows))
+  const freed = removeRows({ table: table.files, dates: table.dates }, rows)
+  table.files.accept()
+  await write(group, table)
+  return freed
+}
+
+async function moveDirectory(
+  group: Group,
+  { from, to, overwrite, inSlices = false }: Command<'moveDirectory'>,
+): Promise<Outcome> {
+  const within = `${from}/${from.slice(to === '' ? 0 : to.length + 1).split('/')[0]}`
+  const { files } = await loadTable(group, [from, within])
+  if (!files.isDirectory(from)) return { refused: 'directory_not_found', path: from }
+  if (from === to) return { done: 'move', files: 0, freed: [], changed: [] }
+  if (isIntoItself({ from, to, overwrite })) return { refused: 'move_into_itself', path: to }
+  if (inSlices) {
+    const change = { directory: from, target: to, overwrite: Number(overwrite) }
+    return begin(group, { ...change, lastChange: files.lastChange })
+  }
+  const count = files.countBelow(from)
+  // Where files go up to places that the others are about to leave, no slice could be done before the rest.
+  const isDivisible = !isAbove(to, from) || !(files.find(within) || files.isDirectory(within))
+  if (count > maxWholeFiles && isDivisible) return { refused: 'too_many_files', path: from }
+  const rows = await loadBelow(group.transaction, from, { limit: count })
+  return moveThese(group, rows, { from, to, overwrite })
+}
+
+const isAbove = (directory: string, other: string) =>
+  directory === '' || other.startsWith(`${directory}/`)
+
+async function moveThese(
+  group: Group,
+  rows: StoredFile[],
+  move: { from: string; to: string; overwrite: boolean },
+): Promise<Outcome> {
+  const targets = rows.map(({ path }) => movedPath(path, move))
+  const table = await loadTable(group, [...pathsOf(rows), ...targets])
+  try {
+    const freed = moveRows({ table: table.files, dates: table.dates }, rows, move)
+    table.files.accept()
+    await write(group, table)
+    return { done: 'move', files: rows.length, freed: freed.digests, changed: 'all' }
+  } catch (error) {
+    return refusalOf(error)
+  }
+}
+
+const pathsOf = (rows: StoredFile[]) => rows.map(({ path }) => path)
+
+/** Records what is going to be done, so that it is finished after a crash. */
+async function begin(
+  { transaction, nowMs }: Group,
+  { directory, target, overwrite, lastChange }: Omit<UnfinishedChange, 'id' | 'touchedAt'>,
+): Promise<Outcome> {
+  const row = await transaction.get<{ id: number }>(sql`
+    insert into ${name('unfinished_changes')} (id, directory, target, overwrite, last_change, touched_at)
+    select coalesce(max(id), 0) + 1, ${directory}, ${target}, ${overwrite}, ${lastChange}, ${nowMs}
+    from ${name('unfinished_changes')} returning id`)
+  if (!row) throw new Error('an inserted row has a number')
+  return { done: 'begun', id: row.id }
+}
+
+async function continueChange(group: Group, id: number, limit: number): Promise<Outcome> {
+  const { transaction, nowMs } = group
+  const change = await transaction.get<UnfinishedChange>(
+    sql`select ${unfinishedColumns} from ${name('unfinished_changes')} where id = ${id}`,
+  )
+  if (!change)
+    return { done: 'slice', files: 0, bytesFreed: 0, freed: [], changed: [], isLast: true }
+  const { directory, target, lastChange } = change
+  const rows = await loadBelow(transaction, directory, { limit, lastChange })
+  const isLast = rows.length < limit
+  if (isLast) await abandon(group, id)
+  else {
+    await transaction.run(
+      sql`update ${name('unfinished_changes')} set touched_at = ${nowMs} where id = ${id}`,
+    )
+  }
+  const files = rows.length
+  if (target === null) {
+    const { bytes: bytesFreed, digests: freed } = await removeThese(group, rows)
+    return { done: 'slice', files, bytesFreed, freed, changed: 'all', isLast }
+  }
+  const move = { from: directory, to: target, overwrite: change.overwrite === 1 }
+  const moved = await moveThese(group, rows, move)
+  if (!('done' in moved) || moved.done !== 'move') return moved
+  return { done: 'slice', files, bytesFreed: 0, freed: moved.freed, changed: 'all', isLast }
+}
+
+async function abandon({ transaction }: Group, id: number): Promise<Outcome> {
+  await transaction.run(sql`delete from ${name('unfinished_changes')} where id = ${id}`)
+  return { done: 'other' }
+}

@@ -1,0 +1,155 @@
+import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { parentOf } from '../../files/path-segments.ts'
+import { among, jsonObject } from '../records.ts'
+import type {
+  BlobReferences,
+  CategoryCounts,
+  DirectoryCounts,
+  LoadedRows,
+  StoredFile,
+} from './loaded-files.ts'
+
+/** The columns of a file, named as in `StoredFile`. */
+export const storedColumns: Statement = sql`id, path, name, digest, size, content_type "contentType", category,
+  uploaded_by "uploadedBy", created_at "createdAt", updated_at "updatedAt", change_id "changeId"`
+
+interface Counts {
+  storedSize: number
+  lastChange: number
+  /** The latest date that a file has been given. */
+  lastChangedAt: string
+  lastId: number
+  categories: string
+}
+
+/** What a group of changes begins with. */
+export interface Loaded {
+  rows: LoadedRows
+  lastChangedAt: string
+}
+
+/** Loads what commands on these paths can touch: files and directories there and above, references and counts. */
+export async function loadFiles(
+  transaction: SqlTransaction,
+  wanted: { paths: string[]; digests: string[] },
+): Promise<Loaded> {
+  const paths = withAncestors(wanted.paths)
+  const digests = new Set(wanted.digests)
+  const [files, directories, blobs] = [new Map(), new Map(), new Map()] as [
+    Map<string, StoredFile>,
+    Map<string, DirectoryCounts>,
+    Map<string, BlobReferences>,
+  ]
+  let counts: Counts | undefined
+  for (const [some, ofDigests] of pieces([...paths], [...digests])) {
+    const found = await transaction.get<Found & Counts>(loadStatement(some, ofDigests))
+    if (!found) throw new Error('the catalog has no row of counts')
+    for (const file of parse<StoredFile>(found.files)) files.set(file.path, file)
+    for (const directory of parse<DirectoryCounts>(found.directories)) {
+      directories.set(directory.path, directory)
+    }
+    for (const blob of parse<BlobReferences>(found.blobs)) blobs.set(blob.digest, blob)
+    counts = found
+  }
+  if (!counts) throw new Error('there is always the root to load')
+  const { storedSize, lastChange, lastId, lastChangedAt } = counts
+  return {
+    rows: {
+      ...{ paths, digests, storedSize, lastChange, lastId },
+      files: [...files.values()],
+      directories: [...directories.values()],
+      blobs: [...blobs.values()],
+      categories: parse<CategoryCounts>(counts.categories),
+    },
+    lastChangedAt,
+  }
+}
+
+/** Files below a directory, by path, at most `limit`; the root is empty. Those that a later change made are left out. */
+export function loadBelow(
+  transaction: SqlTransaction,
+  directory: string,
+  { limit, lastChange }: { limit: number; lastChange?: number },
+): Promise<StoredFile[]> {
+  const unchanged = lastChange === undefined ? sql`` : sql`and change_id <= ${lastChange}`
+  return transaction.all<StoredFile>(
+    sql`select ${storedColumns} from ${name('files')}
+      where ${below(directory)} ${unchanged} order by path limit ${limit}`,
+  )
+}
+
+/** Condition: the path is below a directory; the root is empty. */
+export function below(directory: string, mark: Statement = sql``): Statement {
+  if (directory === '') return sql`path > ''`
+  // `0` is the character after `/`.
+  return sql`${mark}path > ${`${directory}/`} and ${mark}path < ${`${directory}0`}`
+}
+
+// In pieces: an array of a million paths would exceed the time limit of a statement.
+const pieceSize = 5000
+
+function* pieces(paths: string[], digests: string[]): Generator<[string[], string[]]> {
+  const end = Math.max(paths.length, digests.length)
+  for (let from = 0; from < end; from += pieceSize) {
+    yield [paths.slice(from, from + pieceSize), digests.slice(from, from + pieceSize)]
+  }
+}
+
+/** JSON objects, a comma between two; null: none. */
+interface Found {
+  files: string | null
+  directories: string | null
+  blobs: string | null
+}
+
+const parse = <Row>(json: string | null): Row[] => JSON.parse(`[${json ?? ''}]`) // As the statement below writes it.
+
+const fileObject = jsonObject({
+  id: 'id',
+  path: 'path',
+  name: 'name',
+  digest: 'digest',
+  size: 'size',
+  contentType: 'content_type',
+  category: 'category',
+  uploadedBy: 'uploaded_by',
+  createdAt: 'created_at',
+  updatedAt: 'updated_at',
+  changeId: 'change_id',
+})
+const directoryObject = jsonObject({
+  path: 'path',
+  children: 'children',
+  files: 'file_count',
+  bytes: 'total_size',
+})
+const blobObject = jsonObject({ digest: 'digest', size: 'size', refs: 'refs' })
+const categoryObject = jsonObject({
+  category: 'category',
+  files: 'file_count',
+  bytes: 'total_size',
+})
+
+// One statement: in PostgreSQL each is a round trip under the lock of the catalog.
+const loadStatement = (paths: string[], digests: string[]): Statement => sql`
+  with found as materialized (
+    select * from ${name('files')} where path ${among(paths)}
+  ), wanted as materialized (
+    select digest from ${name('blobs')} where digest ${among(digests)} union select digest from found
+  )
+  select stored_size "storedSize", last_change "lastChange", last_changed_at "lastChangedAt",
+    (select coalesce(max(id), 0) from ${name('files')}) "lastId",
+    (select string_agg(${categoryObject}, ',') from ${name('categories')}) categories,
+    (select string_agg(${fileObject}, ',') from found) files,
+    (select string_agg(${directoryObject}, ',') from ${name('directories')} where path ${among(paths)}) directories,
+    (select string_agg((select ${blobObject} from ${name('blobs')} blob where blob.digest = wanted.digest), ',')
+      from wanted) blobs
+  from ${name('catalog')}`
+
+function withAncestors(paths: string[]): Set<string> {
+  const all = new Set([''])
+  for (const path of paths) {
+    for (let at = path; !all.has(at); at = parentOf(at)) all.add(at)
+  }
+  return all
+}

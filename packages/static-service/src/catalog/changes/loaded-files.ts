@@ -1,0 +1,249 @@
+import type { FileRow, NewFile } from '../../files/file-record.ts'
+import { categories } from '../../files/media-type.ts'
+import { nameOf, parentOf } from '../../files/path-segments.ts'
+import { type RowChange, TrackedRows } from './tracked-rows.ts'
+
+/** A file as it is stored: its number, and the change that made its row. */
+export interface StoredFile extends FileRow {
+  id: number
+  changeId: number
+}
+
+export interface DirectoryCounts {
+  path: string
+  children: number
+  files: number
+  bytes: number
+}
+
+export interface BlobReferences {
+  digest: string
+  size: number
+  refs: number
+}
+
+export interface CategoryCounts {
+  category: string
+  files: number
+  bytes: number
+}
+
+/** Rows of a transaction. */
+export interface LoadedRows {
+  /** Every path that is looked up as a file or a directory, whether it exists or not. */
+  paths: Set<string>
+  /** Every digest that files get. */
+  digests: Set<string>
+  files: StoredFile[]
+  /** Directories among the paths. */
+  directories: DirectoryCounts[]
+  /** Of the digests, and of the contents of the files. */
+  blobs: BlobReferences[]
+  categories: CategoryCounts[]
+  storedSize: number
+  /** The last number that a file has. */
+  lastId: number
+  /** The number of the last change. */
+  lastChange: number
+}
+
+/** What one change of the catalog did to files. */
+export interface FileChange {
+  changeId: number
+  files: RowChange<StoredFile>[]
+}
+
+/**
+ * Files, counts and references of contents in memory, loaded under the lock of the catalog. Commands are checked and
+ * applied here; `write-changes.ts` writes what they left. So a rejected command has written nothing. Rows are made, replaced
+ * and ended in `add`, `replace` and `remove` alone.
+ */
+export class LoadedFiles {
+  readonly files: TrackedRows<StoredFile>
+  readonly directories: TrackedRows<DirectoryCounts>
+  readonly blobs: TrackedRows<BlobReferences>
+  readonly categories: TrackedRows<CategoryCounts>
+  /** Each change since the files were loaded. */
+  readonly changes: FileChange[] = []
+  readonly #stored: TrackedRows<number>
+  #lastId: number
+  #lastChange: number
+
+  constructor(rows: LoadedRows) {
+    const digests = [...rows.digests, ...rows.files.map(({ digest }) => digest)]
+    this.files = new TrackedRows(rows.paths, byKey(rows.files, 'path'))
+    this.directories = new TrackedRows(rows.paths, byKey(rows.directories, 'path'))
+    this.blobs = new TrackedRows(digests, byKey(rows.blobs, 'digest'))
+    this.categories = new TrackedRows(categories, byKey(rows.categories, 'category'))
+    this.#stored = new TrackedRows([size], [[size, rows.storedSize]])
+    this.#lastId = rows.lastId
+    this.#lastChange = rows.lastChange
+  }
+
+  /** Makes what a command did permanent: it is a change with a number if it changed files. */
+  accept(): void {
+    const files = this.files.accept()
+    for (const rows of this.#counts) rows.accept()
+    if (files.length === 0) return
+    this.#lastChange += 1
+    this.changes.push({ changeId: this.#lastChange, files })
+  }
+
+  undo(): void {
+    for (const rows of [this.files, ...this.#counts]) rows.undo()
+  }
+
+  get lastChange(): number {
+    return this.#lastChange
+  }
+
+  /** Bytes of all distinct contents. */
+  get storedSize(): number {
+    return this.#stored.get(size) ?? 0
+  }
+
+  find(path: string): StoredFile | undefined {
+    return this.files.get(path)
+  }
+
+  isDirectory(path: string): boolean {
+    return this.directories.get(path) !== undefined
+  }
+
+  /** Files in a directory and all below. */
+  countBelow(directory: string): number {
+    return this.directories.get(directory)?.files ?? 0
+  }
+
+  /** Undefined, with nothing changed, when a directory of the path is a file. */
+  add(file: Omit<FileRow, 'name'>, freed: FreedContents): FileRow | undefined {
+    const directory = parentOf(file.path)
+    if (!this.#ensure(directory)) return undefined
+    this.#lastId += 1
+    const row = { ...rowOf(file), id: this.#lastId, changeId: this.#lastChange + 1 }
+    this.files.set(row.path, row)
+    this.#count(directory, { children: 1, files: 1, bytes: row.size })
+    this.#countCategory(row, 1)
+    this.#acquire(row, freed)
+    return row
+  }
+
+  replace(old: StoredFile, row: FileRow, freed: FreedContents): void {
+    this.files.set(row.path, { ...row, id: old.id, changeId: this.#lastChange + 1 })
+    this.#count(parentOf(row.path), { children: 0, files: 0, bytes: row.size - old.size })
+    this.#countCategory(old, -1)
+    this.#countCategory(row, 1)
+    // Acquired first: an equal content stays.
+    this.#acquire(row, freed)
+    this.#release(old, freed)
+  }
+
+  remove(row: FileRow, freed: FreedContents): void {
+    this.files.set(row.path, undefined)
+    this.#count(parentOf(row.path), { children: -1, files: -1, bytes: -row.size })
+    this.#countCategory(row, -1)
+    this.#release(row, freed)
+  }
+
+  get #counts() {
+    return [this.directories, this.blobs, this.categories, this.#stored]
+  }
+
+  /** Creates the directory with its parents where needed; false when one of them is a file. */
+  #ensure(path: string): boolean {
+    if (this.isDirectory(path)) return true
+    if (this.find(path) || !this.#ensure(parentOf(path))) return false
+    this.directories.set(path, { path, children: 0, files: 0, bytes: 0 })
+    const parent = this.#directory(parentOf(path))
+    this.directories.set(parent.path, { ...parent, children: parent.children + 1 })
+    return true
+  }
+
+  /** Counts in the directory and all above; empty ones are removed, except the root. */
+  #count(path: string, change: { children: number; files: number; bytes: number }) {
+    const { children, files, bytes } = this.#directory(path)
+    const isEmpty = files + change.files === 0 && path !== ''
+    const counts = {
+      path,
+      children: children + change.children,
+      files: files + change.files,
+      bytes: bytes + change.bytes,
+    }
+    this.directories.set(path, isEmpty ? undefined : counts)
+    if (path !== '') this.#count(parentOf(path), { ...change, children: isEmpty ? -1 : 0 })
+  }
+
+  #directory(path: string): DirectoryCounts {
+    const found = this.directories.get(path)
+    if (!found) throw new Error(`the directory ${path} of a file is not in the catalog`)
+    return found
+  }
+
+  #countCategory({ category, size: bytes }: FileRow, files: 1 | -1) {
+    const counts = this.categories.get(category) ?? { category, files: 0, bytes: 0 }
+    const left = counts.files + files
+    const now = { category, files: left, bytes: counts.bytes + files * bytes }
+    this.categories.set(category, left === 0 ? undefined : now)
+  }
+
+  #acquire({ digest, size: bytes }: NewFile, freed: FreedContents) {
+    const blob = this.blobs.get(digest)
+    if (!blob) this.#stored.set(size, this.storedSize + bytes)
+    this.blobs.set(digest, { digest, size: bytes, refs: (blob?.refs ?? 0) + 1 })
+    freed.keep(digest)
+  }
+
+  #release({ digest, size: bytes }: NewFile, freed: FreedContents) {
+    const blob = this.blobs.get(digest)
+    if (!blob) throw new Error(`the content ${digest} of a file is not in the catalog`)
+    if (blob.refs > 1) {
+      this.blobs.set(digest, { ...blob, refs: blob.refs - 1 })
+      return
+    }
+    this.blobs.set(digest, undefined)
+    this.#stored.set(size, this.storedSize - bytes)
+    freed.add(digest, bytes)
+  }
+}
+
+/** Contents that a command has left without references. */
+export class FreedContents {
+  readonly #sizes = new Map<string, number>()
+
+  add(digest: string, size: number) {
+    this.#sizes.set(digest, size)
+  }
+
+  /** It is referred to again. */
+  keep(digest: string) {
+    this.#sizes.delete(digest)
+  }
+
+  get digests(): string[] {
+    return [...this.#sizes.keys()]
+  }
+
+  get bytes(): number {
+    return [...this.#sizes.values()].reduce((total, size) => total + size, 0)
+  }
+}
+
+const size = 'size'
+
+/** The columns of a file, without its number and the change that made another row of it. */
+export const rowOf = (file: Omit<FileRow, 'name'>): FileRow => ({
+  path: file.path,
+  name: nameOf(file.path),
+  digest: file.digest,
+  size: file.size,
+  contentType: file.contentType,
+  category: file.category,
+  uploadedBy: file.uploadedBy,
+  createdAt: file.createdAt,
+  updatedAt: file.updatedAt,
+})
+
+const byKey = <Row, Key extends keyof Row>(
+  rows: (Row & Record<Key, string>)[],
+  key: Key,
+): [string, Row][] => rows.map((row) => [row[key], row])

@@ -1,0 +1,194 @@
+import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { nameOf, parentOf } from '../../files/path-segments.ts'
+import { fold } from '../fold.ts'
+import { type ChangedFile, keptChanges, type ListedState } from '../listing/changed-files.ts'
+import { searchIndexOf } from '../listing/search-index.ts'
+import { among, records } from '../records.ts'
+import type { ChangeDates } from './change-dates.ts'
+import type { LoadedFiles, StoredFile } from './loaded-files.ts'
+import type { TrackedRows } from './tracked-rows.ts'
+
+/** Writes what commands have left in memory: every row that is made, replaced or ended is written here. */
+export async function writeChanges(
+  transaction: SqlTransaction,
+  table: LoadedFiles,
+  dates: ChangeDates,
+): Promise<void> {
+  await writeFiles(transaction, table.files)
+  await writeDirectories(transaction, table)
+  await writeBlobs(transaction, table)
+  await writeCategories(transaction, table)
+  await writeChangedFiles(transaction, table)
+  await transaction.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
+    last_changed_at = ${dates.latest}, stored_size = ${table.storedSize}`)
+}
+
+// A file that moved has a new row. Rows are ended first, since another may get their path.
+async function writeFiles(transaction: SqlTransaction, files: TrackedRows<StoredFile>) {
+  const index = searchIndexOf(transaction.dialect)
+  const [ended, made, replaced]: [StoredFile[], StoredFile[], StoredFile[]] = [[], [], []]
+  for (const { before, after } of files.changes()) {
+    if (before && after?.id === before.id) {
+      replaced.push(after)
+      if (after.category !== before.category) {
+        await index.remove(transaction, [before])
+        await index.add(transaction, [after])
+      }
+    } else {
+      if (before) ended.push(before)
+      if (after) made.push(after)
+    }
+  }
+  for (const some of pieces(ended)) {
+    const ids = some.map(({ id }) => id)
+    await transaction.run(sql`delete from ${name('files')} where id ${among(ids)}`)
+    await index.remove(transaction, some)
+  }
+  for (const some of pieces(replaced)) {
+    await transaction.run(sql`update ${name('files')} as file set digest = record.digest, size = record.size,
+        content_type = record.content_type, category = record.category, uploaded_by = record.uploaded_by,
+        created_at = record.created_at, updated_at = record.updated_at, change_id = record.change_id
+      from ${fileRecords(some)} where file.id = record.id`)
+  }
+  for (const some of pieces(made)) {
+    await transaction.run(sql`insert into ${name('files')} (${sql([fileColumns.join(', ')])})
+      select ${sql([fileColumns.join(', ')])} from ${fileRecords(some)}`)
+    await index.add(transaction, some)
+  }
+}
+
+const fileTypes = {
+  id: 'bigint',
+  path: 'text',
+  directory: 'text',
+  name: 'text',
+  folded: 'text',
+  digest: 'text',
+  size: 'bigint',
+  content_type: 'text',
+  category: 'text',
+  uploaded_by: 'text',
+  created_at: 'text',
+  updated_at: 'text',
+  change_id: 'bigint',
+} as const
+
+const fileColumns = Object.keys(fileTypes)
+
+const fileRecords = (files: StoredFile[]) =>
+  records(
+    files.map((file) => ({
+      id: file.id,
+      path: file.path,
+      directory: parentOf(file.path),
+      name: file.name,
+      folded: fold(file.path),
+      digest: file.digest,
+      size: file.size,
+      content_type: file.contentType,
+      category: file.category,
+      uploaded_by: file.uploadedBy,
+      created_at: file.createdAt,
+      updated_at: file.updatedAt,
+      change_id: file.changeId,
+    })),
+    fileTypes,
+  )
+
+async function writeDirectories(transaction: SqlTransaction, { directories }: LoadedFiles) {
+  const { removed, stored } = split(directories)
+  for (const some of pieces(removed)) {
+    await transaction.run(sql`delete from ${name('directories')} where path ${among(some)}`)
+  }
+  for (const some of pieces(stored)) {
+    const rows = some.map((row) => ({
+      ...row,
+      parent: row.path === '' ? null : parentOf(row.path),
+      name: nameOf(row.path),
+    }))
+    await transaction.run(sql`insert into ${name('directories')}
+        (path, parent, name, children, file_count, total_size)
+      select path, parent, name, children, files, bytes from ${records(rows, {
+        path: 'text',
+        parent: 'text',
+        name: 'text',
+        children: 'bigint',
+        files: 'bigint',
+        bytes: 'bigint',
+      })} where true
+      on conflict (path) do update set children = excluded.children, file_count = excluded.file_count,
+        total_size = excluded.total_size`)
+  }
+}
+
+async function writeBlobs(transaction: SqlTransaction, { blobs }: LoadedFiles) {
+  const { removed, stored } = split(blobs)
+  for (const some of pieces(removed)) {
+    await transaction.run(sql`delete from ${name('blobs')} where digest ${among(some)}`)
+  }
+  for (const some of pieces(stored)) {
+    await transaction.run(sql`insert into ${name('blobs')} (digest, size, refs)
+      select digest, size, refs
+      from ${records(some, { digest: 'text', size: 'bigint', refs: 'bigint' })} where true
+      on conflict (digest) do update set refs = excluded.refs`)
+  }
+}
+
+async function writeCategories(transaction: SqlTransaction, { categories }: LoadedFiles) {
+  const { removed, stored } = split(categories)
+  if (removed.length > 0) {
+    await transaction.run(sql`delete from ${name('categories')} where category ${among(removed)}`)
+  }
+  if (stored.length === 0) return
+  await transaction.run(sql`insert into ${name('categories')} (category, file_count, total_size)
+    select category, files, bytes
+    from ${records(stored, { category: 'text', files: 'bigint', bytes: 'bigint' })} where true
+    on conflict (category) do update set file_count = excluded.file_count, total_size = excluded.total_size`)
+}
+
+async function writeChangedFiles(
+  transaction: SqlTransaction,
+  { changes, lastChange }: LoadedFiles,
+) {
+  const named = changes.flatMap(({ changeId, files }): (ChangedFile & { changeId: number })[] =>
+    files.length > maxNamed
+      ? [{ changeId, path: '', before: null, after: null }]
+      : files.map(({ key, before, after }) => ({
+          ...{ changeId, path: key },
+          ...{ before: stateOf(before), after: stateOf(after) },
+        })),
+  )
+  const rows = named.map(({ changeId, path, before, after }) => ({
+    ...{ change_id: changeId, path },
+    ...{ before: before && JSON.stringify(before), after: after && JSON.stringify(after) },
+  }))
+  await transaction.run(sql`insert into ${name('changed_files')} (change_id, path, before, after)
+    select change_id, path, before, after
+    from ${records(rows, { change_id: 'bigint', path: 'text', before: 'text', after: 'text' })}`)
+  const isPruneDue = changes.some(({ changeId }) => changeId % 100 === 0)
+  if (!isPruneDue) return
+  await transaction.run(
+    sql`delete from ${name('changed_files')} where change_id <= ${lastChange - keptChanges}`,
+  )
+}
+
+// An empty path stands for more files than are named.
+const maxNamed = 100
+
+const stateOf = (row: StoredFile | undefined): ListedState | null =>
+  row ? { size: row.size, updatedAt: row.updatedAt, category: row.category } : null
+
+function split<Row>(rows: TrackedRows<Row>): { removed: string[]; stored: Row[] } {
+  const changes = rows.changes()
+  return {
+    removed: changes.flatMap(({ key, after }) => (after === undefined ? [key] : [])),
+    stored: changes.flatMap(({ after }) => (after === undefined ? [] : [after])),
+  }
+}
+
+// A statement has a time limit; each new file adds about a hundred entries to the search index.
+const pieceSize = 1000
+
+function* pieces<Row>(rows: Row[]): Generator<Row[]> {
+  for (let from = 0; from < rows.length; from += pieceSize) yield rows.slice(from, from + pieceSize)
+}

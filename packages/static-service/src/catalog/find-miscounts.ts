@@ -1,0 +1,87 @@
+import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import type { Miscount } from './catalog-archive.ts'
+
+/** What of the catalog does not agree with itself: rows, references and every count that is kept. */
+export async function findMiscounts(
+  database: Pick<SqlTransaction, 'all' | 'dialect'>,
+): Promise<Miscount[]> {
+  const found: Miscount[] = []
+  for (const { fault, statement } of [
+    ...rules,
+    ...(database.dialect === 'sqlite' ? ofSqlite : []),
+  ]) {
+    const rows = await database.all<{ path: string }>(statement)
+    found.push(...rows.map(({ path }) => ({ path, fault })))
+  }
+  return found
+}
+
+interface Rule {
+  fault: string
+  statement: Statement
+}
+
+const [files, directories, blobs] = [name('files'), name('directories'), name('blobs')]
+
+const ofSqlite: Rule[] = [
+  {
+    fault: 'it does not have every file once',
+    statement: sql`select 'the search index' path
+      where (select count(*) from trigrams) <> (select count(*) from files)
+        or exists (select id from files except select rowid from trigrams)`,
+  },
+]
+
+const rules: Rule[] = [
+  {
+    fault: 'its content is not among the contents, or of another size',
+    statement: sql`select file.path from ${files} file
+      left join ${blobs} blob on blob.digest = file.digest and blob.size = file.size
+      where blob.digest is null`,
+  },
+  {
+    fault: 'its references are miscounted',
+    statement: sql`select 'the content ' || coalesce(kept.digest, found.digest) path
+      from ${blobs} kept full join (
+        select digest, max(size) size, count(*) refs from ${files} group by digest
+      ) found on found.digest = kept.digest
+      where kept.size is distinct from found.size or kept.refs is distinct from found.refs`,
+  },
+  {
+    fault: 'its files are miscounted',
+    statement: sql`select 'the directory /' || kept.path path
+      from ${directories} kept left join (
+        select directory path, count(*) files, sum(size) bytes from ${files} group by directory
+      ) direct on direct.path = kept.path left join (
+        select parent path, count(*) children, sum(file_count) files, sum(total_size) bytes
+        from ${directories} where parent is not null group by parent
+      ) below on below.path = kept.path
+      where file_count <> coalesce(direct.files, 0) + coalesce(below.files, 0)
+        or total_size <> coalesce(direct.bytes, 0) + coalesce(below.bytes, 0)
+        or kept.children <> coalesce(direct.files, 0) + coalesce(below.children, 0)
+        or (file_count = 0 and kept.path <> '')`,
+  },
+  {
+    fault: 'it is not in its directory',
+    statement: sql`select path from ${files} file
+      where path <> case when directory = '' then name else directory || '/' || name end
+        or not exists (select 1 from ${directories} above where above.path = file.directory)
+      union all
+      select path from ${directories} kept
+      where path <> '' and (path <> case when parent = '' then name else parent || '/' || name end
+        or not exists (select 1 from ${directories} above where above.path = kept.parent))`,
+  },
+  {
+    fault: 'its files are miscounted',
+    statement: sql`select 'the category ' || coalesce(kept.category, found.category) path
+      from ${name('categories')} kept full join (
+        select category, count(*) files, sum(size) bytes from ${files} group by category
+      ) found on found.category = kept.category
+      where kept.file_count is distinct from found.files or kept.total_size is distinct from found.bytes`,
+  },
+  {
+    fault: 'they are miscounted',
+    statement: sql`select 'the stored bytes' path from ${name('catalog')}
+      where stored_size <> (select coalesce(sum(size), 0) from ${blobs})`,
+  },
+]

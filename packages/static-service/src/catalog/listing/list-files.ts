@@ -1,0 +1,160 @@
+import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import type { FileRow } from '../../files/file-record.ts'
+import { type FileList, type ListQuery, maxHits } from '../list-query.ts'
+import { fileColumns } from '../queries.ts'
+import { among } from '../records.ts'
+import { readChangedFiles } from './changed-files.ts'
+import { findMatches } from './find-matches.ts'
+import { ListCache, positionKey } from './list-cache.ts'
+import { type OrderName, orders } from './list-order.ts'
+import { countOf, type ListScope, readScope } from './list-scope.ts'
+import { PathSample } from './path-sample.ts'
+import { type Start, scanPage } from './scan-page.ts'
+
+// More files of a directory are read along the order instead of collected and sorted.
+const maxSorted = 2000
+
+interface ListRead {
+  transaction: SqlTransaction
+  query: ListQuery
+  scope: ListScope
+  cache: ListCache
+}
+
+/** Pages of the stored files in a total order, each of one snapshot. What is known of a list is used until it changes. */
+export class FileListing {
+  readonly #sql: Pick<Sql, 'snapshot'>
+  readonly #sample = new PathSample()
+  #cache = new ListCache(0)
+
+  constructor(database: Pick<Sql, 'snapshot'>) {
+    this.#sql = database
+  }
+
+  list(query: ListQuery): Promise<FileList> {
+    return this.#sql.snapshot(async (transaction) => {
+      const scope = await readScope(transaction, query)
+      if (scope.isMissing) return { rows: [], total: 0, isExact: true }
+      const cache = await this.#cacheOf(transaction, scope.lastChange)
+      return this.#page({ transaction, query, scope, cache })
+    })
+  }
+
+  /**
+   * An index provides the page where it has the order and the total is known. Otherwise the matching files are collected
+   * and sorted, unless they are many: then they are read along the order, where the next match is mostly near.
+   */
+  async #page(read: ListRead): Promise<FileList> {
+    const { query, scope, transaction } = read
+    const skip = (query.page - 1) * query.pageSize
+    const total = countOf(query, scope)
+    const isIndexed = !scope.directory || query.sort === 'path' || query.sort === '-path'
+    if (total !== undefined && (isIndexed || total > maxSorted)) {
+      const rows = skip >= total ? [] : await this.#scan(read, { skip, total })
+      return { rows, total, isExact: true }
+    }
+    const ids = await this.#matches(read)
+    if (ids) {
+      const onPage = ids.slice(skip, skip + query.pageSize)
+      const rows = await readRows(transaction, onPage)
+      return { rows, total: ids.length, isExact: true }
+    }
+    return { rows: await this.#scan(read, { skip }), total: maxHits, isExact: false }
+  }
+
+  async #matches({ transaction, query, scope, cache }: ListRead) {
+    const known = cache.results(query)
+    if (known) return known.ids
+    if (query.search) await this.#sample.refresh(transaction, scope.population)
+    const ids = await findMatches(transaction, { query, scope, sample: this.#sample })
+    cache.addResults(query, ids)
+    return ids
+  }
+
+  // Counts from the nearest known position; in the second half from the end where the total is known.
+  async #scan(read: ListRead, { skip, total }: Span): Promise<FileRow[]> {
+    const { query, scope, cache } = read
+    const { pageSize } = query
+    const isBackwards = total !== undefined && skip > total / 2
+    const sort = sortOf(query, scope)
+    const order = isBackwards ? orders[sort].reversed : sort
+    const take = isBackwards ? Math.min(pageSize, total - skip) : pageSize
+    const position = isBackwards ? total - skip - take : skip
+    const start = await this.#startOf(read, order, position)
+    const offset = position - (start?.position ?? 0)
+    const found = await this.#rows(read, { order, start: { from: start?.row }, offset, take })
+    const [row] = found
+    if (row && (position > 0 || query.search || scope.directory)) {
+      cache.positions.add(positionKey(query, order), { position, row })
+    }
+    return isBackwards ? found.reverse() : found
+  }
+
+  /** The nearest known position up to this one; where one after it is nearer, this one, counted back from there. */
+  async #startOf(read: ListRead, order: OrderName, position: number) {
+    const { positions } = read.cache
+    const key = positionKey(read.query, order)
+    const before = positions.before(key, position)
+    const after = positions.after(key, position)
+    const distance = position - (before?.position ?? 0)
+    if (!after || distance <= after.position - position) return before
+    const [row] = await this.#rows(read, {
+      order: orders[order].reversed,
+      start: { after: after.row },
+      offset: after.position - position - 1,
+      take: 1,
+    })
+    return row ? { position, row } : before
+  }
+
+  async #rows({ transaction, query, scope }: ListRead, { order, ...range }: Range) {
+    const scan = { query, scope, sample: this.#sample, order: orders[order], ...range }
+    return readRows(transaction, await scanPage(transaction, scan))
+  }
+
+  // A snapshot older than the cache is rare: it gets an empty one.
+  async #cacheOf(transaction: SqlTransaction, lastChange: number): Promise<ListCache> {
+    const known = this.#cache
+    if (lastChange < known.lastChange) return new ListCache(lastChange)
+    if (lastChange > known.lastChange) {
+      const span = { after: known.lastChange, upTo: lastChange }
+      const changed = await readChangedFiles(transaction, span)
+      const next = changed ? known.after(lastChange, changed) : new ListCache(lastChange)
+      // Another list may have been faster.
+      if (lastChange > this.#cache.lastChange) this.#cache = next
+      if (lastChange !== this.#cache.lastChange) return next
+    }
+    this.#cache.positions.enter(lastChange)
+    return this.#cache
+  }
+}
+
+interface Range {
+  order: OrderName
+  start: Start
+  offset: number
+  take: number
+}
+
+interface Span {
+  skip: number
+  /** Number of files in the list, if known. */
+  total?: number
+}
+
+// The index of a directory has its files by name.
+const sortOf = ({ sort, category, search }: ListQuery, { directory }: ListScope): OrderName => {
+  if (directory?.isRecursive !== false || category || search) return sort
+  if (sort === 'path') return 'name'
+  return sort === '-path' ? '-name' : sort
+}
+
+/** The files with these numbers, in their order. */
+async function readRows(transaction: SqlTransaction, ids: number[]): Promise<FileRow[]> {
+  if (ids.length === 0) return []
+  const found = await transaction.all<FileRow & { id: number }>(
+    sql`select id, ${fileColumns} from ${name('files')} where id ${among(ids)}`,
+  )
+  const rows = new Map(found.map(({ id, ...row }) => [id, row]))
+  return ids.flatMap((id) => rows.get(id) ?? [])
+}

@@ -1,0 +1,168 @@
+import {
+  type Dialect,
+  name,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
+import { fold } from '../fold.ts'
+import { foldedPath } from '../migrations.ts'
+import { among, records } from '../records.ts'
+
+/**
+ * Search indexes over paths: by runs of three bytes, and shorter ones for terms of one or two bytes. A run of UTF-8 bytes
+ * occurs only where its characters do, so one index serves every alphabet. A run is written as letters from U+0100 on, one
+ * for each byte.
+ */
+export interface SearchIndex {
+  /** Adds files that the transaction has made. */
+  add(transaction: SqlTransaction, files: IndexedFile[]): Promise<void>
+
+  /** Removes files that the transaction has ended. */
+  remove(transaction: SqlTransaction, files: IndexedFile[]): Promise<void>
+
+  /** The files that contain all these runs, the rarest run first, and are of the category. */
+  candidates(
+    runs: string[],
+    category: string | undefined,
+  ): { from: Statement; condition: Statement }
+
+  /** Some files at random. */
+  sample(transaction: SqlTransaction, population: number): Promise<SampledFile[]>
+
+  /** Statements of the transaction from here on are best planned along an order, or by the index. */
+  plan(transaction: SqlTransaction, by: 'order' | 'index'): Promise<void>
+}
+
+export interface IndexedFile {
+  id: number
+  path: string
+  category: string
+}
+
+export interface SampledFile {
+  folded: string
+  category: string
+}
+
+/** The distinct runs that stand for a text in the index: of three bytes, or itself if it is shorter. */
+export function runsOf(folded: string): string[] {
+  const bytes = Buffer.from(folded)
+  const length = Math.min(bytes.length, runLength)
+  const runs = new Set<string>()
+  for (let at = 0; at + length <= bytes.length; at += 1) {
+    let run = ''
+    for (let of = at; of < at + length; of += 1) run += letters[bytes[of] ?? 0]
+    runs.add(run)
+  }
+  return [...runs]
+}
+
+const runLength = 3
+
+const letters = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(0x100 + byte))
+
+export const searchIndexOf = (dialect: Dialect): SearchIndex =>
+  dialect === 'sqlite' ? fts5 : arrays
+
+// SQLite's full-text index. Its tokenizer keeps every letter beyond ASCII as it is; ASCII is left for the categories. Its
+// prefixes serve runs of one and two bytes.
+const fts5: SearchIndex = {
+  async add(transaction, files) {
+    const rows = files.map(({ id, path, category }) => ({
+      id,
+      body: `${bodyOf(fold(path))} ${category}`,
+    }))
+    const added = records(rows, { id: 'bigint', body: 'text' })
+    await transaction.run(sql`insert into trigrams (rowid, body) select id, body from ${added}`)
+  },
+
+  async remove(transaction, files) {
+    const ids = files.map(({ id }) => id)
+    await transaction.run(sql`delete from trigrams where rowid ${among(ids)}`)
+  },
+
+  candidates(runs, category) {
+    const terms = runs.map((run) => (run.length < runLength ? `"${run}" *` : `"${run}"`))
+    const match = (category ? [...terms, category] : terms).join(' AND ')
+    return {
+      from: sql`trigrams cross join files on files.id = trigrams.rowid`,
+      condition: sql`trigrams match ${match}`,
+    }
+  },
+
+  sample(transaction) {
+    return transaction.all(sql`
+      with recursive draws (left_over, at) as (
+        select ${sampleSize}, abs(random() % (select max(id) from files))
+        union all select left_over - 1, abs(random() % (select max(id) from files)) from draws where left_over > 1
+      )
+      select ${foldedPath} folded, category from draws
+        join files on files.id = (select id from files where id > at order by id limit 1)`)
+  },
+
+  async plan() {},
+}
+
+// Runs with what is shorter at the end. Repeated ones take no room.
+function bodyOf(folded: string): string {
+  const bytes = Buffer.from(folded)
+  let body = ''
+  for (let at = 0; at < bytes.length; at += 1) {
+    body += letters[bytes[at] ?? 0]
+    if (at + 1 < bytes.length) body += letters[bytes[at + 1] ?? 0]
+    if (at + 2 < bytes.length) body += letters[bytes[at + 2] ?? 0]
+    body += ' '
+  }
+  return body
+}
+
+// PostgreSQL's index of arrays of numbers, which it keeps up to date itself: see ADR 0017.
+const arrays: SearchIndex = {
+  async add() {},
+
+  async remove() {},
+
+  candidates(runs, category) {
+    const numbers = [...runs.map(numberOf), ...(category ? [categoryNumber(category)] : [])]
+    return {
+      from: sql`${name('files')}`,
+      condition: sql`${name('trigrams')}(folded, category) @> ${numbers}::integer[]`,
+    }
+  },
+
+  sample(transaction, population) {
+    const percent = Math.min(100, (100 * sampleSize) / Math.max(population, 1))
+    return transaction.all(
+      sql`select folded, category from ${name('files')} tablesample system (${percent}) limit ${2 * sampleSize}`,
+    )
+  },
+
+  async plan(transaction, by) {
+    // Parallel workers take longer to start than the rest takes. The planner cannot know how early a page is full.
+    const isAllowed = by === 'index' ? 'on' : 'off'
+    await transaction.run(
+      sql([
+        `set local enable_sort = ${isAllowed}; set local enable_bitmapscan = ${isAllowed};
+       set local enable_seqscan = ${isAllowed}; set local max_parallel_workers_per_gather = 0`,
+      ]),
+    )
+  },
+}
+
+const sampleSize = 3000
+
+/** The number that stands for a category: its first two letters are its own. */
+const categoryNumber = (category: string) =>
+  -((category.charCodeAt(0) << 8) + category.charCodeAt(1))
+
+// As the function `trigrams` does: runs of one, two and three bytes have ranges of their own.
+function numberOf(run: string): number {
+  const [first = 0, second = 0, third = 0] = Array.from(
+    run,
+    (letter) => letter.charCodeAt(0) - 0x100,
+  )
+  if (run.length === 1) return first
+  if (run.length === 2) return 256 + (first << 8) + second
+  return 65_792 + (first << 16) + (second << 8) + third
+}

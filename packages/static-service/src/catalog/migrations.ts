@@ -1,0 +1,138 @@
+import { dialect, int8, name, type Statement, sql, strict } from '@domains-and-files/persistence'
+
+/** The schema of everything that static-service stores in PostgreSQL. */
+export const schemaName = 'static_service'
+
+// Names sort by their UTF-8 bytes in both databases.
+const text = dialect({ sqlite: sql`text`, postgres: sql`text collate "C"` })
+
+/** Columns of a table that is found by its text key alone. */
+const keyed = dialect({ sqlite: sql`strict, without rowid`, postgres: sql`` })
+
+/** The path as searches compare it. SQLite keeps it only where it is not the path in upper case. */
+export const foldedPath: Statement = sql`${dialect({
+  sqlite: sql`iif(folded = '', upper(path), folded)`,
+  postgres: sql`folded`,
+})}`
+
+// An index in an order of lists. SQLite searches along it without reading rows.
+const ordered = (columns: Statement) =>
+  dialect({ sqlite: sql`(${columns}, folded)`, postgres: sql`(${columns}) include (id)` })
+
+/** The tables of the catalog. Rows of files are made, replaced and ended in `write-changes.ts` alone. */
+export const catalogMigrations: Statement[] = [
+  sql`
+  create table ${name('directories')} (
+    path ${text} primary key,
+    parent ${text}, -- null: the root
+    name ${text} not null,
+    children ${int8} not null, -- directly in it
+    file_count ${int8} not null, -- in it and all below
+    total_size ${int8} not null
+  ) ${dialect({ sqlite: sql`strict, without rowid`, postgres: sql`with (fillfactor = 70)` })};
+  create unique index directories_of_parent on ${name('directories')} (parent, name);
+  insert into ${name('directories')} values ('', null, '', 0, 0, 0);
+
+  create table ${name('files')} (
+    id ${int8} primary key,
+    path ${text} not null,
+    directory ${text} not null,
+    name ${text} not null,
+    folded ${text} not null,
+    digest ${text} not null,
+    size ${int8} not null,
+    content_type ${text} not null,
+    category ${text} not null,
+    uploaded_by ${text} not null,
+    created_at ${text} not null, -- ISO 8601 in UTC, with milliseconds
+    updated_at ${text} not null,
+    change_id ${int8} not null -- the change that made this row
+  ) ${strict};
+  create unique index files_by_path on ${name('files')} ${ordered(sql`path`)};
+  create index files_of_directory on ${name('files')}
+    ${dialect({ sqlite: sql`(directory, name)`, postgres: sql`(directory, name) include (id)` })};
+  create index files_by_time on ${name('files')} ${ordered(sql`updated_at, path`)};
+  create index files_by_size on ${name('files')} ${ordered(sql`size, path`)};
+  create index files_of_category on ${name('files')} ${ordered(sql`category, path`)};
+  create index files_of_category_by_time on ${name('files')} ${ordered(sql`category, updated_at, path`)};
+  create index files_of_category_by_size on ${name('files')} ${ordered(sql`category, size, path`)};
+
+  create table ${name('blobs')} (
+    digest ${text} primary key,
+    size ${int8} not null,
+    refs ${int8} not null
+  ) ${keyed};
+
+  create table ${name('categories')} (
+    category ${text} primary key,
+    file_count ${int8} not null,
+    total_size ${int8} not null
+  ) ${keyed};
+
+  -- One row.
+  create table ${name('catalog')} (
+    singleton integer primary key check (singleton = 1),
+    last_change ${int8} not null, -- number of the last change of files
+    last_changed_at ${text} not null, -- the latest date that a file has been given
+    stored_size ${int8} not null
+  ) ${strict};
+  insert into ${name('catalog')} values (1, 0, '', 0);
+
+  -- What each of the last changes did to which files; an empty path stands for more than are named. The states are JSON:
+  -- see ListedState; null: no file.
+  create table ${name('changed_files')} (
+    change_id ${int8} not null,
+    path ${text} not null,
+    before ${text},
+    after ${text},
+    primary key (change_id, path)
+  ) ${keyed};
+
+  -- Changes of more files than one transaction should hold, until their last slice.
+  create table ${name('unfinished_changes')} (
+    id ${int8} primary key,
+    directory ${text} not null,
+    target ${text}, -- null: a deletion
+    overwrite integer not null,
+    last_change ${int8} not null, -- files that a later change made are left as they are
+    touched_at ${int8} not null -- milliseconds since 1970
+  ) ${strict};
+
+  create table ${name('versions')} (
+    id ${int8} primary key,
+    version ${text} not null unique,
+    changelog text not null,
+    created_by text not null,
+    created_at text not null
+  ) ${strict};
+
+  ${dialect({ sqlite: sqliteSearch(), postgres: postgresSearch() })}`,
+]
+
+// What each file can be found by: the runs of up to three bytes in its path, and its category. See `search-index.ts`.
+function sqliteSearch(): Statement {
+  return sql`create virtual table trigrams using fts5 (
+    body, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii', prefix = '1 2'
+  );
+  -- A part of the index is rewritten when half of it is deleted, not a tenth: measured, 15 instead of 126 µs a deleted file.
+  insert into trigrams (trigrams, rank) values ('deletemerge', 50)`
+}
+
+// Runs as numbers, the category as a negative one: the first two letters of a category are its own.
+function postgresSearch(): Statement {
+  return sql`
+  create function ${name('trigrams')}(folded text, category text) returns integer[]
+  language sql immutable parallel safe as $$
+    select array_append(array_agg(case length
+        when 1 then get_byte(bytes, at)
+        when 2 then 256 + (get_byte(bytes, at) << 8) + get_byte(bytes, at + 1)
+        else 65792 + (get_byte(bytes, at) << 16) + (get_byte(bytes, at + 1) << 8) + get_byte(bytes, at + 2)
+      end), -((ascii(category) << 8) + ascii(substr(category, 2, 1))))
+    from (select convert_to(folded, 'UTF8') bytes offset 0) text,
+      generate_series(0, octet_length(bytes) - 1) at,
+      (values (1), (2), (3)) lengths (length)
+    where at + length <= octet_length(bytes)
+  $$;
+  create index files_by_trigrams on ${name('files')}
+    using gin (${name('trigrams')}(folded, category)) with (fastupdate = off)`
+}

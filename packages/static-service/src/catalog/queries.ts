@@ -1,0 +1,112 @@
+import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
+import { parentOf } from '../files/path-segments.ts'
+import type { SizeRange, Totals } from './catalog.ts'
+import { among } from './records.ts'
+import { versionColumns } from './versions.ts'
+
+/** The columns of a file, named as in `FileRow`. */
+export const fileColumns: Statement = sql`path, name, digest, size, content_type "contentType", category,
+  uploaded_by "uploadedBy", created_at "createdAt", updated_at "updatedAt"`
+
+/** Look-ups by key, and counters: they take microseconds at any size of the store. */
+export class Queries {
+  readonly #sql: SqlTransaction
+
+  constructor(database: SqlTransaction) {
+    this.#sql = database
+  }
+
+  find(path: string): Promise<FileRow | undefined> {
+    return this.#sql.get(sql`select ${fileColumns} from ${name('files')} where path = ${path}`)
+  }
+
+  /** The file at a path, and whether the path is a directory or lies below a file. */
+  async findTarget(path: string): Promise<{ row: FileRow | undefined; conflicts: boolean }> {
+    const above: string[] = []
+    for (let at = parentOf(path); at !== ''; at = parentOf(at)) above.push(at)
+    const found = await this.#sql.get<
+      FileRow & { path: string | null; conflicts: boolean | number }
+    >(
+      sql`select ${fileColumns}, (exists (select 1 from ${name('directories')} where path = ${path})
+          or exists (select 1 from ${name('files')} where path ${among(above)})) conflicts
+        from (select 1 one) one left join ${name('files')} on path = ${path}`,
+    )
+    if (!found) throw new Error('a left join has a row')
+    const { conflicts, ...row } = found
+    return { row: row.path === null ? undefined : row, conflicts: Boolean(conflicts) }
+  }
+
+  /** Bytes of all contents, and what of it depends on a new one at this path. */
+  async readQuota(path: string, { minBytes, maxBytes }: SizeRange) {
+    const found = await this.#sql.get<{
+      storedSize: number
+      hasSize: boolean | number
+      freed: number
+    }>(sql`select stored_size "storedSize",
+        exists (select 1 from ${name('files')} where size between ${minBytes} and ${maxBytes}) "hasSize",
+        coalesce((select blob.size from ${name('files')} file join ${name('blobs')} blob on blob.digest = file.digest
+          where file.path = ${path} and refs = 1), 0) freed
+      from ${name('catalog')}`)
+    if (!found) throw new Error('the catalog has no row of counts')
+    return found
+  }
+
+  async isReferenced(digest: string): Promise<boolean> {
+    const found = await this.#sql.get(sql`select 1 from ${name('blobs')} where digest = ${digest}`)
+    return found !== undefined
+  }
+
+  categories(): Promise<CategoryCount[]> {
+    return this.#sql.all(sql`select category, file_count "fileCount", total_size "totalSize"
+      from ${name('categories')} order by file_count desc, category`)
+  }
+
+  /** Counters, and the newest version record's name. */
+  async totals(): Promise<Totals & { newestVersion: string | null }> {
+    const totals = await this.#sql.get<Totals & { newestVersion: string | null }>(totalsStatement)
+    if (!totals) throw new Error('the catalog has no root directory')
+    return totals
+  }
+
+  newestVersion(): Promise<VersionRow | undefined> {
+    return this.#sql.get(
+      sql`select ${versionColumns} from ${name('versions')} order by id desc limit 1`,
+    )
+  }
+
+  findVersion(version: string): Promise<VersionRow | undefined> {
+    return this.#sql.get(
+      sql`select ${versionColumns} from ${name('versions')} where version = ${version}`,
+    )
+  }
+
+  /** The first two hex digits of all contents. */
+  async contentPrefixes(): Promise<string[]> {
+    const rows = await this.#sql.all<{ prefix: string }>(
+      sql`select distinct substr(digest, 1, 2) prefix from ${name('blobs')} order by 1`,
+    )
+    return rows.map(({ prefix }) => prefix)
+  }
+
+  /** The contents whose digests begin with two hex digits. */
+  contents(prefix: string): Promise<{ digest: string; size: number }[]> {
+    return this.#sql.all(sql`select digest, size from ${name('blobs')}
+      where digest between ${prefix} and ${`${prefix}g`}`)
+  }
+
+  async pathsOf(digest: string): Promise<string[]> {
+    const rows = await this.#sql.all<{ path: string }>(
+      sql`select path from ${name('files')} where digest = ${digest} order by path`,
+    )
+    return rows.map(({ path }) => path)
+  }
+}
+
+// Versions are never deleted, so their last number is their count.
+export const totalsStatement: Statement = sql`
+  select file_count "totalFiles", total_size "totalSize", stored_size "storedSize",
+    coalesce(newest.id, 0) versions, newest.version "newestVersion"
+  from ${name('directories')} cross join ${name('catalog')}
+    left join (select id, version from ${name('versions')} order by id desc limit 1) newest on 1 = 1
+  where path = ''`

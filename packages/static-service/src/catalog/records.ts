@@ -1,0 +1,41 @@
+import { dialect, join, type Statement, sql } from '@domains-and-files/persistence'
+
+// Sets of values in one bound value: statements keep their text, and stay prepared, whatever the number of rows.
+
+type ColumnType = 'text' | 'bigint'
+
+const text = (written: string): Statement => sql([written])
+
+/** These objects as a table named `record`, with the columns that the statement uses. */
+export function records(rows: object[], columns: Record<string, ColumnType>): Statement {
+  const json = JSON.stringify(rows)
+  const names = Object.keys(columns)
+  const read = names.map((key) => `value ->> '${key}' ${key}`).join(', ')
+  const types = names.map((key) => `${key} ${columns[key]}`).join(', ')
+  return sql`${dialect({
+    sqlite: sql`(select ${text(read)} from jsonb_each(${json})) record`,
+    postgres: sql`json_to_recordset(${json}) as record (${text(types)})`,
+  })}`
+}
+
+/** Condition: equals one of these values. */
+export const among = (values: readonly (string | number)[]): Statement =>
+  sql`${dialect({
+    sqlite: sql`in (select value from json_each(${JSON.stringify(values)}))`,
+    postgres: sql`= any(${values})`,
+  })}`
+
+/** A JSON object of columns or expressions by key, as text without spaces. */
+export function jsonObject(fields: Record<string, string>): Statement {
+  const entries = Object.entries(fields)
+  const pairs = entries.map(([key, value]) => `'${key}', ${value}`).join(', ')
+  const columns = entries.map(([key, value]) => `${value} "${key}"`).join(', ')
+  return sql`${dialect({
+    sqlite: sql`json_object(${text(pairs)})`,
+    postgres: sql`(select row_to_json(object)::text from (select ${text(columns)}) object)`,
+  })}`
+}
+
+/** Conditions of which all hold. */
+export const all = (conditions: Statement[]): Statement =>
+  conditions.length === 0 ? sql`1 = 1` : join(conditions, ' and ')

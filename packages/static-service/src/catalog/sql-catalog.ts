@@ -1,0 +1,308 @@
+import { HttpError } from '@domains-and-files/http'
+import { DatabaseUnavailableError, name, type Sql, sql } from '@domains-and-files/persistence'
+import { pathConflict, preconditionFailed, quotaExceeded } from '../errors.ts'
+import type {
+  CategoryCount,
+  FileRow,
+  NewFile,
+  NewVersion,
+  VersionRow,
+} from '../files/file-record.ts'
+import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
+import { GroupCommit } from '../sqlite/group-commit.ts'
+import { readSnapshot } from './archive.ts'
+import type {
+  Catalog,
+  CatalogStatus,
+  DirectoryMove,
+  ListedVersion,
+  Removed,
+  SizeRange,
+  Totals,
+} from './catalog.ts'
+import type { CatalogSnapshot, Miscount } from './catalog-archive.ts'
+import {
+  type CatalogCommand,
+  type ChangedPaths,
+  isDirectoryCommand,
+  type MoveFileCommand,
+  type Outcome,
+} from './changes/commands.ts'
+import { type UnfinishedChange, unfinishedColumns } from './changes/directory-changes.ts'
+import { findMiscounts } from './find-miscounts.ts'
+import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
+import type { LongQueries } from './long-queries.ts'
+import { Queries } from './queries.ts'
+import { errorOf } from './rejection-errors.ts'
+
+/** What differs between the databases: where changes and long queries run, and how a file is found. */
+export interface CatalogDatabase {
+  /** Whether only this process changes the catalog. */
+  readonly isExclusive: boolean
+  /** For look-ups by key. */
+  readonly sql: Sql
+  /** One outcome per command, in order, each command done whole or not at all. */
+  commit(commands: CatalogCommand[]): Promise<Outcome[]>
+  readonly long: LongQueries
+  find(path: string): Promise<FileRow | undefined>
+  findNow?(path: string): FileRow | undefined
+  status(): CatalogStatus
+  /** Queries that wait for an answer. */
+  readonly waiting: number
+  close(): Promise<void>
+}
+
+export interface CatalogOptions {
+  /** Maximum bytes of the distinct contents; undefined: unlimited. */
+  quotaBytes?: number | undefined
+}
+
+/** The catalog in a database. Changes are committed in groups. */
+export class SqlCatalog implements Catalog {
+  readonly #database: CatalogDatabase
+  readonly #queries: Queries
+  readonly #quotaBytes: number | undefined
+  readonly #commits: GroupCommit<CatalogCommand, Outcome>
+  readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
+  readonly #freeListeners: ((digests: string[]) => void)[] = []
+  /** Changes that this process carries out in slices. */
+  readonly #inSlices = new Map<number, Promise<Removed>>()
+  readonly #timer: NodeJS.Timeout
+  #isClosing = false
+
+  constructor(database: CatalogDatabase, { quotaBytes }: CatalogOptions) {
+    this.#database = database
+    this.#queries = new Queries(database.sql)
+    this.#quotaBytes = quotaBytes
+    this.#commits = new GroupCommit((commands) => this.#commit(commands), {
+      isOutage: (error) =>
+        error instanceof DatabaseUnavailableError ||
+        (error instanceof HttpError && error.status === 503),
+      isLarge: isDirectoryCommand,
+    })
+    this.#timer = setInterval(() => void this.finishChanges(abandonedMs), abandonedMs).unref()
+  }
+
+  get isExclusive(): boolean {
+    return this.#database.isExclusive
+  }
+
+  async put(
+    files: NewFile[],
+    conditions: Conditions = {},
+  ): Promise<{ rows: FileRow[]; wasNew: boolean }> {
+    const quota = this.#quotaBytes
+    return this.#submit({ kind: 'put', files, conditions, quota }, 'put')
+  }
+
+  async remove(path: string, conditions: Conditions = {}): Promise<void> {
+    await this.#submit({ kind: 'remove', path, conditions }, 'remove')
+  }
+
+  removeAll(paths: string[]): Promise<Removed> {
+    return this.#submit({ kind: 'removeAll', paths }, 'remove')
+  }
+
+  async removeBelow(directory: string): Promise<Removed> {
+    const command = { kind: 'removeBelow', directory } as const
+    const outcome = await this.#commits.submit(command)
+    // Where the disk has no room for the whole change, it may have some for slices of it.
+    const isDivided = 'failed' in outcome && isFull(errorOf(outcome, undefined))
+    const next = isDivided ? await this.#commits.submit({ ...command, inSlices: true }) : outcome
+    if ('done' in next && next.done === 'begun') return this.#continue(next.id)
+    return this.#expect(next, 'remove')
+  }
+
+  async moveFile(move: Omit<MoveFileCommand, 'kind'>): Promise<number | undefined> {
+    const outcome = await this.#commits.submit({ kind: 'moveFile', ...move })
+    if ('refused' in outcome && outcome.refused === 'content_changed') return undefined
+    return this.#expect(outcome, 'move').files
+  }
+
+  async moveDirectory(move: DirectoryMove): Promise<number> {
+    const command = { kind: 'moveDirectory', ...move } as const
+    const outcome = await this.#commits.submit(command)
+    if (!('refused' in outcome) || outcome.refused !== 'too_many_files') {
+      return this.#expect(outcome, 'move').files
+    }
+    const refusal = await this.#database.long.findMoveRefusal(move)
+    if (refusal) throw errorOf(refusal, this.#quotaBytes)
+    const { id } = await this.#submit({ ...command, inSlices: true }, 'begun')
+    return (await this.#continue(id)).files
+  }
+
+  async record(version: NewVersion): Promise<VersionRow> {
+    return (await this.#submit({ kind: 'record', version }, 'record')).version
+  }
+
+  onChange(listener: (paths: ChangedPaths) => void): void {
+    this.#changeListeners.push(listener)
+  }
+
+  onFree(listener: (digests: string[]) => void): void {
+    this.#freeListeners.push(listener)
+  }
+
+  find(path: string): Promise<FileRow | undefined> {
+    return this.#database.find(path)
+  }
+
+  findNow(path: string): FileRow | undefined {
+    return this.#database.findNow?.(path)
+  }
+
+  async checkPut(path: string, conditions: Conditions): Promise<void> {
+    const { row, conflicts } = await this.#queries.findTarget(path)
+    if (!row && conflicts) throw pathConflict(path)
+    if (!holds(conditions, row)) throw preconditionFailed(path)
+  }
+
+  async checkQuota(path: string, size: SizeRange): Promise<void> {
+    const quota = this.#quotaBytes
+    if (quota === undefined) return
+    const { storedSize, hasSize, freed } = await this.#queries.readQuota(path, size)
+    if (storedSize + size.minBytes <= quota) return
+    // It may equal a stored content, which takes no more room, or replace one.
+    if (hasSize) return
+    if (storedSize - freed + size.minBytes > quota) throw quotaExceeded(quota)
+  }
+
+  list(query: ListQuery): Promise<FileList> {
+    return this.#database.long.list(query)
+  }
+
+  tree(query: TreeQuery): Promise<Uint8Array | undefined> {
+    return this.#database.long.tree(query)
+  }
+
+  listVersions(page: number, pageSize: number): Promise<ListedVersion[]> {
+    return this.#database.long.versions({ skip: (page - 1) * pageSize, take: pageSize })
+  }
+
+  categories(): Promise<CategoryCount[]> {
+    return this.#queries.categories()
+  }
+
+  async totals(): Promise<Totals> {
+    const { newestVersion: _, ...totals } = await this.#queries.totals()
+    return totals
+  }
+
+  newestVersion(): Promise<VersionRow | undefined> {
+    return this.#queries.newestVersion()
+  }
+
+  findVersion(version: string): Promise<VersionRow | undefined> {
+    return this.#queries.findVersion(version)
+  }
+
+  isReferenced(digest: string): Promise<boolean> {
+    return this.#queries.isReferenced(digest)
+  }
+
+  contentPrefixes(): Promise<string[]> {
+    return this.#database.long.contentPrefixes()
+  }
+
+  contents(prefix: string): Promise<{ digest: string; size: number }[]> {
+    return this.#database.long.contents(prefix)
+  }
+
+  status(): CatalogStatus {
+    return this.#database.status()
+  }
+
+  get waiting(): { changes: number; questions: number } {
+    return { changes: this.#commits.queued, questions: this.#database.waiting }
+  }
+
+  snapshot<T>(work: (snapshot: CatalogSnapshot) => Promise<T>): Promise<T> {
+    return readSnapshot(this.#database.sql, work)
+  }
+
+  async importFiles(files: FileRow[]): Promise<void> {
+    await this.#submit({ kind: 'importFiles', files }, 'other')
+  }
+
+  async importVersions(versions: VersionRow[]): Promise<void> {
+    await this.#submit({ kind: 'importVersions', versions }, 'other')
+  }
+
+  findMiscounts(): Promise<Miscount[]> {
+    return findMiscounts(this.#database.sql)
+  }
+
+  pathsOf(digest: string): Promise<string[]> {
+    return this.#queries.pathsOf(digest)
+  }
+
+  /** Carries out the rest of changes in slices that nobody has touched for so long, in milliseconds. Throws nothing. */
+  async finishChanges(untouchedMs: number): Promise<void> {
+    try {
+      const changes = await this.#database.sql.all<UnfinishedChange>(
+        sql`select ${unfinishedColumns} from ${name('unfinished_changes')} order by id`,
+      )
+      const dueAt = Date.now() - untouchedMs
+      for (const { id, touchedAt } of changes) if (touchedAt <= dueAt) await this.#continue(id)
+    } catch {
+      // The next attempt is a minute later.
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#isClosing = true
+    await Promise.allSettled(this.#inSlices.values())
+    await this.#database.close()
+  }
+
+  /** Carries out a recorded change, slice by slice; other changes go in between. */
+  #continue(id: number): Promise<Removed> {
+    const running = this.#inSlices.get(id) ?? this.#runSlices(id)
+    this.#inSlices.set(id, running)
+    return running.finally(() => this.#inSlices.delete(id))
+  }
+
+  async #runSlices(id: number): Promise<Removed> {
+    const sum = { files: 0, bytesFreed: 0 }
+    for (;;) {
+      const outcome = await this.#commits.submit({ kind: 'continue', id })
+      if ('refused' in outcome) await this.#commits.submit({ kind: 'abandon', id })
+      const { files, bytesFreed, isLast } = this.#expect(outcome, 'slice')
+      sum.files += files
+      sum.bytesFreed += bytesFreed
+      if (isLast) return sum
+      if (this.#isClosing) throw new DatabaseUnavailableError('the service stops')
+    }
+  }
+
+  async #submit<Kind extends Done>(command: CatalogCommand, kind: Kind) {
+    return this.#expect(await this.#commits.submit(command), kind)
+  }
+
+  #expect<Kind extends Done>(outcome: Outcome, kind: Kind): Extract<Outcome, { done: Kind }> {
+    if ('done' in outcome && outcome.done === kind) {
+      return outcome as Extract<Outcome, { done: Kind }> // Its kind says so.
+    }
+    throw errorOf(outcome, this.#quotaBytes)
+  }
+
+  // Listeners run before any caller of the group is answered.
+  async #commit(commands: CatalogCommand[]): Promise<Outcome[]> {
+    const outcomes = await this.#database.commit(commands)
+    for (const outcome of outcomes) {
+      if (!('changed' in outcome)) continue
+      for (const listener of this.#changeListeners) listener(outcome.changed)
+      if (outcome.freed.length === 0) continue
+      for (const listener of this.#freeListeners) listener(outcome.freed)
+    }
+    return outcomes
+  }
+}
+
+type Done = Extract<Outcome, { done: string }>['done']
+
+// A change that is untouched for so long was left by a process that ended.
+const abandonedMs = 60_000
+
+const isFull = (error: unknown) => error instanceof HttpError && error.status === 507

@@ -1,0 +1,20 @@
+import { SqliteSql } from '@domains-and-files/persistence'
+import { catalogMigrations } from '../migrations.ts'
+
+export const databaseName = 'static-service.sqlite'
+
+/** The catalog's file in a data folder. */
+export const databaseFile = (dataDir: string) => `${dataDir}/${databaseName}`
+
+/** The catalog's database, created and migrated where needed. */
+export function openDatabase(file: string): SqliteSql {
+  const sql = new SqliteSql({ file, migrations: { catalog: catalogMigrations } })
+  tuneWriter(sql)
+  return sql
+}
+
+export function tuneWriter({ database }: SqliteSql): void {
+  // Frequent checkpoints keep the log small on a small disk.
+  database.pragma('wal_autocheckpoint = 500')
+  database.pragma('journal_size_limit = 4194304')
+}

@@ -1,0 +1,13 @@
+import { workerData } from 'node:worker_threads'
+import { SqliteSql } from '@domains-and-files/persistence'
+import { serveCalls } from '../../sqlite/worker-rpc.ts'
+import { longQueries } from '../long-queries.ts'
+
+// The thread for queries that take longer than a look-up.
+
+const sql = new SqliteSql({ file: String(workerData), isReadOnly: true })
+const methods = { ...longQueries(sql) }
+
+export type ReadWorkerMethods = typeof methods
+
+serveCalls(methods, () => sql.close())

@@ -1,0 +1,56 @@
+import { dirname } from 'node:path'
+import { workerData } from 'node:worker_threads'
+import { DatabaseUnavailableError, SqliteSql } from '@domains-and-files/persistence'
+import { DiskReserve } from '../../sqlite/disk-reserve.ts'
+import { serveCalls } from '../../sqlite/worker-rpc.ts'
+import { ChangeGroups } from '../changes/change-groups.ts'
+import { type CatalogCommand, isDirectoryCommand, type Outcome } from '../changes/commands.ts'
+import { tuneWriter } from './open-sqlite.ts'
+
+// The only thread that writes to the catalog: it waits for fsync, the event loop does not.
+
+const file = String(workerData)
+const sql = new SqliteSql({ file })
+tuneWriter(sql)
+const disk = new DiskReserve(dirname(file))
+const reserve = {
+  release() {
+    disk.release()
+    truncateLog()
+  },
+  refill: () => disk.refill(),
+}
+const groups = new ChangeGroups({ sql, reserve })
+
+const methods = { commit }
+
+export type WriteWorkerMethods = typeof methods
+
+serveCalls(methods, () => sql.close())
+
+async function commit(commands: CatalogCommand[]): Promise<Outcome[]> {
+  try {
+    const outcomes = await groups.commit(commands)
+    if (commands.some(isDirectoryCommand)) truncateLog()
+    return outcomes.map((outcome) => {
+      if (!('failed' in outcome)) return outcome
+      const { error: _, ...rest } = outcome
+      return rest
+    })
+  } catch (error) {
+    if (!(error instanceof DatabaseUnavailableError)) throw error
+    // An error that crosses threads keeps its code, not its class.
+    const { cause } = error
+    const code = cause instanceof Error && 'code' in cause ? cause.code : 'DATABASE_UNAVAILABLE'
+    throw Object.assign(new Error(String(cause)), { code })
+  }
+}
+
+// A large change leaves a large log. Readers of an older state are not waited for: the writer has no busy timeout.
+function truncateLog() {
+  try {
+    sql.database.pragma('wal_checkpoint(TRUNCATE)')
+  } catch {
+    // On a full disk the log stays: the next commit writes over it.
+  }
+}

@@ -1,0 +1,49 @@
+import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import type { NewVersion, VersionRow } from '../files/file-record.ts'
+import type { ListedVersion } from './catalog.ts'
+import type { Outcome } from './changes/commands.ts'
+
+/** The columns of a version, named as in `VersionRow`. */
+export const versionColumns: Statement = sql`id, version, changelog, created_by "createdBy", created_at "createdAt"`
+
+/** Adds a version record. Numbers have no gaps: the last one is the count. */
+export async function recordVersion(
+  { transaction, nowMs }: { transaction: SqlTransaction; nowMs: number },
+  { version, changelog, createdBy }: NewVersion,
+): Promise<Outcome> {
+  const createdAt = new Date(nowMs).toISOString()
+  const row = await transaction.get<VersionRow>(sql`
+    insert into ${name('versions')} (id, version, changelog, created_by, created_at)
+    select coalesce(max(id), 0) + 1, ${version}, ${changelog}, ${createdBy}, ${createdAt}
+    from ${name('versions')} where true
+    on conflict (version) do nothing returning ${versionColumns}`)
+  return row ? { done: 'record', version: row } : { refused: 'version_exists', path: version }
+}
+
+/** Maximum bytes of a changelog in a list. */
+const maxListedBytes = 1024
+
+/** The page of versions after the first `skip`, newest first. */
+export async function listVersions(
+  database: Pick<SqlTransaction, 'all'>,
+  { skip, take }: { skip: number; take: number },
+): Promise<ListedVersion[]> {
+  const rows = await database.all<VersionRow & { bytes: number }>(sql`
+    select id, version, substr(changelog, 1, ${maxListedBytes}) changelog, octet_length(changelog) bytes,
+      created_by "createdBy", created_at "createdAt"
+    from ${name('versions')} order by id desc limit ${take} offset ${skip}`)
+  return rows.map(({ bytes, ...row }) => ({
+    ...row,
+    changelog: cutUtf8(row.changelog, maxListedBytes),
+    isTruncated: bytes > maxListedBytes,
+  }))
+}
+
+// At most this many bytes, cut between two characters.
+function cutUtf8(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text)
+  if (bytes.length <= maxBytes) return text
+  let end = maxBytes
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1
+  return bytes.toString('utf8', 0, end)
+}

@@ -1,0 +1,169 @@
+import { DatabaseUnavailableError, type Postgres } from '@domains-and-files/persistence'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import type { Catalog } from '../../../src/catalog/catalog.ts'
+import { findMiscounts } from '../../../src/catalog/find-miscounts.ts'
+import { newDatabase, openReplica, putPaths, toFile } from '../../support/catalogs.ts'
+
+const numbered = (count: number, write: (number: number) => string) =>
+  Array.from({ length: count }, (_, at) => write(at))
+
+async function openReplicas(count: number): Promise<{ catalogs: Catalog[]; postgres: Postgres }> {
+  const { url } = await newDatabase()
+  const replicas = []
+  for (let at = 0; at < count; at += 1) replicas.push(await openReplica(url))
+  const [first] = replicas
+  if (!first) throw new Error('no replica')
+  return { catalogs: replicas.map(({ catalog }) => catalog), postgres: first.postgres }
+}
+
+test('writers on three replicas at once leave exact counts', async () => {
+  const { catalogs, postgres } = await openReplicas(3)
+  const refusals = new Set<string>()
+  const change = (catalog: Catalog, number: number): Promise<unknown> => {
+    const path = `d${number % 3}/e${number % 5}/f${number % 7}`
+    const file = { ...toFile(path), digest: String(number % 4).repeat(64), size: number % 4 }
+    if (number % 6 === 0) return catalog.remove(path)
+    // Changes of directories wait for the others that arrive with them.
+    if (number > 400) return catalog.put([file])
+    if (number % 11 === 0) return catalog.removeBelow(`d${number % 3}`)
+    if (number % 8 === 0) {
+      return catalog.moveDirectory({ from: 'd0', to: `d1/e${number % 5}`, overwrite: true })
+    }
+    return catalog.put([file])
+  }
+
+  for (const from of [0, 200, 400]) {
+    await Promise.all(
+      Array.from({ length: 200 }, (_, at) =>
+        change(catalogs[at % 3] as Catalog, from + at).catch((error) => refusals.add(error.code)),
+      ),
+    )
+  }
+
+  expect(await findMiscounts(postgres)).toEqual([])
+  expect((await catalogs[0]?.totals())?.totalFiles).toBeGreaterThan(0)
+  const known = ['directory_not_found', 'file_not_found', 'path_conflict', 'precondition_failed']
+  expect([...refusals].filter((code) => !known.includes(String(code)))).toEqual([])
+})
+
+test('of the writers that create one file on three replicas, one succeeds', async () => {
+  const { catalogs, postgres } = await openReplicas(3)
+  const create = (catalog: Catalog) =>
+    catalog.put([toFile('only/once')], { ifNoneMatch: '*' }).then(
+      () => 'created',
+      (error) => error.code,
+    )
+
+  const outcomes = await Promise.all([...catalogs, ...catalogs, ...catalogs].map(create))
+
+  expect(outcomes.toSorted()).toEqual(['created', ...Array(8).fill('precondition_failed')])
+  expect(await findMiscounts(postgres)).toEqual([])
+})
+
+test('a directory of more files than are handled at once is moved and removed as a whole', async () => {
+  const { catalogs, postgres } = await openReplicas(1)
+  const [catalog] = catalogs
+  if (!catalog) throw new Error('no replica')
+  await putPaths(
+    catalog,
+    numbered(5200, (number) => `from/${number % 50}/${number}`),
+  )
+
+  const moved = await catalog.moveDirectory({ from: 'from', to: 'to/there', overwrite: false })
+  const miscountsAfterMove = await findMiscounts(postgres)
+  const removed = await catalog.removeBelow('to')
+
+  expect([moved, removed.files]).toEqual([5200, 5200])
+  expect([miscountsAfterMove, await findMiscounts(postgres)]).toEqual([[], []])
+  expect(await catalog.totals()).toMatchObject({ totalFiles: 0, totalSize: 0, storedSize: 0 })
+})
+
+test('contents are told in the same transaction which got their first and lost their last reference', async () => {
+  const { url } = await newDatabase()
+  const applied: unknown[] = []
+  const { catalog, postgres } = await openReplica(url, {
+    contents: {
+      findMissing: async () => new Set(),
+      apply: async (transaction, change) => {
+        const rows = await transaction.query<{ path: string }>(
+          'select path from static_service.files order by path',
+        )
+        applied.push({ ...change, paths: rows.map(({ path }) => path) })
+      },
+    },
+  })
+  const withContent = (path: string, digit: string) => ({
+    ...toFile(path),
+    digest: digit.repeat(64),
+  })
+
+  await catalog.put([withContent('a', '1'), withContent('b', '1')])
+  await catalog.remove('a')
+  // The first command is committed alone, the others in one group.
+  await Promise.all([
+    catalog.put([withContent('c', '1')]),
+    catalog.put([withContent('d', '2')]),
+    catalog.remove('d'),
+    catalog.remove('b'),
+    catalog.remove('c'),
+  ])
+
+  expect(applied).toEqual([
+    { added: ['1'.repeat(64)], freed: [], paths: ['a', 'b'] },
+    { added: [], freed: ['1'.repeat(64)], paths: [] },
+  ])
+  expect(await findMiscounts(postgres)).toEqual([])
+})
+
+test('a file whose content is missing is refused, and the others of its group are stored', async () => {
+  const { url } = await newDatabase()
+  const lost = toFile('lost')
+  const { catalog } = await openReplica(url, {
+    contents: {
+      findMissing: async (_transaction, digests) =>
+        new Set(digests.filter((digest) => digest === lost.digest)),
+      apply: async () => undefined,
+    },
+  })
+
+  const outcomes = await Promise.allSettled(
+    [toFile('first'), lost, toFile('other')].map((file) => catalog.put([file])),
+  )
+
+  expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(outcomes[1]).toMatchObject({ reason: { status: 503, code: 'unavailable' } })
+  expect(await catalog.find('lost')).toBeUndefined()
+})
+
+test('a failure of the contents undoes the whole group', async () => {
+  const { url } = await newDatabase()
+  const failure = new Error('no contents')
+  const { catalog } = await openReplica(url, {
+    contents: {
+      findMissing: async () => new Set(),
+      apply: () => Promise.reject(failure),
+    },
+  })
+
+  await expect(catalog.put([toFile('a')])).rejects.toBe(failure)
+
+  expect(await catalog.totals()).toMatchObject({ totalFiles: 0, storedSize: 0 })
+})
+
+test('changes that wait behind an outage fail with it, and later ones succeed', async () => {
+  const { url } = await newDatabase()
+  const { catalog, postgres } = await openReplica(url)
+  const away = Promise.withResolvers<never>()
+  const transaction = vi.spyOn(postgres, 'transaction').mockReturnValueOnce(away.promise)
+  onTestFinished(() => transaction.mockRestore())
+  const first = catalog.put([toFile('a')])
+  await expect.poll(() => transaction.mock.calls).toHaveLength(1)
+  const changes = [first, ...['b', 'c'].map((path) => catalog.put([toFile(path)]))]
+
+  away.reject(new DatabaseUnavailableError(new Error('timeout')))
+  const outcomes = await Promise.allSettled(changes)
+  await catalog.put([toFile('later')])
+
+  expect(outcomes.map(({ status }) => status)).toEqual(Array(3).fill('rejected'))
+  expect((await catalog.totals()).totalFiles).toBe(1)
+})

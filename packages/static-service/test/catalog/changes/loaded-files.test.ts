@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest'
+import { FreedContents, LoadedFiles } from '../../../src/catalog/changes/loaded-files.ts'
+import { toFile } from '../../support/catalogs.ts'
+
+const times = { createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z' }
+const rowAt = (path: string) => ({ ...toFile(path), ...times })
+
+const open = () =>
+  new LoadedFiles({
+    paths: new Set(['', 'a', 'a/b', 'a/c', 'd']),
+    digests: new Set(['a', 'a/b', 'a/c'].map((path) => toFile(path).digest)),
+    files: [],
+    directories: [{ path: '', children: 0, files: 0, bytes: 0 }],
+    blobs: [],
+    categories: [],
+    storedSize: 0,
+    lastId: 7,
+    lastChange: 40,
+  })
+
+test('an undone change leaves nothing to write', () => {
+  const table = open()
+
+  table.add(rowAt('a/b'), new FreedContents())
+  table.undo()
+
+  const { files, directories, blobs, categories } = table
+  expect([files.changes(), directories.changes()]).toEqual([[], []])
+  expect([blobs.changes(), categories.changes()]).toEqual([[], []])
+  expect([table.find('a/b'), table.isDirectory('a'), table.storedSize]).toEqual([
+    undefined,
+    false,
+    0,
+  ])
+})
+
+test('what was accepted before stays when a later change is undone', () => {
+  const table = open()
+
+  table.add(rowAt('a/b'), new FreedContents())
+  table.accept()
+  table.add(rowAt('a/c'), new FreedContents())
+  table.undo()
+
+  expect(table.files.changes().map(({ key }) => key)).toEqual(['a/b'])
+  expect(table.directories.get('a')).toEqual({ path: 'a', children: 1, files: 1, bytes: 3 })
+})
+
+test('a file added and removed again leaves no directory, count or content', () => {
+  const table = open()
+  const freed = new FreedContents()
+
+  const row = table.add(rowAt('a/b'), freed)
+  if (!row) throw new Error('not added')
+  table.remove(row, freed)
+
+  expect([table.isDirectory('a'), table.storedSize, freed.digests]).toEqual([
+    false,
+    0,
+    [row.digest],
+  ])
+  expect(table.blobs.changes()).toEqual([])
+})
+
+test('below a file nothing is added', () => {
+  const table = open()
+  table.add(rowAt('a'), new FreedContents())
+  table.accept()
+
+  expect(table.add(rowAt('a/b'), new FreedContents())).toBeUndefined()
+  table.undo()
+
+  expect(table.directories.get('')).toMatchObject({ children: 1, files: 1 })
+})
+
+test('each command that changes files is a change with a number, which its rows have', () => {
+  const table = open()
+
+  table.add(rowAt('a/b'), new FreedContents())
+  table.accept()
+  table.accept()
+  const row = table.find('a/b')
+  if (!row) throw new Error('not added')
+  table.replace(row, { ...row, size: 9 }, new FreedContents())
+  table.accept()
+
+  expect(table.lastChange).toBe(42)
+  expect(table.changes.map(({ changeId, files }) => [changeId, files.length])).toEqual([
+    [41, 1],
+    [42, 1],
+  ])
+  expect(table.find('a/b')).toMatchObject({ id: 8, changeId: 42, size: 9 })
+})
+
+test('a row that was not loaded is never taken for a missing one', () => {
+  expect(() => open().find('unknown')).toThrow('the row of unknown was not loaded')
+})
