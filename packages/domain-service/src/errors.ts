@@ -186,6 +186,9 @@ export const changeCancelled = (id: number) =>
     headers: { 'retry-after': '5' },
   })
 
+export const changeSuperseded = (id: number | undefined) =>
+  new HttpError(409, 'change_not_queued', `Change ${id} was superseded by a later one`)
+
 /** Another replica has taken over, or may have. */
 export const leaseLost = (name: string) =>
   new HttpError(

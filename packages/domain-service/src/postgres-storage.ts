@@ -83,7 +83,6 @@ export async function openPostgresStorage(
         awaited,
         timeoutMs,
         isListening,
-        log,
       })
       return queue
     },

@@ -36,18 +36,24 @@ export class ChangeHistory {
 
   /** The first hundred asynchronous changes of a domain that a batch can take, oldest first. */
   queued(domain: string): Promise<QueuedChange[]> {
-    return this.#waiting(domain, { limit: 100, which: sql`is_async = 1` })
+    return this.#waiting(domain, { limit: 100, which: sql`is_async = 1 and not_before <= ${now}` })
   }
 
-  /** What a batch of a domain can take now, oldest first: asynchronous changes, and those that somebody waits for. */
+  /**
+   * What a batch of a domain can take now, oldest first: asynchronous changes, and those that somebody waits for. These
+   * do not overtake asynchronous ones that have failed and wait.
+   */
   ready(domain: string): Promise<QueuedChange[]> {
-    return this.#waiting(domain, { limit: 1_000, which: this.isAwaited })
+    const isSomebodyWaiting = sql`exists (select 1 from ${changes} as awaited where awaited.domain = ${domain}
+      and awaited.status = 'queued' and awaited.is_async = 0 and awaited.awaited_until > ${now})`
+    const which = sql`${this.isAwaited} and (not_before <= ${now} or ${isSomebodyWaiting})`
+    return this.#waiting(domain, { limit: 1_000, which })
   }
 
   async #waiting(domain: string, { limit, which }: { limit: number; which: Statement }) {
     const rows = await this.sql.all<{ id: number; is_async: number; request: string }>(sql`
       select id, is_async, request from ${changes}
-      where status = 'queued' and domain = ${domain} and not_before <= ${now} and ${which} order by id limit ${limit}`)
+      where status = 'queued' and domain = ${domain} and ${which} order by id limit ${limit}`)
     return rows.map(({ id, is_async, request }) => ({
       id,
       isAsync: is_async === 1,

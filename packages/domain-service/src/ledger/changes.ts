@@ -101,18 +101,26 @@ export function effectColumns(
 }
 
 /** Ends a change that was not sent. @returns false where its status is none of these any more. */
+/** How a change ended of which nothing was sent: it needed no write, it was refused, or it was withdrawn. */
+export type UnsentEnd =
+  | { effect: ChangeEffect }
+  | { problem: StoredProblem }
+  | { cancelled: 'superseded' }
+
 export async function endUnsent(
   transaction: SqlTransaction,
   id: number,
-  end: { effect: ChangeEffect } | { problem: StoredProblem },
+  end: UnsentEnd,
   from: readonly ('queued' | 'sending')[],
 ): Promise<boolean> {
   const set =
-    'problem' in end
-      ? // Nothing was sent: a failure that may pass is not the answer to a repeated request.
-        sql`status = 'refused', problem = ${JSON.stringify(end.problem)}, warnings = '[]',
+    'cancelled' in end
+      ? sql`status = 'cancelled', reason = ${end.cancelled}, problem = null, warnings = '[]', idempotency_key = null`
+      : 'problem' in end
+        ? // Nothing was sent: a failure that may pass is not the answer to a repeated request.
+          sql`status = 'refused', problem = ${JSON.stringify(end.problem)}, warnings = '[]',
           idempotency_key = case when ${end.problem.status} >= 500 then null else idempotency_key end`
-      : sql`status = 'confirmed', problem = null, ${await effectOf(transaction, end.effect)}`
+        : sql`status = 'confirmed', problem = null, ${await effectOf(transaction, end.effect)}`
   const ended =
     await transaction.run(sql`update ${changes} set ${set}, ended_at = ${now}, verified = 1,
       request = null, sent_at = null where id = ${id} and status in (${join(from)})`)

@@ -11,16 +11,9 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import { insufficientStorage, leaseLost, ledgerUnavailable } from '../errors.ts'
-import type {
-  ChangeEffect,
-  ChangeOutcome,
-  ChangeRequest,
-  SendIntent,
-  SendOutcome,
-  StoredProblem,
-} from './change.ts'
+import type { ChangeOutcome, ChangeRequest, SendIntent, SendOutcome } from './change.ts'
 import { ChangeHistory } from './change-history.ts'
-import { endChanges, endUnsent, insertChange } from './changes.ts'
+import { endChanges, endUnsent, insertChange, type UnsentEnd } from './changes.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
 import { type Leases, notify } from './replicas/leases.ts'
 import { increaseVersion, type ZoneVersions } from './replicas/zone-versions.ts'
@@ -119,12 +112,12 @@ export class Ledger extends ChangeHistory {
   }
 
   /**
-   * Ends a change that was not sent: it needed no write (`effect`), or it was refused. One that a batch has taken can be
+   * Ends a change that was not sent. One that a batch has taken can be
    * ended only by the holder of its domain's lease.
    */
   async endUnsent(
     { id, request }: { id: number | undefined; request: ChangeRequest },
-    end: { effect: ChangeEffect } | { problem: StoredProblem },
+    end: UnsentEnd,
   ): Promise<number> {
     return this.sql.transaction(async (transaction) => {
       const { domain } = request

@@ -2,11 +2,13 @@ import { HttpError, type Logger } from '@domains-and-files/http'
 import type { Clock, Timer } from '../clock.ts'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import { changeNotFound, changeNotQueued } from '../errors.ts'
-import type { Ledger, QueuedChange, StoredChange } from '../ledger/ledger.ts'
+import type { ChangeRequest, Ledger, QueuedChange, StoredChange } from '../ledger/ledger.ts'
 import { toChangeRequest, type ZoneWrite } from './zone-write.ts'
 
 interface Options {
   ledger: Ledger
+  /** Stores a change. */
+  enqueue: (request: ChangeRequest) => Promise<number>
   /** Carries a change out. Rejects with a 5xx where the change stays queued. */
   write: (domain: Domain, change: QueuedChange) => Promise<unknown>
   /** False while another process carries out the changes. */
@@ -37,9 +39,9 @@ export class ChangeQueue {
 
   /** Accepts a change; resolves once it is stored. */
   async add(domain: Domain, write: ZoneWrite): Promise<StoredChange> {
-    const { ledger, clock } = this.#options
+    const { ledger, clock, enqueue } = this.#options
     const request = toChangeRequest(domain, write, 'async')
-    const { id } = await ledger.accept(request, { isAsync: true })
+    const id = await enqueue(request)
     const change = await ledger.find(id)
     if (!change) throw changeNotFound(id)
     this.#debounce ??= clock.setTimer(() => {

@@ -15,8 +15,13 @@ interface Options {
   onBatch: (end: BatchEnd) => void
   /** Called when nothing waits any more. */
   onIdle: () => void
-  /** Adds the writes that other processes have queued meanwhile. */
-  pull?: () => Promise<void>
+  /**
+   * Adds the writes that the ledger has queued. Returns the order up to which it has added all: later ones wait, so that
+   * they overtake none.
+   */
+  pull: () => Promise<number>
+  /** Whether other processes queue writes, too. */
+  isShared: boolean
   /** Called right before a zone is sent. @throws {HttpError} where this process may not write the domain any more. */
   checkLease?: () => void
 }
@@ -35,6 +40,7 @@ const maxSharedDebounceMs = 450
 export class DomainQueue {
   readonly #domain: Domain
   readonly #options: Options
+  /** By their order. */
   #writes: QueuedWrite[] = []
   #checks: PromiseWithResolvers<void>[] = []
   #running: Promise<void> | undefined
@@ -50,7 +56,9 @@ export class DomainQueue {
   }
 
   add(write: QueuedWrite) {
+    const last = this.#writes.at(-1)
     this.#writes.push(write)
+    if (last && last.order > write.order) this.#writes.sort((one, other) => one.order - other.order)
     this.#start()
   }
 
@@ -107,25 +115,27 @@ export class DomainQueue {
       await batch.fail(this.#writes.splice(0), error)
       return
     }
-    // Requests that arrived during the read join the batch, and so do those close behind them.
-    if (this.#writes.length > 1 || this.#options.pull) await this.#debounce()
-    const writes = await this.#take()
+    const writes = await this.#take(await this.#gather())
     const checks = this.#checks.splice(0)
     await batch.run(writes)
     for (const check of checks) check.resolve()
     this.#options.onBatch(batch)
   }
 
-  // Registrar quota is scarcer than latency.
-  async #debounce() {
-    const { pull } = this.#options
-    const latest = performance.now() + (pull ? maxSharedDebounceMs : maxDebounceMs)
-    for (let seen = 0; this.#writes.length > seen && performance.now() < latest; ) {
+  // Requests that arrived during the read join the batch, and so do those close behind them: registrar quota is scarcer
+  // than latency.
+  async #gather(): Promise<number> {
+    const { pull, isShared } = this.#options
+    let pulledTo = await pull()
+    const latest = performance.now() + (isShared ? maxSharedDebounceMs : maxDebounceMs)
+    const mayJoin = isShared || this.#writes.length > 1
+    for (let seen = 0; mayJoin && this.#writes.length > seen && performance.now() < latest; ) {
       seen = this.#writes.length
-      await sleep(pull ? 50 : 20)
+      await sleep(isShared ? 50 : 20)
       await nextIteration() // After a busy moment, requests that lie ready at the sockets are read first.
-      await pull?.()
+      pulledTo = await pull()
     }
+    return pulledTo
   }
 
   async #reserve(isAwaited: boolean): Promise<BatchCalls | undefined> {
@@ -151,8 +161,9 @@ export class DomainQueue {
     }
   }
 
-  async #take(): Promise<QueuedWrite[]> {
-    const writes = this.#writes.splice(0)
+  async #take(upTo: number): Promise<QueuedWrite[]> {
+    const later = this.#writes.findIndex(({ order }) => order > upTo)
+    const writes = this.#writes.splice(0, later < 0 ? this.#writes.length : later)
     const ids = writes.flatMap(({ id }) => id ?? [])
     if (ids.length === 0) return writes
     try {

@@ -24,7 +24,7 @@ export class IdempotentWrites {
     run: () => Promise<WriteResult>,
   ): Promise<WriteResult> {
     const { key = '', fingerprint = '' } = request.idempotency ?? {}
-    const id = JSON.stringify([request.by, key])
+    const id = JSON.stringify([request.callerId ?? request.by, key])
     const running = this.#running.get(id)
     if (running) {
       if (running.fingerprint !== fingerprint) throw idempotencyKeyReused()

@@ -1,4 +1,4 @@
-import { databaseProblem, type Logger } from '@domains-and-files/http'
+import { databaseProblem } from '@domains-and-files/http'
 import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
 import { changeCancelled, leaseLost, serviceStopping, writeNotConfirmed } from '../errors.ts'
@@ -16,7 +16,6 @@ export interface SharedQueueOptions extends WriteQueueOptions {
   timeoutMs: number
   /** Whether `wake` is called for what other replicas do. */
   isListening: boolean
-  log: Logger
 }
 
 interface Options extends SharedQueueOptions {
@@ -30,6 +29,8 @@ interface Waiter {
   end: PromiseWithResolvers<WriteResult>
 }
 
+/** Changes that `ready` gives at once. */
+const maxReady = 1_000
 /** How often the ledger is asked what other replicas have done. */
 const pollMs = 100
 const listeningPollMs = 1_000
@@ -45,7 +46,10 @@ const outcomeUnknown = (cause: unknown) => databaseProblem(new OutcomeUnknownErr
  * queued for it; each replica answers its own clients from the ledger.
  */
 export const openSharedQueue = (options: SharedQueueOptions): WriteQueue =>
-  new WriteQueue((domain, onIdle) => new SharedDomain(domain, { ...options, onIdle }))
+  new WriteQueue(
+    options.batch.ledger,
+    (domain, onIdle) => new SharedDomain(domain, { ...options, onIdle }),
+  )
 
 /** The changes of one domain that this replica waits for, and the batches that it carries out itself. */
 export class SharedDomain implements DomainWrites {
@@ -75,6 +79,7 @@ export class SharedDomain implements DomainWrites {
       onBatch: (end) => onBatch(domain, end),
       onIdle: () => undefined,
       pull: () => this.#pull(),
+      isShared: true,
       // The call must have ended, or been given up, while nobody else can hold the lease.
       checkLease: () => {
         const left = (leases.current(domain.name)?.expiresAt ?? 0) - performance.now()
@@ -173,7 +178,7 @@ export class SharedDomain implements DomainWrites {
   }
 
   async #carryOut(lease: Lease): Promise<boolean> {
-    const { batch, log } = this.#options
+    const { batch } = this.#options
     const { name } = this.#domain
     await batch.ledger.takeOver(lease)
     const checks = this.#checks.splice(0)
@@ -185,7 +190,7 @@ export class SharedDomain implements DomainWrites {
     else if (await batch.ledger.hasOpenSend(name))
       this.#queue
         .check()
-        .catch((error: unknown) => log.warn({ err: error, domain: name }, 'zone not checked'))
+        .catch((error: unknown) => batch.log.warn({ err: error, domain: name }, 'zone not checked'))
     await this.#pull()
     const hasWork = checks.length > 0 || this.#pulled.size > 0
     for (let isIdle = false; !isIdle; ) {
@@ -198,16 +203,17 @@ export class SharedDomain implements DomainWrites {
   }
 
   /** Hands over what all replicas have queued. */
-  async #pull() {
-    if (this.#isClosing && this.#waiters.size === 0) return
+  async #pull(): Promise<number> {
+    if (this.#isClosing && this.#waiters.size === 0) return Infinity
     const ready = await this.#options.batch.ledger.ready(this.#domain.name)
     this.#answeredAt = performance.now()
     for (const change of ready) {
       const hasFailed = (this.#failures.get(change.id) ?? 0) >= maxFailures
       if (this.#pulled.has(change.id) || hasFailed) continue
       this.#pulled.add(change.id)
-      this.#queue.add({ ...change, ...this.#settlementOf(change) })
+      this.#queue.add({ ...change, order: change.id, ...this.#settlementOf(change) })
     }
+    return ready.length >= maxReady ? (ready.at(-1)?.id ?? Infinity) : Infinity
   }
 
   #settlementOf({ id, isAsync }: QueuedChange) {
@@ -268,7 +274,10 @@ export class SharedDomain implements DomainWrites {
   #endOutage(error: unknown) {
     const problem = databaseProblem(error)
     if (problem && performance.now() - this.#answeredAt < maxOutageMs) return
-    this.#options.log.error({ err: error, domain: this.#domain.name }, 'queued writes not followed')
+    this.#options.batch.log.error(
+      { err: error, domain: this.#domain.name },
+      'queued writes not followed',
+    )
     for (const id of [...this.#waiters.keys()])
       if (!this.#pulled.has(id)) this.#reject(id, outcomeUnknown(error))
     for (const check of this.#checks.splice(0)) check.reject(problem ?? error)

@@ -1,6 +1,6 @@
 import type { Domain } from '../dns/domain-name.ts'
 import { serviceStopping, tooManyWaiting } from '../errors.ts'
-import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
+import type { ChangeRequest, Ledger, QueuedChange } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
 import { DomainQueue } from './domain-queue.ts'
@@ -39,15 +39,37 @@ type OpenDomain = (domain: Domain, onIdle: () => void) => DomainWrites
 /** Maximum queued writes per domain; further requests get 503. */
 export const maxQueued = 1_000
 
+/** Asynchronous changes that `queued` gives at once. */
+const maxPulled = 100
+
 /** Carries out the writes that wait for a domain as a batch, one batch at a time; different domains run side by side. */
 export class WriteQueue {
+  readonly #ledger: Ledger
   readonly #open: OpenDomain
   readonly #domains = new Map<string, DomainWrites>()
   #isClosing = false
+  /** The asynchronous changes that this process has queued: the first, and the last so far. */
+  #queued = { first: Number.POSITIVE_INFINITY, last: 0 }
 
   /** `open` is called for the first write of a domain, and again for the next one after `onIdle`. */
-  constructor(open: OpenDomain) {
+  constructor(ledger: Ledger, open: OpenDomain) {
+    this.#ledger = ledger
     this.#open = open
+  }
+
+  /** Queues an asynchronous change. @returns its id; of the former one where its idempotency key was used before. */
+  async enqueue(request: ChangeRequest): Promise<number> {
+    const { id, isNew } = await this.#ledger.accept(request, { isAsync: true })
+    const { first, last } = this.#queued
+    if (isNew) this.#queued = { first: Math.min(first, id), last: Math.max(last, id) }
+    return id
+  }
+
+  /** The place of a write that is accepted now, which the ledger does not have; or of a queued change. */
+  orderOf(id: number | undefined): number {
+    const { first, last } = this.#queued
+    if (id === undefined) return last + 0.5
+    return id < first ? 0 : id
   }
 
   async write(domain: Domain, request: ChangeRequest): Promise<WriteResult> {
@@ -93,38 +115,56 @@ export class WriteQueue {
 
 /** The queue of the only process that writes zones, in memory. */
 export function openLocalQueue(options: WriteQueueOptions): WriteQueue {
-  const { registrar, batch, onBatch } = options
-  const queue: WriteQueue = new WriteQueue((domain, onIdle) => {
-    const ofDomain = new DomainQueue(domain, {
-      registrar,
-      batch,
-      onBatch: (end) => onBatch(domain, end),
-      onIdle,
-    })
-    return new LocalDomain(domain, ofDomain, idempotent)
-  })
-  const idempotent = new IdempotentWrites(batch.ledger, (domain) => queue.check(domain))
+  const { ledger } = options.batch
+  const queue: WriteQueue = new WriteQueue(
+    ledger,
+    (domain, onIdle) => new LocalDomain(domain, { ...options, onIdle, idempotent, queue }),
+  )
+  const idempotent = new IdempotentWrites(ledger, (domain) => queue.check(domain))
   return queue
+}
+
+interface LocalOptions extends WriteQueueOptions {
+  onIdle: () => void
+  idempotent: IdempotentWrites
+  queue: Pick<WriteQueue, 'orderOf'>
 }
 
 class LocalDomain implements DomainWrites {
   readonly #domain: Domain
+  readonly #options: LocalOptions
   readonly #queue: DomainQueue
-  readonly #idempotent: IdempotentWrites
+  /** The ends of asynchronous changes that wait for a batch, or are in one. */
+  readonly #pulled = new Map<number, Promise<WriteResult>>()
 
-  constructor(domain: Domain, queue: DomainQueue, idempotent: IdempotentWrites) {
+  constructor(domain: Domain, options: LocalOptions) {
     this.#domain = domain
-    this.#queue = queue
-    this.#idempotent = idempotent
+    this.#options = options
+    this.#queue = new DomainQueue(domain, {
+      ...options,
+      onBatch: (end) => options.onBatch(domain, end),
+      pull: () => this.#pull(),
+      isShared: false,
+    })
   }
 
   write(request: ChangeRequest): Promise<WriteResult> {
-    const run = () => this.#add({ request, id: undefined, isAsync: false })
-    return request.idempotency ? this.#idempotent.write(this.#domain, request, run) : run()
+    const { idempotent, queue } = this.#options
+    // In the order in which they came, however long it takes to look up their keys.
+    const order = queue.orderOf(undefined)
+    const run = () => this.#add({ request, order, id: undefined, isAsync: false })
+    return request.idempotency ? idempotent.write(this.#domain, request, run) : run()
   }
 
   carryOut({ id, request }: QueuedChange): Promise<WriteResult> {
-    return this.#add({ request, id, isAsync: true })
+    const known = this.#pulled.get(id)
+    if (known) return known
+    const order = this.#options.queue.orderOf(id)
+    const end = this.#add({ request, order, id, isAsync: true })
+    this.#pulled.set(id, end)
+    const forget = () => void this.#pulled.delete(id)
+    end.then(forget, forget)
+    return end
   }
 
   check(): Promise<void> {
@@ -139,6 +179,13 @@ class LocalDomain implements DomainWrites {
 
   close(): Promise<void> {
     return this.#queue.close()
+  }
+
+  async #pull(): Promise<number> {
+    const queued = await this.#options.batch.ledger.queued(this.#domain.name)
+    for (const change of queued) void this.carryOut(change)
+    const last = queued.at(-1)
+    return last && queued.length >= maxPulled ? this.#options.queue.orderOf(last.id) : Infinity
   }
 
   #add(write: Omit<QueuedWrite, 'resolve' | 'reject'>): Promise<WriteResult> {

@@ -57,6 +57,8 @@ export interface WriteResult {
 /** A write that waits for its batch. */
 export interface QueuedWrite {
   request: ChangeRequest
+  /** Its place among the writes of its domain: they take effect in the order in which they were accepted. */
+  order: number
   /** The ledger's id: set for an asynchronous change, and once an intent is recorded. */
   id: number | undefined
   /** Nobody waits for an asynchronous change: it stays queued through the registrar's outages. */

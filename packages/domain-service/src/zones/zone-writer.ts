@@ -49,7 +49,8 @@ export class ZoneWriter {
     const check = (domain: Domain) => this.#queue.check(domain)
     this.#checks = new ZoneChecks({ ledger, clock, timeoutMs, log, check })
     const write = (domain: Domain, change: QueuedChange) => this.#queue.carryOut(domain, change)
-    this.changes = new ChangeQueue({ ledger, clock, log, write, isActive })
+    const enqueue = (request: ChangeRequest) => this.#queue.enqueue(request)
+    this.changes = new ChangeQueue({ ledger, enqueue, clock, log, write, isActive })
   }
 
   /**

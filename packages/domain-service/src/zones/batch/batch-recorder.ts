@@ -1,6 +1,6 @@
 import type { HttpError, Logger } from '@domains-and-files/http'
 import type { Zone } from '../../dns/record.ts'
-import { zoneKeepsChanging } from '../../errors.ts'
+import { changeSuperseded, zoneKeepsChanging } from '../../errors.ts'
 import type { ChangeOutcome, Ledger, SendOutcome } from '../../ledger/ledger.ts'
 import { isDatabaseAway, type QueuedWrite, toStoredProblem } from '../zone-write.ts'
 import { type EvaluatedWrite, isChange, resultOf } from './evaluate-write.ts'
@@ -25,6 +25,8 @@ export class BatchRecorder {
   readonly #ledger: Ledger
   readonly #log: Logger
   #awayAt = Number.NEGATIVE_INFINITY
+  /** Writes of which nothing was done. */
+  readonly undone = new Set<QueuedWrite>()
 
   constructor({ ledger, log }: Options) {
     this.#ledger = ledger
@@ -45,6 +47,7 @@ export class BatchRecorder {
 
   /** A write of which nothing was done. An asynchronous one waits again if the failure may pass. */
   async fail(write: QueuedWrite, error: unknown): Promise<void> {
+    this.undone.add(write)
     if (isDatabaseAway(error)) this.#awayAt = performance.now()
     const problem = toStoredProblem(error)
     const { id } = write
@@ -56,6 +59,12 @@ export class BatchRecorder {
     write.reject(error)
   }
 
+  /** A later write has made this one pointless. */
+  async supersede(write: QueuedWrite): Promise<void> {
+    await this.#record(write, () => this.#ledger.endUnsent(write, { cancelled: 'superseded' }))
+    write.reject(changeSuperseded(write.id))
+  }
+
   /** The registrar refused what this write contains. */
   async refuse(
     write: QueuedWrite,
@@ -63,6 +72,7 @@ export class BatchRecorder {
   ): Promise<void> {
     const { id } = write
     if (id === undefined || (write.isAsync && error.status >= 500)) return this.fail(write, error)
+    this.undone.add(write)
     await this.#record(write, () => this.#ledger.endChanges([refusedChange(id, error, zone)]))
     write.reject(error)
   }

@@ -44,6 +44,54 @@ export function evaluateWrites(writes: QueuedWrite[], zone: Zone) {
   return { evaluated, zone: current }
 }
 
+/** How many asynchronous writes of a batch are examined at most: each costs a second evaluation of those behind it. */
+const maxExamined = 16
+
+/**
+ * Leaves out asynchronous writes of which later ones leave no trace: without such a write the zone ends the same, and
+ * every other write has the same outcome. They go to `superseded`, with those later ones.
+ */
+export function takeSuperseded(
+  writes: QueuedWrite[],
+  zone: Zone,
+  superseded: Map<QueuedWrite, QueuedWrite[]>,
+): QueuedWrite[] {
+  if (!writes.slice(0, -1).some(({ isAsync }) => isAsync)) return writes
+  let kept = writes
+  let { evaluated, zone: last } = evaluateWrites(kept, zone)
+  const candidates = evaluated.filter(({ write }) => write.isAsync).reverse()
+  for (const { write } of candidates.filter((each) => isUndone(each, last)).slice(0, maxExamined)) {
+    const others = kept.filter((each) => each !== write)
+    const without = evaluateWrites(others, zone)
+    const outcomes = evaluated.filter((each) => each.write !== write)
+    const isSameFor = ({ error }: EvaluatedWrite, at: number) =>
+      (error === undefined) === (without.evaluated[at]?.error === undefined)
+    if (!isEqual(last, without.zone) || !outcomes.every(isSameFor)) continue
+    const own = evaluated.find((each) => each.write === write)
+    if (own) superseded.set(write, findUndoing(own, evaluated))
+    kept = others
+    ;({ evaluated, zone: last } = without)
+  }
+  return kept
+}
+
+// None of the records that it added is left.
+function isUndone({ before, after }: EvaluatedWrite, last: Zone): boolean {
+  const added = subtract(after.rows, before.rows, before.domain)
+  return added.length > 0 && subtract(added, last.rows, before.domain).length === added.length
+}
+
+/** The later writes that removed what this one added. */
+function findUndoing(each: EvaluatedWrite, evaluated: EvaluatedWrite[]): QueuedWrite[] {
+  const { added } = deltaOf(each)
+  return evaluated
+    .slice(evaluated.indexOf(each) + 1)
+    .filter(
+      (later) => subtract(added, deltaOf(later).removed, each.before.domain).length < added.length,
+    )
+    .map(({ write }) => write)
+}
+
 /** What a write does to this zone. @throws {HttpError} where it is refused. */
 export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffect {
   if (request.recordLimits) demandNamedWithinLimits(request.recordLimits, before, request.edit)

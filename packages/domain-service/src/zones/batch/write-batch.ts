@@ -19,6 +19,7 @@ import {
   findDone,
   findOwners,
   isChange,
+  takeSuperseded,
 } from './evaluate-write.ts'
 import { resolveOpenSend } from './open-sends.ts'
 import { type Refusal, separate } from './separate.ts'
@@ -58,6 +59,8 @@ export class WriteBatch {
   #recent: RecentSend[] = []
   #emailType: Promise<string | undefined> | undefined
   #late: LateRepair | undefined
+  /** Asynchronous writes that are not sent, with the later ones that make them pointless. */
+  readonly #superseded = new Map<QueuedWrite, QueuedWrite[]>()
   /** Why a send did not leave. */
   #unsent: HttpError | undefined
   #isOpen = false
@@ -112,6 +115,16 @@ export class WriteBatch {
       })
     // The repair was refused together with a write: alone it may pass.
     if (this.#late) await this.#tryAttempt([])
+    await this.#settleSuperseded()
+  }
+
+  // One whose later writes all failed waits for the next batch.
+  async #settleSuperseded(): Promise<void> {
+    for (const [write, later] of this.#superseded) {
+      const isPointless = later.some((each) => !this.#recorder.undone.has(each))
+      if (isPointless) await this.#recorder.supersede(write)
+      else await this.#recorder.fail(write, zoneKeepsChanging())
+    }
   }
 
   async #tryAttempt(writes: QueuedWrite[]): Promise<Refusal | undefined> {
@@ -120,16 +133,19 @@ export class WriteBatch {
       if (this.#unsent) throw this.#unsent
       return await this.#attempt(writes)
     } catch (error) {
-      await this.fail(writes, error)
+      const unsettled = writes.filter((each) => !this.#superseded.has(each))
+      await this.fail(unsettled, error)
       return undefined
     }
   }
 
-  async #attempt(writes: QueuedWrite[]): Promise<Refusal | undefined> {
+  async #attempt(group: QueuedWrite[]): Promise<Refusal | undefined> {
+    let writes = group
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       const zone = await this.#currentZone(writes.length > 0)
       await this.#findLateWrite(zone)
       const intended = this.#late ? { ...zone, ...this.#late.send.confirmed } : zone
+      writes = takeSuperseded(writes, intended, this.#superseded)
       const { evaluated, zone: after } = evaluateWrites(writes, intended)
       if (after === zone) {
         this.#dependencies.cache.put(this.#domain, zone)

@@ -7,6 +7,7 @@ import { requestBy, zoneOf } from '../../support/ledger.ts'
 const count = 100
 const writes: QueuedWrite[] = Array.from({ length: count }, (_, n) => ({
   request: requestBy(`author${n}`),
+  order: n,
   id: undefined,
   isAsync: false,
   resolve: () => undefined,

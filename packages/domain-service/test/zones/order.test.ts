@@ -1,0 +1,119 @@
+import { expect, test } from 'vitest'
+import { FakeClock } from '../support/fake-clock.ts'
+import { type Service, start, www } from '../support/start.ts'
+
+// Asynchronous changes wait half a second for others. On a clock that stands still they stay queued until a write comes.
+const dns = '/api/domains/example.com/dns'
+const home = `${dns}/rrsets/home/A`
+const prefer = { prefer: 'respond-async' }
+
+const startStill = () =>
+  start({ domains: [{ name: 'example.com', hosts: [www] }], clock: new FakeClock() })
+
+const setLater = async (service: Service, address: string, path = home) => {
+  const { headers } = await service.call('PUT', path, {
+    body: { ttl: 300, values: [address] },
+    headers: prefer,
+  })
+  return headers.get('location') ?? ''
+}
+
+const setNow = (service: Service, address: string, headers = {}) =>
+  service.call('PUT', home, { body: { ttl: 300, values: [address] }, headers })
+
+const changeAt = async (service: Service, location: string) => {
+  const { body } = await service.call('GET', location)
+  return [body.status, body.reason]
+}
+
+test('a queued change does not overwrite a newer one that was answered: it is superseded', async () => {
+  await using service = await startStill()
+  const older = await setLater(service, '192.0.2.11')
+
+  const newer = await setNow(service, '192.0.2.12')
+
+  expect(newer.status).toBe(201)
+  await expect.poll(() => changeAt(service, older)).toEqual(['cancelled', 'superseded'])
+  expect(service.live()).toContain('home A 192.0.2.12 300 10')
+  expect(service.live()).toHaveLength(2)
+})
+
+test('a queued change that a later one takes back is superseded, and nothing is written', async () => {
+  await using service = await startStill()
+  const older = await setLater(service, '192.0.2.11')
+
+  const newer = await service.call('DELETE', home)
+
+  expect(newer.status).toBe(204)
+  await expect.poll(() => changeAt(service, older)).toEqual(['cancelled', 'superseded'])
+  expect(service.commands()).not.toContain('dns.sethosts')
+})
+
+test('of several queued changes of one RRset the newest takes effect', async () => {
+  await using service = await startStill()
+  const older = [await setLater(service, '192.0.2.11'), await setLater(service, '192.0.2.12')]
+  const newest = await setLater(service, '192.0.2.13')
+
+  await service.call('DELETE', `${dns}/rrsets/other/A`)
+
+  for (const each of older)
+    await expect.poll(() => changeAt(service, each)).toEqual(['cancelled', 'superseded'])
+  await expect.poll(() => changeAt(service, newest)).toEqual(['confirmed', undefined])
+  expect(service.live()).toContain('home A 192.0.2.13 300 10')
+})
+
+test('a queued change of another RRset is carried out before a newer write', async () => {
+  await using service = await startStill()
+  const older = await setLater(service, '192.0.2.11', `${dns}/rrsets/other/A`)
+
+  const newer = await setNow(service, '192.0.2.12')
+
+  expect(newer.status).toBe(201)
+  await expect.poll(() => changeAt(service, older)).toEqual(['confirmed', undefined])
+  expect(service.live()).toHaveLength(3)
+})
+
+test('a newer write that is refused supersedes nothing', async () => {
+  await using service = await startStill()
+  const older = await setLater(service, '192.0.2.11')
+
+  const newer = await setNow(service, '192.0.2.12', { 'if-match': '"outdated"' })
+
+  expect(newer.status).toBe(412)
+  await expect.poll(() => changeAt(service, older)).toEqual(['confirmed', undefined])
+  expect(service.live()).toContain('home A 192.0.2.11 300 10')
+})
+
+test('a newer write that the registrar refuses supersedes nothing: the queued change is carried out', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  const older = await setLater(service, '192.0.2.11')
+  service.sandbox.fault({
+    kind: 'refused_row',
+    address: '192.0.2.12',
+    command: 'namecheap.domains.dns.setHosts',
+    times: 0,
+  })
+
+  const newer = await setNow(service, '192.0.2.12')
+  expect(newer.status).toBe(422)
+  await setNow(service, '192.0.2.13', { 'if-match': '"outdated"' })
+
+  await expect.poll(() => changeAt(service, older)).toEqual(['confirmed', undefined])
+  expect(service.live()).toContain('home A 192.0.2.11 300 10')
+})
+
+test('a queued change that is newer than a write under way is carried out after it', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock, env: { REGISTRAR_TIMEOUT_MS: '60000' } })
+  service.sandbox.fault({ kind: 'slow', ms: 60_000, command: 'namecheap.domains.dns.getHosts' })
+  const first = setNow(service, '192.0.2.11')
+  await expect.poll(service.countWaiting).toBe(1)
+  const second = await setLater(service, '192.0.2.12')
+  service.sandbox.clearFaults()
+
+  expect((await first).status).toBe(201)
+  await clock.advance(500)
+  await expect.poll(() => changeAt(service, second)).toEqual(['confirmed', undefined])
+  expect(service.live()).toContain('home A 192.0.2.12 300 10')
+})
