@@ -1,5 +1,6 @@
 import createClient from 'openapi-fetch'
 import { expect } from 'vitest'
+import { runAccounts } from './accounts.ts'
 // Generated from /openapi.json by test/e2e/generated-clients.test.ts.
 import type { paths } from './generated/openapi-typescript/static-service.ts'
 import { need, type Watch } from './watch.ts'
@@ -15,6 +16,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   })
   await api.GET('/')
   await api.GET('/api/auth/me')
+  await runAccounts(baseUrl, access_token, watch)
   const made = await api.POST('/api/tokens', {
     body: { name: 'nightly', expires_in: 3600, records: [{ name: 'home', types: ['A'] }] },
   })

@@ -114,9 +114,10 @@ const listUsers = ({ users, lastLogins }: Dependencies) =>
     schema: {
       operationId: 'listUsers',
       summary: 'List users',
+      description: 'In the order in which they were added.',
       tags: ['auth'],
       querystring: z.strictObject(pageQuery(50, 200)),
-      responses: { 200: { description: 'The users, in the order in which they were added' } },
+      responses: { 200: { description: 'The users' } },
       response: { 200: UserList },
     },
     handler: async ({ query }, reply) => {
@@ -141,6 +142,7 @@ const createUser = ({ users, hashes, now }: Dependencies) =>
     schema: {
       operationId: 'createUser',
       summary: 'Add a user',
+      description: 'With a password, or with an invitation by which the person sets one.',
       tags: ['auth'],
       body: NewUser,
       errors: [

@@ -13,7 +13,8 @@ export const Username = z
   .normalize('NFC')
   .min(1, 'must not be empty')
   .max(64, 'must have at most 64 characters')
-  .regex(/^[^\p{C}\p{Z}]+$/u, 'must have no spaces and no control characters')
+  // Not a pattern of the schema: JSON Schema has no flag for Unicode properties.
+  .refine((text) => /^[^\p{C}\p{Z}]+$/u.test(text), 'must have no spaces and no control characters')
 
 export const User = z.strictObject({
   username: Username,

@@ -1,0 +1,28 @@
+import createClient from 'openapi-fetch'
+// Generated from /openapi.json by test/e2e/generated-clients.test.ts. The static service has the same operations.
+import type { paths } from './generated/openapi-typescript/domain-service.ts'
+import { need, type Watch } from './watch.ts'
+
+/** Calls every operation on users and their logins, with the token of an admin. Removes the user that it adds. */
+export async function runAccounts(baseUrl: string, adminToken: string, watch: Watch) {
+  const api = createClient<paths>({ baseUrl })
+  api.use(watch)
+  const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } })
+  const admin = as(adminToken)
+  const params = { path: { username: 'sample' } }
+  const password = 'correct horse battery'
+
+  const added = await api.POST('/api/users', {
+    ...admin,
+    body: { username: 'sample', role: 'viewer', domains: ['example.com'] },
+  })
+  const { invite } = need(added.data)
+  await api.POST('/api/auth/password', {
+    body: { username: 'sample', invite: need(invite), new: password },
+  })
+  await api.PATCH('/api/users/{username}', { ...admin, params, body: { role: 'editor' } })
+  await api.GET('/api/users', { ...admin, params: { query: { page_size: 10 } } })
+  const login = await api.POST('/api/auth/login', { body: { username: 'sample', password } })
+  await api.POST('/api/auth/logout', as(need(login.data).access_token))
+  await api.DELETE('/api/users/{username}', { ...admin, params })
+}
