@@ -191,10 +191,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List users */
+        /**
+         * List users
+         * @description In the order in which they were added.
+         */
         get: operations["listUsers"];
         put?: never;
-        /** Add a user */
+        /**
+         * Add a user
+         * @description With a password, or with an invitation by which the person sets one.
+         */
         post: operations["createUser"];
         delete?: never;
         options?: never;
@@ -2670,7 +2676,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The users, in the order in which they were added */
+            /** @description The users */
             200: {
                 headers: {
                     /**
