@@ -13,7 +13,16 @@ export {
   registerDiskGauges,
   registerGauge,
 } from './monitoring/metrics.ts'
-export { afterQuery, Next, nextOf, Pagination, pageQuery, paginate } from './pagination.ts'
+export {
+  afterQuery,
+  Next,
+  nextOf,
+  Pagination,
+  pageQuery,
+  paginate,
+  refuseBothNames,
+  sortQuery,
+} from './pagination.ts'
 export {
   databaseProblem,
   type Fault,

@@ -465,6 +465,7 @@ test('origins that are not named get no CORS headers', async () => {
   const nowhere = await fetch(`${service.url}/nothing`)
 
   expect(friend.status).toBe(204)
+  expect(friend.headers.has('content-length')).toBe(false)
   expect(friend.headers.get('access-control-allow-origin')).toBe('https://app.example')
   expect(stranger.headers.get('access-control-allow-origin')).toBeNull()
   expect(nowhere.status).toBe(404)

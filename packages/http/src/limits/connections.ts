@@ -50,6 +50,8 @@ export function limitConnections(
   app.addHook('onSend', (_request, reply, payload, done) => {
     // Nothing would close a connection later that is busy now.
     if (isStopping) reply.header('connection', 'close')
+    // RFC 9110, 8.6. The CORS plugin sets it.
+    if (reply.statusCode === 204) reply.removeHeader('content-length')
     if (mayStall(reply.raw, payload)) reply.raw.setTimeout(limits.stallTimeout)
     done(null, payload)
   })

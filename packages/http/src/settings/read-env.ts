@@ -7,7 +7,7 @@ type Environment = Record<string, string | undefined>
 
 /**
  * Parses the environment by one schema. An empty variable counts as absent. `NAME_FILE` names a file with the value of
- * the secret NAME, such as a secret mounted into a container.
+ * the secret NAME, such as a secret mounted into a container. Warns of variables whose names are nearly those of settings.
  * @throws {InvalidEnvironment} listing every error.
  */
 export function readEnv<Schema extends z.ZodObject>(
@@ -20,6 +20,7 @@ export function readEnv<Schema extends z.ZodObject>(
     const value = env[name] || readSecretFile(name, env[`${name}_FILE`], errors)
     if (value) values[name] = value
   }
+  warnOfMisspelled(Object.keys(schema.shape), env)
   const result = schema.safeParse(values, { error: describeIssue, reportInput: true })
   if (!result.success) {
     errors.push(...result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`))
@@ -56,4 +57,29 @@ function readSecretFile(name: string, file: string | undefined, errors: string[]
     errors.push(`${name}_FILE: cannot be read`)
     return undefined
   }
+}
+
+function warnOfMisspelled(settings: string[], env: Environment) {
+  const known = new Set(settings.flatMap((name) => [name, `${name}_FILE`]))
+  for (const name of Object.keys(env)) {
+    if (!env[name] || known.has(name)) continue
+    const meant = settings.find((setting) => isNearly(name, setting))
+    if (meant) process.emitWarning(`${name} is not a setting: did you mean ${meant}?`)
+  }
+}
+
+// One letter more, less or other, or two exchanged; underscores do not count. Short names are too close to each other.
+function isNearly(name: string, setting: string): boolean {
+  const [a, b] = [name.replaceAll('_', ''), setting.replaceAll('_', '')]
+  if (Math.min(a.length, b.length) < 5 || Math.abs(a.length - b.length) > 1) return false
+  let start = 0
+  while (start < a.length && a[start] === b[start]) start += 1
+  const [restA, restB] = [a.slice(start), b.slice(start)]
+  const swapped = (restA[1] ?? '') + (restA[0] ?? '') + restA.slice(2)
+  return (
+    restA.slice(1) === restB.slice(1) ||
+    restA.slice(1) === restB ||
+    restA === restB.slice(1) ||
+    swapped === restB
+  )
 }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
 import { readEnv, serverSettings } from '../../src/index.ts'
 
@@ -70,4 +70,38 @@ test('TRUST_PROXY=1 believes the nearest hop only', () => {
 
   const believes = typeof trust === 'function' ? [trust('a', 0), trust('b', 1)] : []
   expect(believes).toEqual([true, false])
+})
+
+test.each([
+  ['MAX_CONECTIONS', 'MAX_CONNECTIONS'],
+  ['MAX_CONNECTIONSS', 'MAX_CONNECTIONS'],
+  ['MAX_CONNECTOINS', 'MAX_CONNECTIONS'],
+  ['MAX_KONNECTIONS', 'MAX_CONNECTIONS'],
+  ['MAXCONNECTIONS', 'MAX_CONNECTIONS'],
+  ['JWT_SECRT', 'JWT_SECRET'],
+])('%s is warned about: it is nearly %s', (name, setting) => {
+  const warn = vi.spyOn(process, 'emitWarning').mockReturnValue()
+  onTestFinished(() => warn.mockRestore())
+
+  readEnv(schema, { [name]: 'a value' })
+
+  expect(warn).toHaveBeenCalledExactlyOnceWith(`${name} is not a setting: did you mean ${setting}?`)
+})
+
+test.each([
+  ['a setting', { MAX_CONNECTIONS: '5', JWT_SECRET_FILE: '/nowhere' }],
+  ['an empty variable', { MAX_CONECTIONS: '' }],
+  ['a variable of the system', { HOME: '/', HOSTNAME: 'a', PATH: '/bin', PORTS: '1', POST: '1' }],
+  ['another one', { MAX_UPLOAD_BYTES: '1', DATA: 'a', NODE_ENVIRONMENT: 'b' }],
+])('%s is not warned about', (_what, env) => {
+  const warn = vi.spyOn(process, 'emitWarning').mockReturnValue()
+  onTestFinished(() => warn.mockRestore())
+
+  try {
+    readEnv(schema, env)
+  } catch {
+    // A file that cannot be read.
+  }
+
+  expect(warn).not.toHaveBeenCalled()
 })

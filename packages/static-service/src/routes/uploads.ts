@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import {
+  contentCodingNotSupported,
   duplicatePath,
   fileMissing,
   fileTooLarge,
@@ -46,6 +47,8 @@ export async function registerUploadRoutes(app: App, dependencies: UploadDepende
     scope.addHook('onRequest', async ({ headers }) => {
       const type = headers['content-type'] ?? ''
       if (!/^multipart\/form-data(?:\s*;|$)/i.test(type)) throw notMultipart()
+      if ((headers['content-encoding'] ?? 'identity') !== 'identity')
+        throw contentCodingNotSupported()
     })
     uploadFile(scope, dependencies)
     uploadFiles(scope, dependencies)
@@ -61,6 +64,7 @@ const formErrors = [
   reservedPath('tree'),
   malformedUpload(undefined),
   notMultipart(),
+  contentCodingNotSupported(),
 ]
 
 const uploadFileSchema = (maxBytes: number) => ({

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { emptyService } from '../support/empty-service.ts'
 import { boundary, filesBelow, type Part, writeForm } from '../support/start.ts'
@@ -259,6 +260,20 @@ test.each([
   const answer = await service.call('POST', '/api/files/upload', { body, headers })
 
   expect([answer.status, answer.body.code]).toEqual([status, code])
+})
+
+test('a form with a content coding is refused, and nothing is stored', async () => {
+  await using service = await emptyService()
+  const body = gzipSync(writeForm([path('a.txt'), file('content', 'a.txt')]))
+  const headers = {
+    'content-type': `multipart/form-data; boundary=${boundary}`,
+    'content-encoding': 'gzip',
+  }
+
+  const answer = await service.call('POST', '/api/files/upload', { body, headers })
+
+  expect([answer.status, answer.body.code]).toEqual([415, 'unsupported_media_type'])
+  expect(await service.storedContents()).toEqual([])
 })
 
 test('a form that is cut off anywhere stores nothing', async () => {
