@@ -220,6 +220,11 @@ export const changeNotQueued = (id: number, status: string) =>
     `Change ${id} is ${status}: only a queued change can be cancelled`,
   )
 
+export const tooManyChanges = (what: string) =>
+  new HttpError(429, 'too_many_changes', `${what}: try again when some of them have ended`, {
+    headers: { 'retry-after': '60' },
+  })
+
 export const tooManyWaiting = () =>
   new HttpError(503, 'unavailable', 'Too many writes wait for this domain: try again later', {
     headers: { 'retry-after': '10' },

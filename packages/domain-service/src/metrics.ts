@@ -8,6 +8,7 @@ import {
 } from '@domains-and-files/http'
 import type { Config } from './config.ts'
 import type { DomainList } from './domain-list/domain-list.ts'
+import type { Ledger } from './ledger/ledger.ts'
 import type { RegistrarClient } from './registrar/client.ts'
 import type { ZoneWriter } from './zones/zone-writer.ts'
 
@@ -28,11 +29,12 @@ interface MetricSources {
   registrar: RegistrarClient
   domains: DomainList
   zones: ZoneWriter
+  ledger: Ledger
   hashes: HashQueue
 }
 
 export function registerMetrics(sources: MetricSources) {
-  const { config, metrics, zones, hashes } = sources
+  const { config, metrics, zones, ledger, hashes } = sources
   registerRegistrarMetrics(sources)
   registerDomainListMetrics(sources)
   registerGauge(
@@ -47,6 +49,15 @@ export function registerMetrics(sources: MetricSources) {
       help: 'Late writes that overwrote newer changes and were repaired',
     },
     () => zones.lateWrites,
+  )
+  registerGauge(
+    metrics,
+    {
+      name: 'changes_queued',
+      help: 'Asynchronous changes that wait for their turn (queued), or for an admin after a restore (held)',
+      label: 'state',
+    },
+    async () => ({ ...(await ledger.countQueued()) }),
   )
   registerGauge(
     metrics,

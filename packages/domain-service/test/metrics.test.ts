@@ -49,6 +49,20 @@ test('requests are counted by route and status, problems by code, calls by comma
   expect(Object.keys(figures).join('\n')).not.toMatch(/example|viewer|admin/)
 })
 
+test('queued asynchronous changes are a gauge', async () => {
+  await using service = await start({ env: { REGISTRAR_RATE: '1/day' } })
+  for (const name of ['a', 'b'])
+    await service.call('POST', `${zone}/A`, {
+      body: { name, address: '192.0.2.9' },
+      headers: { prefer: 'respond-async' },
+    })
+
+  expect(await scrape(service)).toMatchObject({
+    'changes_queued{state="queued"}': 2,
+    'changes_queued{state="held"}': 0,
+  })
+})
+
 test('the rate limit and the calls left are gauges by window', async () => {
   await using service = await start({ env: { REGISTRAR_RATE: '5/minute,700/hour' } })
   await service.call('GET', zone)

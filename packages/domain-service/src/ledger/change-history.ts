@@ -1,15 +1,8 @@
 import { list, name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 import { type Row, subtract } from '../dns/record.ts'
 import type { ChangeFilter, ChangeRequest, ChangeZones, QueuedChange, Snapshot } from './change.ts'
-import { keyMs } from './changes.ts'
 import * as sends from './sends.ts'
-import {
-  type ChangeRow,
-  callerIdOf,
-  conditionOf,
-  listedColumns,
-  toStoredChange,
-} from './stored-change.ts'
+import { type ChangeRow, conditionOf, listedColumns, toStoredChange } from './stored-change.ts'
 import { decompress, getZones } from './zone-snapshots.ts'
 
 const changes = name('changes')
@@ -29,9 +22,17 @@ export class ChangeHistory {
   /** Domains with asynchronous changes that a batch can take, the oldest change first. */
   async queuedDomains(): Promise<string[]> {
     const rows = await this.sql.all<{ domain: string }>(sql`
-      select domain from ${changes} where status = 'queued' and is_async = 1 and not_before <= ${now}
+      select domain from ${changes} where status = 'queued' and is_async = 1 and is_held = 0 and not_before <= ${now}
       group by domain order by min(id)`)
     return rows.map(({ domain }) => domain)
+  }
+
+  /** How many asynchronous changes are queued, and how many of them wait for an admin after a restore. */
+  async countQueued(): Promise<{ queued: number; held: number }> {
+    const row = await this.sql.get<{ total: number; held: number | null }>(sql`
+      select count(*) as total, sum(is_held) as held from ${changes} where status = 'queued' and is_async = 1`)
+    const held = row?.held ?? 0
+    return { queued: (row?.total ?? 0) - held, held }
   }
 
   /** The first hundred asynchronous changes of a domain that a batch can take, oldest first. */
@@ -53,7 +54,7 @@ export class ChangeHistory {
   async #waiting(domain: string, { limit, which }: { limit: number; which: Statement }) {
     const rows = await this.sql.all<{ id: number; is_async: number; request: string }>(sql`
       select id, is_async, request from ${changes}
-      where status = 'queued' and domain = ${domain} and ${which} order by id limit ${limit}`)
+      where status = 'queued' and is_held = 0 and domain = ${domain} and ${which} order by id limit ${limit}`)
     return rows.map(({ id, is_async, request }) => ({
       id,
       isAsync: is_async === 1,
@@ -100,15 +101,6 @@ export class ChangeHistory {
     const rows = await this.sql.all<{ id: number }>(sql`select id from ${changes}
       where id in (${list(ids)}) and status not in ('queued', 'sending')`)
     return rows.map(({ id }) => id)
-  }
-
-  /** The change that the caller made with an idempotency key in the last 24 hours. */
-  findByKey(request: Pick<ChangeRequest, 'callerId' | 'by'>, key: string) {
-    return this.sql.get<{
-      id: number
-      fingerprint: string
-    }>(sql`select id, fingerprint from ${changes}
-      where caller = ${callerIdOf(request)} and idempotency_key = ${key} and created_at > ${now} - ${keyMs}`)
   }
 
   async zonesOf(id: number): Promise<ChangeZones | undefined> {

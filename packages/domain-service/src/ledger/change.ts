@@ -164,6 +164,8 @@ export interface StoredChange {
   sentAt: Date | undefined
   endedAt: Date | undefined
   isAsync: boolean
+  /** Queued in a backup that was restored: it waits for an admin. */
+  isHeld: boolean
   verified: boolean
   summary: ChangeSummary | undefined
   emailTypeBefore: string | undefined

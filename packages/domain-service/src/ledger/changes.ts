@@ -1,6 +1,6 @@
 import { join, name, now, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { type HostRecord, type Row, subtract, toRecord } from '../dns/record.ts'
-import { idempotencyKeyReused } from '../errors.ts'
+import { idempotencyKeyReused, tooManyChanges } from '../errors.ts'
 import type {
   ChangeEffect,
   ChangeOutcome,
@@ -17,12 +17,17 @@ import { compress, getZones, putZones } from './zone-snapshots.ts'
 
 const changes = name('changes')
 
+/** Asynchronous changes that may be queued for one caller, and for all. */
+export const maxQueuedOfCaller = 1_000
+const maxQueued = 10_000
+const maxQueuedBytes = 256 * 1024 * 1024
+
 /** How long an idempotency key stands for one request. */
 export const keyMs = 86_400_000
 
 /**
  * Queues a change, or finds the one that used the same idempotency key.
- * @throws 422 `idempotency_key_reused` for another request under the same key.
+ * @throws 422 `idempotency_key_reused` for another request under the same key, 429 `too_many_changes`.
  */
 export async function insertChange(
   transaction: SqlTransaction,
@@ -39,7 +44,10 @@ export async function insertChange(
     insert into ${changes} (${requestColumns}, status, is_async, verified, created_at, awaited_until, warnings)
     values (${requestValues(request)}, 'queued', ${isAsync}, 0, ${now}, ${now} + ${awaitedMs}, '[]')
     on conflict (caller, idempotency_key) where idempotency_key is not null do nothing returning id`)
-  if (inserted) return { id: inserted.id, isNew: true }
+  if (inserted) {
+    if (isAsync) await checkQueue(transaction, caller)
+    return { id: inserted.id, isNew: true }
+  }
   const known = await transaction.get<{ id: number; fingerprint: string }>(
     sql`select id, fingerprint from ${changes} where ${ofKey}`,
   )
@@ -47,6 +55,18 @@ export async function insertChange(
   if (!known) return insertChange(transaction, request, { isAsync })
   if (known.fingerprint !== idempotency?.fingerprint) throw idempotencyKeyReused()
   return { id: known.id, isNew: false }
+}
+
+/** @throws 429 `too_many_changes` where the change just queued is one too many. */
+async function checkQueue(transaction: SqlTransaction, caller: string): Promise<void> {
+  const row = await transaction.get<{ own: number; total: number; bytes: number }>(sql`
+    select count(*) as total, sum(case when caller = ${caller} then 1 else 0 end) as own,
+      sum(octet_length(request)) as bytes
+    from ${changes} where status = 'queued' and is_async = 1`)
+  const { own, total, bytes } = row ?? { own: 0, total: 0, bytes: 0 }
+  if (own > maxQueuedOfCaller) throw tooManyChanges(`You have ${maxQueuedOfCaller} queued changes`)
+  if (total > maxQueued || bytes > maxQueuedBytes)
+    throw tooManyChanges('All callers together have too many queued changes')
 }
 
 /** Records a change that no process has queued, together with its send. */

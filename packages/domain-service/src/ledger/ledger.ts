@@ -32,6 +32,17 @@ const pauseMs = 4_000
 const isUnsent = sql`status = 'sending' and (send_id is null or exists
   (select 1 from ${sendsTable} where sends.id = send_id and state in ('refused', 'unsent')))`
 
+/**
+ * Marks what a restored backup has queued: nothing of it is carried out before `endHold`. Its given-up sends are as old as
+ * the backup, so that no late write is repaired with its zones. Part of a restore.
+ */
+export async function holdQueued(transaction: SqlTransaction): Promise<void> {
+  await transaction.run(
+    sql`update ${changes} set is_held = 1 where status in ('queued', 'sending') and is_async = 1`,
+  )
+  await transaction.run(sql`update ${sendsTable} set unanswered = 0`)
+}
+
 interface LedgerOptions {
   sql: Sql & { readonly isAvailable: boolean }
   /** Where several processes share the database. */
@@ -59,7 +70,8 @@ export class Ledger extends ChangeHistory {
   /**
    * Queues a change, or finds the one that the same caller queued with the same idempotency key. Without `isAsync` a client
    * waits for it: it is not among `queued`, and it is cancelled when its process ends before it is sent.
-   * @throws 422 `idempotency_key_reused` for another request under the same key.
+   * @throws 422 `idempotency_key_reused` for another request under the same key; 429 `too_many_changes` beyond 1,000 queued
+   * asynchronous changes of the caller, or 10,000 or 256 MiB of all.
    */
   accept(
     request: ChangeRequest,
@@ -81,19 +93,40 @@ export class Ledger extends ChangeHistory {
         const fence = await this.#lock(transaction, domain)
         const rows = await transaction.all<{ id: number }>(sql`
           update ${changes} set status = 'sending', claim_fence = ${fence}
-          where id in (${list(ids)}) and domain = ${domain} and status = 'queued' and ${this.isAwaited} returning id`)
+          where id in (${list(ids)}) and domain = ${domain} and status = 'queued' and is_held = 0 and ${this.isAwaited} returning id`)
         return rows.map(({ id }) => id)
       }),
     )
   }
 
-  /** Only an asynchronous change. False where it is not queued any more. */
-  async cancel(id: number): Promise<boolean> {
-    const cancelled = await this.sql.transaction((transaction) =>
-      transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null
-        where id = ${id} and status = 'queued' and is_async = 1`),
+  /**
+   * Only an asynchronous change; a repeated request is carried out. `superseded`: a later change makes it pointless.
+   * @returns false where it is not queued any more.
+   */
+  async cancel(id: number, reason?: 'superseded'): Promise<boolean> {
+    return (await this.#cancelAll(sql`id = ${id}`, reason)) > 0
+  }
+
+  /**
+   * Lets the changes be carried out that were queued when a backup was made, or cancels them. Until then none of a restored
+   * database is carried out: it may have been, after the backup.
+   * @returns how many.
+   */
+  async endHold({ cancel }: { cancel: boolean }): Promise<number> {
+    if (cancel) return this.#cancelAll(sql`is_held = 1`)
+    return this.sql.transaction((transaction) =>
+      transaction.run(
+        sql`update ${changes} set is_held = 0 where is_held = 1 and status = 'queued'`,
+      ),
     )
-    return cancelled > 0
+  }
+
+  #cancelAll(which: Statement, reason?: string): Promise<number> {
+    return this.sql.transaction((transaction) =>
+      transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null,
+          idempotency_key = null, reason = coalesce(${reason}, reason)
+        where ${which} and status = 'queued' and is_async = 1`),
+    )
   }
 
   /**

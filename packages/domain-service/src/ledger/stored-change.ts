@@ -9,8 +9,8 @@ import type {
 } from './change.ts'
 
 /** The columns that a list reads: none of them is large. */
-export const listedColumns = sql`id, domain, status, by, token, caller, request_id, reason, is_async, verified,
-  created_at, sent_at, ended_at, email_type_before, email_type_after, warnings, problem, summary`
+export const listedColumns = sql`id, domain, status, by, token, caller, request_id, reason, is_async, is_held,
+  verified, created_at, sent_at, ended_at, email_type_before, email_type_after, warnings, problem, summary`
 
 export interface ChangeRow {
   id: number
@@ -22,6 +22,7 @@ export interface ChangeRow {
   request_id: string
   reason: string | null
   is_async: number
+  is_held: number
   verified: number
   created_at: number
   sent_at: number | null
@@ -47,6 +48,7 @@ export const toStoredChange = (row: ChangeRow): StoredChange => ({
   sentAt: dateOf(row.sent_at),
   endedAt: dateOf(row.ended_at),
   isAsync: row.is_async === 1,
+  isHeld: row.is_held === 1,
   verified: row.verified === 1,
   summary: row.summary === null ? undefined : (JSON.parse(row.summary) as ChangeSummary),
   emailTypeBefore: row.email_type_before ?? undefined,

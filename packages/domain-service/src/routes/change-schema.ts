@@ -31,7 +31,13 @@ const entry = {
     description:
       'confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent',
   }),
-  reason: z.string().optional().meta({ description: 'late_write: the service restored the zone' }),
+  reason: z.string().optional().meta({
+    description:
+      'late_write: the service restored the zone. superseded: a later change made it pointless',
+  }),
+  held: z.literal(true).optional().meta({
+    description: 'queued in a backup that was restored: waits for an admin',
+  }),
   verified: z
     .literal(false)
     .optional()
@@ -75,6 +81,7 @@ const describeCommon = (change: StoredChange, { caller }: Reader) => {
     request_id: change.requestId,
     status: change.status,
     ...(change.reason === undefined ? {} : { reason: change.reason }),
+    ...(change.isHeld && change.status === 'queued' ? { held: true as const } : {}),
     ...(change.status === 'confirmed' && !change.verified ? { verified: false as const } : {}),
     ...(warnings.length > 0 ? { warnings } : {}),
     ...(change.problem ? { problem: describeProblem(change, caller) } : {}),

@@ -21,6 +21,8 @@ export function registerChangeRoutes(app: App, dependencies: Dependencies) {
   listChanges(app, dependencies)
   getChange(app, dependencies)
   cancelChange(app, dependencies)
+  releaseHeld(app, dependencies)
+  cancelHeld(app, dependencies)
 }
 
 function listChanges(app: App, { ledger }: Dependencies) {
@@ -124,6 +126,53 @@ function cancelChange(app: App, { ledger, zones }: Dependencies) {
       requireOwn(change, caller)
       return describeChange(await zones.changes.cancel(change.id), { caller })
     },
+  )
+}
+
+const HeldChanges = z
+  .object({ count: z.int().meta({ description: 'how many changes waited' }) })
+  .meta({ id: 'HeldChanges', examples: [{ count: 3 }] })
+
+const aboutHeld =
+  'After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made.'
+
+function releaseHeld(app: App, { ledger, zones }: Dependencies) {
+  app.post(
+    `${path}/held/release`,
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'releaseHeldChanges',
+        summary: 'Carry out the queued changes of a restored backup',
+        description: aboutHeld,
+        tags: ['operations'],
+        responses: { 200: { description: 'The changes are queued' } },
+        response: { 200: HeldChanges },
+      },
+    },
+    async () => {
+      const count = await ledger.endHold({ cancel: false })
+      zones.changes.wake()
+      return { count }
+    },
+  )
+}
+
+function cancelHeld(app: App, { ledger }: Dependencies) {
+  app.delete(
+    `${path}/held`,
+    {
+      config: { access: 'admin' },
+      schema: {
+        operationId: 'cancelHeldChanges',
+        summary: 'Cancel the queued changes of a restored backup',
+        description: aboutHeld,
+        tags: ['operations'],
+        responses: { 200: { description: 'The changes are cancelled' } },
+        response: { 200: HeldChanges },
+      },
+    },
+    async () => ({ count: await ledger.endHold({ cancel: true }) }),
   )
 }
 

@@ -19,6 +19,7 @@ import {
   registrarTimeout,
   registrarUnavailable,
   registrarUnreachable,
+  tooManyChanges,
   tooManyRecords,
   tooManyWaiting,
   unsupportedRecords,
@@ -207,6 +208,7 @@ export const writeFailures = [
   writeNotConfirmed(
     'The change was sent, but the zone could not be read back: read it before you try again',
   ),
+  tooManyChanges('You have 1000 queued changes'),
   tooManyWaiting(),
   ledgerUnavailable(undefined),
   insufficientStorage(undefined),

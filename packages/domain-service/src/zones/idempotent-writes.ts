@@ -1,10 +1,13 @@
 import type { Domain } from '../dns/domain-name.ts'
-import { idempotencyKeyReused, writeNotConfirmed } from '../errors.ts'
+import { idempotencyKeyReused, ledgerUnavailable, writeNotConfirmed } from '../errors.ts'
 import type { ChangeRequest, Ledger } from '../ledger/ledger.ts'
-import { fromStoredProblem, readResult, type WriteResult } from './zone-write.ts'
+import { fromStoredProblem, readResult, toStoredProblem, type WriteResult } from './zone-write.ts'
+
+/** Carries out a change that the ledger has accepted under this id. */
+type CarryOut = (id: number) => Promise<WriteResult>
 
 /**
- * Writes with an Idempotency-Key: the same user, key and request get the same result and no second write, also while
+ * Writes with an Idempotency-Key: the same caller, key and request get the same result and no second write, also while
  * the first one runs and after a crash. @throws 422 `idempotency_key_reused` for another request under the same key.
  */
 export class IdempotentWrites {
@@ -18,11 +21,7 @@ export class IdempotentWrites {
     this.#check = check
   }
 
-  async write(
-    domain: Domain,
-    request: ChangeRequest,
-    run: () => Promise<WriteResult>,
-  ): Promise<WriteResult> {
+  async write(domain: Domain, request: ChangeRequest, carryOut: CarryOut): Promise<WriteResult> {
     const { key = '', fingerprint = '' } = request.idempotency ?? {}
     const id = JSON.stringify([request.callerId ?? request.by, key])
     const running = this.#running.get(id)
@@ -30,7 +29,7 @@ export class IdempotentWrites {
       if (running.fingerprint !== fingerprint) throw idempotencyKeyReused()
       return running.result
     }
-    const result = this.#replay(domain, request).then((replayed) => replayed ?? run())
+    const result = this.#carryOutOnce(domain, request, carryOut)
     this.#running.set(id, { fingerprint, result })
     try {
       return await result
@@ -39,31 +38,25 @@ export class IdempotentWrites {
     }
   }
 
-  async #replay(domain: Domain, request: ChangeRequest): Promise<WriteResult | undefined> {
-    const id = await findKnown(this.#ledger, request)
-    if (id === undefined) return undefined
-    let change = await this.#ledger.find(id)
-    if (change?.status === 'sending') {
-      // The process that sent it has ended.
-      await this.#check(domain)
-      change = await this.#ledger.find(id)
+  async #carryOutOnce(domain: Domain, request: ChangeRequest, carryOut: CarryOut) {
+    for (let isChecked = false; ; isChecked = true) {
+      const { id, isNew } = await this.#ledger.accept(request, { isAsync: false })
+      if (isNew) return carryOut(id)
+      const change = await this.#ledger.find(id)
+      if (change?.status === 'confirmed') return readResult(this.#ledger, change)
+      if (change?.problem) throw fromStoredProblem(change.problem)
+      if (!change || isChecked) throw writeNotConfirmed(notConfirmed(id))
+      if (change.sentAt) {
+        // The process that sent it has ended.
+        await this.#check(domain)
+      } else {
+        // A failing disk has kept an earlier attempt from being ended: this releases its key.
+        const problem = toStoredProblem(ledgerUnavailable(undefined))
+        await this.#ledger.endUnsent({ id, request }, { problem })
+      }
     }
-    if (!change || (await findKnown(this.#ledger, request)) === undefined) return undefined
-    if (change.status === 'confirmed') return readResult(this.#ledger, change)
-    if (change.problem) throw fromStoredProblem(change.problem)
-    if (change.status === 'cancelled') return undefined
-    throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
   }
 }
 
-/** The change that used this key within 24 hours. @throws 422 where it was another request. */
-export async function findKnown(
-  ledger: Ledger,
-  request: ChangeRequest,
-): Promise<number | undefined> {
-  const { idempotency } = request
-  if (!idempotency) return undefined
-  const known = await ledger.findByKey(request, idempotency.key)
-  if (known && known.fingerprint !== idempotency.fingerprint) throw idempotencyKeyReused()
-  return known?.id
-}
+const notConfirmed = (id: number) =>
+  `Change ${id} is not confirmed yet: read the zone before you try again`

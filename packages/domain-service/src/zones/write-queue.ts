@@ -152,7 +152,7 @@ class LocalDomain implements DomainWrites {
     const { idempotent, queue } = this.#options
     // In the order in which they came, however long it takes to look up their keys.
     const order = queue.orderOf(undefined)
-    const run = () => this.#add({ request, order, id: undefined, isAsync: false })
+    const run = (id?: number) => this.#add({ request, order, id, isAsync: false })
     return request.idempotency ? idempotent.write(this.#domain, request, run) : run()
   }
 

@@ -30,7 +30,7 @@ export interface ZoneWrite {
   /** The only RRsets that the token may write. */
   recordLimits?: RecordLimit[] | undefined
   requestId: string
-  /** The same user, key and write within 24 hours get the same result and no second write. */
+  /** The same caller, key and write within 24 hours get the same result and no second write. */
   idempotencyKey?: string | undefined
 }
 

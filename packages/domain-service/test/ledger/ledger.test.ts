@@ -1,5 +1,6 @@
 import { name, sql } from '@domains-and-files/persistence'
 import { describe, expect, test } from 'vitest'
+import { holdQueued } from '../../src/ledger/ledger.ts'
 import { confirm, domain, enqueue, requestBy, row, zoneOf } from '../support/ledger.ts'
 import { countZones, ledgers } from '../support/ledgers.ts'
 
@@ -150,5 +151,79 @@ describe.each(ledgers)('%s', (_name, open) => {
       omitted: { added: 149, removed: 149 },
       added: [{ name: 't0' }],
     })
+  })
+
+  test('what has ended keeps no request', async () => {
+    const { ledger, sql: database } = await open()
+    const request = requestBy('admin')
+    const [cancelled, refused, queued] = [
+      await enqueue(ledger, request),
+      await enqueue(ledger, request),
+      await enqueue(ledger, request),
+    ]
+    const problem = { status: 422, code: 'registrar_rejected', detail: 'no' }
+
+    await ledger.cancel(cancelled)
+    await ledger.endUnsent({ id: refused, request }, { problem })
+    await confirm(ledger, zoneOf(a), zoneOf(b))
+
+    const kept = await database.all(
+      sql`select id from ${name('changes')} where request is not null order by id`,
+    )
+    expect(kept).toEqual([{ id: queued }])
+  })
+
+  test('a caller may queue a thousand changes, and all callers ten thousand', async () => {
+    const { ledger, sql: database } = await open()
+    const queueMore = (caller: string, count: number) =>
+      database.run(sql`with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < ${count})
+        insert into ${name('changes')} (domain, status, by, caller, request_id, is_async, verified, created_at, warnings,
+          request)
+        select 'example.com', 'queued', ${caller}, ${caller}, 'request', 1, 0, 0, '[]', '{}' from numbers`)
+    const tooMany = { status: 429, code: 'too_many_changes', headers: { 'retry-after': '60' } }
+    const by = (caller: string) => requestBy('admin', { callerId: caller })
+    await queueMore('first', 999)
+
+    const last = await enqueue(ledger, by('first'))
+
+    await expect(enqueue(ledger, by('first'))).rejects.toMatchObject(tooMany)
+    await enqueue(ledger, by('second'))
+    await ledger.cancel(last)
+    await enqueue(ledger, by('first'))
+    await queueMore('third', 8_999)
+    await expect(enqueue(ledger, by('fourth'))).rejects.toMatchObject(tooMany)
+    expect(await ledger.countQueued()).toEqual({ queued: 10_000, held: 0 })
+  })
+
+  test('what a restored backup has queued waits for an admin', async () => {
+    const { ledger, sql: database } = await open()
+    const restored = [
+      await enqueue(ledger, requestBy('admin')),
+      await enqueue(ledger, requestBy('admin')),
+    ]
+    await database.transaction(holdQueued)
+    const later = await enqueue(ledger, requestBy('admin'))
+    const queued = async () => (await ledger.queued(domain)).map(({ id }) => id)
+    const during = [await queued(), await ledger.claim(restored), await ledger.countQueued()]
+
+    const cancelled = await ledger.cancel(restored[0] ?? 0)
+    const released = await ledger.endHold({ cancel: false })
+
+    expect(during).toEqual([[later], [], { queued: 1, held: 2 }])
+    expect([cancelled, released]).toEqual([true, 1])
+    expect(await queued()).toEqual([restored[1], later])
+  })
+
+  test('an admin can cancel all that a restored backup has queued', async () => {
+    const { ledger, sql: database } = await open()
+    const restored = await enqueue(ledger, requestBy('admin'))
+    await database.transaction(holdQueued)
+    const later = await enqueue(ledger, requestBy('admin'))
+
+    const cancelled = await ledger.endHold({ cancel: true })
+
+    const statuses = [restored, later].map(async (id) => (await ledger.find(id))?.status)
+    expect(cancelled).toBe(1)
+    expect(await Promise.all(statuses)).toEqual(['cancelled', 'queued'])
   })
 })

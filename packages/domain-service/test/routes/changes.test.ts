@@ -109,3 +109,16 @@ test.each([
 
   expect((await service.call('GET', `/api/changes${query}`)).status).toBe(400)
 })
+
+test('after a restore an admin releases or cancels what the backup has queued', async () => {
+  await using service = await start()
+  const paths: [string, string][] = [
+    ['POST', '/api/changes/held/release'],
+    ['DELETE', '/api/changes/held'],
+  ]
+  for (const [method, path] of paths) {
+    const refused = await service.call(method, path, { user: 'editor' })
+    const done = await service.call(method, path)
+    expect([refused.status, done.status, JSON.parse(done.text)]).toEqual([403, 200, { count: 0 }])
+  }
+})

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { createToken, send } from '../support/protocol-client.ts'
 import { type Service, start } from '../support/start.ts'
 
 const hosts = '/api/domains/example.com/dns/hosts'
@@ -79,6 +80,73 @@ test('the answer outlives the service', async () => {
 
   expect([again.status, again.body]).toEqual([201, answer.body])
   expect(sendsOf(second)).toBe(1)
+})
+
+test('a key belongs to the token: another token of the same user has keys of its own', async () => {
+  await using service = await start()
+  const tokens = [
+    await createToken(service, { role: 'editor' }),
+    await createToken(service, { role: 'editor' }),
+  ]
+  const addAs = async (token = '') => {
+    const answer = await send(service, 'POST', `${hosts}/A`, {
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        'idempotency-key': 'key',
+      },
+      body: JSON.stringify({ name: 'new', address: '192.0.2.9' }),
+    })
+    return answer.status
+  }
+
+  const first = await addAs(tokens[0])
+  const other = await addAs(tokens[1])
+  const again = await addAs(tokens[0])
+
+  expect([first, other, again]).toEqual([201, 409, 201])
+})
+
+test('one key used by a waiting and an asynchronous request at once is one write', async () => {
+  await using service = await start()
+  await service.call('GET', '/health')
+  const addAs = (name: string, prefer: object) =>
+    service.call('POST', `${hosts}/A`, {
+      body: { name, address: '192.0.2.9' },
+      headers: { 'idempotency-key': 'key', ...prefer },
+    })
+
+  const answers = await Promise.all([
+    addAs('waiting', {}),
+    addAs('asynchronous', { prefer: 'respond-async' }),
+  ])
+  const done = async () => {
+    const { body } = await service.call('GET', '/api/changes?status=confirmed')
+    return body.change_list?.length
+  }
+
+  await expect.poll(done).toBe(1)
+  const codes = answers.map(({ status, body }) => body.code ?? status)
+  expect(codes).toContain('idempotency_key_reused')
+  expect(service.live()).toHaveLength(2)
+  expect(sendsOf(service)).toBe(1)
+})
+
+test('a cancelled change gives its key back: the repeated request is queued again', async () => {
+  await using service = await start({ env: { REGISTRAR_RATE: '1/day' } })
+  const queue = () =>
+    service.call('POST', `${hosts}/A`, {
+      body: { name: 'new', address: '192.0.2.9' },
+      headers: { 'idempotency-key': 'key', prefer: 'respond-async' },
+    })
+  const first = await queue()
+  const cancelled = await service.call('DELETE', first.headers.get('location') ?? '')
+
+  const again = await queue()
+
+  expect([first.status, cancelled.status, again.status]).toEqual([202, 200, 202])
+  expect(again.body.status).toBe('queued')
+  expect(again.headers.get('location')).not.toBe(first.headers.get('location'))
 })
 
 test('a dry run neither uses nor takes a key', async () => {

@@ -58,7 +58,8 @@ test('a change that nobody waits for any more cannot be begun, and is cancelled'
 
   expect(late).toEqual([[], [], 'queued'])
   expect(await replica.status()).toBe('cancelled')
-  expect(await ledger.findByKey({ by: 'admin' }, 'key')).toBeUndefined()
+  const again = requestBy('admin', { idempotency: { key: 'key', fingerprint: 'another' } })
+  expect(await ledger.accept(again, { isAsync: false })).toMatchObject({ isNew: true })
 })
 
 test('an asynchronous change waits however long', async () => {

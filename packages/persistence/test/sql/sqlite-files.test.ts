@@ -1,0 +1,120 @@
+import { copyFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { bytes, DatabaseUnavailableError, name, SqliteSql, sql } from '../../src/index.ts'
+
+const items = name('items')
+const migrations = { sample: [sql`create table ${items} (body ${bytes})`] }
+const insert = sql`insert into ${items} values (${Buffer.alloc(10)})`
+
+async function open(options: { busyTimeoutMs?: number } = {}) {
+  const directory = await mkdtemp(join(tmpdir(), 'sqlite-'))
+  const file = join(directory, 'items.sqlite')
+  const db = new SqliteSql({ file, migrations, ...options })
+  onTestFinished(async () => {
+    await db.close()
+    await rm(directory, { recursive: true })
+  })
+  return { db, file }
+}
+
+describe('files that are not those that were opened', () => {
+  const harms: [string, (file: string) => void][] = [
+    ['the deleted database', (file) => rmSync(file)],
+    ['the deleted write-ahead log', (file) => rmSync(`${file}-wal`)],
+    ['the deleted index of the log', (file) => rmSync(`${file}-shm`)],
+    [
+      'a replaced database',
+      (file) => {
+        copyFileSync(file, `${file}.copy`)
+        renameSync(`${file}.copy`, file)
+      },
+    ],
+  ]
+
+  it.each(harms)('%s fails every write', async (_name, harm) => {
+    const { db, file } = await open()
+    await db.run(insert)
+
+    harm(file)
+
+    await expect(db.run(insert)).rejects.toThrow(DatabaseUnavailableError)
+    expect(db.isAvailable).toBe(false)
+  })
+
+  it.each(harms)('%s is noticed without a write', async (_name, harm) => {
+    const { db, file } = await open()
+    const before = db.isAvailable
+
+    harm(file)
+
+    expect(before).toBe(true)
+    await expect.poll(() => db.isAvailable).toBe(false)
+  })
+})
+
+it('is unavailable after a failed write, and available again after the next one', async () => {
+  const { db } = await open()
+  const pages = Number(db.database.pragma('page_count', { simple: true }))
+  db.database.pragma(`max_page_count = ${pages}`)
+
+  await expect(
+    db.run(sql`insert into ${items} values (${Buffer.alloc(1_000_000)})`),
+  ).rejects.toThrow('full')
+  const during = db.isAvailable
+  db.database.pragma('max_page_count = 1000000')
+  await db.run(insert)
+
+  expect([during, db.isAvailable]).toEqual([false, true])
+})
+
+it('the log of a large transaction is cut after it was carried over', async () => {
+  const { db, file } = await open()
+  await db.run(sql`insert into ${items} values (${Buffer.alloc(40_000_000, 1)})`)
+  const large = statSync(`${file}-wal`).size
+
+  await db.run(insert)
+  await db.run(insert)
+
+  expect(large).toBeGreaterThan(40_000_000)
+  expect(statSync(`${file}-wal`).size).toBeLessThanOrEqual(16 * 1024 * 1024)
+})
+
+describe('while another process has locked the database', () => {
+  async function openLocked(busyTimeoutMs: number) {
+    const { db, file } = await open({ busyTimeoutMs })
+    const other = new SqliteSql({ file, migrations })
+    onTestFinished(() => other.close())
+    other.database.exec('begin immediate')
+    return { db, unlock: () => other.database.exec('rollback') }
+  }
+
+  it('a write waits, and other work goes on', async () => {
+    const { db, unlock } = await openLocked(3_600_000)
+    let isOver = false
+    const write = db.run(insert).finally(() => {
+      isOver = true
+    })
+
+    for (let n = 0; n < 10; n++) await turn()
+    const during = isOver
+    unlock()
+
+    expect(during).toBe(false)
+    expect(await write).toBe(1)
+  })
+
+  it('all waiting writes are delayed by one time limit', async () => {
+    const { db, unlock } = await openLocked(100)
+
+    // With a time limit each they would take a quarter of an hour.
+    const ends = await Promise.allSettled(Array.from({ length: 10_000 }, () => db.run(insert)))
+    unlock()
+
+    expect(new Set(ends.map(({ status }) => status))).toEqual(new Set(['rejected']))
+    expect(await db.run(insert)).toBe(1)
+  })
+})
