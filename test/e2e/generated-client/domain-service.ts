@@ -100,6 +100,8 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   await expect
     .poll(async () => (await api.GET('/api/changes/{id}', atChange)).data?.status)
     .toBe('refused')
+  await api.POST('/api/changes/held/release')
+  await api.DELETE('/api/changes/held')
   const tooLate = await api.DELETE('/api/changes/{id}', atChange)
 
   expect(record).toEqual({
