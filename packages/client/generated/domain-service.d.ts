@@ -548,6 +548,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/changes/held/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Carry out the queued changes of a restored backup
+         * @description After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made.
+         */
+        post: operations["releaseHeldChanges"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/changes/held": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Cancel the queued changes of a restored backup
+         * @description After a restore from a backup, changes that were queued in it wait for an admin, since they may have been carried out after the backup was made.
+         */
+        delete: operations["cancelHeldChanges"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/registrar": {
         parameters: {
             query?: never;
@@ -834,7 +874,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "change_not_found" | "change_not_queued" | "dns_not_managed" | "domain_not_editable" | "domain_not_found" | "email_type_conflict" | "forbidden" | "headers_too_large" | "idempotency_key_reused" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "last_admin" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "not_found" | "outcome_unknown" | "precondition_failed" | "record_conflict" | "record_exists" | "record_not_found" | "registrar_auth" | "registrar_bad_answer" | "registrar_busy" | "registrar_error" | "registrar_rejected" | "registrar_timeout" | "registrar_unavailable" | "registrar_unreachable" | "request_timeout" | "revert_conflict" | "token_exists" | "token_expired" | "token_not_found" | "too_many_records" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "unsupported_records" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "weak_password" | "write_not_confirmed";
+            code: "bad_request" | "body_too_large" | "change_not_found" | "change_not_queued" | "dns_not_managed" | "domain_not_editable" | "domain_not_found" | "email_type_conflict" | "forbidden" | "headers_too_large" | "idempotency_key_reused" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "last_admin" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "not_found" | "outcome_unknown" | "precondition_failed" | "record_conflict" | "record_exists" | "record_not_found" | "registrar_auth" | "registrar_bad_answer" | "registrar_busy" | "registrar_error" | "registrar_rejected" | "registrar_timeout" | "registrar_unavailable" | "registrar_unreachable" | "request_timeout" | "revert_conflict" | "token_exists" | "token_expired" | "token_not_found" | "too_many_changes" | "too_many_records" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "unsupported_records" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "weak_password" | "write_not_confirmed";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -1472,8 +1512,13 @@ export interface components {
              * @enum {string}
              */
             status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
-            /** @description late_write: the service restored the zone */
+            /** @description late_write: the service restored the zone. superseded: a later change made it pointless */
             reason?: string;
+            /**
+             * @description queued in a backup that was restored: waits for an admin
+             * @constant
+             */
+            held?: true;
             /**
              * @description the zone could not be read back yet
              * @constant
@@ -1642,8 +1687,13 @@ export interface components {
              * @enum {string}
              */
             status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
-            /** @description late_write: the service restored the zone */
+            /** @description late_write: the service restored the zone. superseded: a later change made it pointless */
             reason?: string;
+            /**
+             * @description queued in a backup that was restored: waits for an admin
+             * @constant
+             */
+            held?: true;
             /**
              * @description the zone could not be read back yet
              * @constant
@@ -1673,6 +1723,15 @@ export interface components {
         PastZone: {
             email_type: string | null;
             hosts: components["schemas"]["HostRecord"][];
+        };
+        /**
+         * @example {
+         *       "count": 3
+         *     }
+         */
+        HeldChanges: {
+            /** @description how many changes waited */
+            count: number;
         };
         /**
          * @example {
@@ -4160,6 +4219,20 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `too_many_changes` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
             502: {
                 headers: {
@@ -4487,6 +4560,20 @@ export interface operations {
             /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
             422: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_changes` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5011,6 +5098,20 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `too_many_changes` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
             502: {
                 headers: {
@@ -5307,6 +5408,20 @@ export interface operations {
             /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
             422: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_changes` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -5613,6 +5728,20 @@ export interface operations {
             /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
             422: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_changes` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -6408,6 +6537,20 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `too_many_changes` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
             502: {
                 headers: {
@@ -6670,6 +6813,20 @@ export interface operations {
             /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
             422: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_changes` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -7179,6 +7336,20 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `too_many_changes` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
             502: {
                 headers: {
@@ -7485,8 +7656,13 @@ export interface operations {
                          * @enum {string}
                          */
                         status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
-                        /** @description late_write: the service restored the zone */
+                        /** @description late_write: the service restored the zone. superseded: a later change made it pointless */
                         reason?: string;
+                        /**
+                         * @description queued in a backup that was restored: waits for an admin
+                         * @constant
+                         */
+                        held?: true;
                         /**
                          * @description the zone could not be read back yet
                          * @constant
@@ -7807,6 +7983,20 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `too_many_changes` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable`, `write_not_confirmed` */
             502: {
                 headers: {
@@ -8103,6 +8293,20 @@ export interface operations {
             /** @description `registrar_rejected`, `too_many_records`, `idempotency_key_reused` */
             422: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_changes` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -8495,6 +8699,158 @@ export interface operations {
             /** @description `url_too_long` */
             414: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    releaseHeldChanges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The changes are queued */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "count": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["HeldChanges"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancelHeldChanges: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The changes are cancelled */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "count": 3
+                     *     }
+                     */
+                    "application/json": components["schemas"]["HeldChanges"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
                     [name: string]: unknown;
                 };
                 content: {
