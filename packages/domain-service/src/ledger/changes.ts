@@ -120,13 +120,13 @@ export function effectColumns(
   ]
 }
 
-/** Ends a change that was not sent. @returns false where its status is none of these any more. */
 /** How a change ended of which nothing was sent: it needed no write, it was refused, or it was withdrawn. */
 export type UnsentEnd =
   | { effect: ChangeEffect }
   | { problem: StoredProblem }
   | { cancelled: 'superseded' }
 
+/** Ends a change that was not sent. @returns false where its status is none of these any more. */
 export async function endUnsent(
   transaction: SqlTransaction,
   id: number,

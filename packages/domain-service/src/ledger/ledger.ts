@@ -100,11 +100,11 @@ export class Ledger extends ChangeHistory {
   }
 
   /**
-   * Only an asynchronous change; a repeated request is carried out. `superseded`: a later change makes it pointless.
+   * Only an asynchronous change. Its key is given back: a repeated request is carried out.
    * @returns false where it is not queued any more.
    */
-  async cancel(id: number, reason?: 'superseded'): Promise<boolean> {
-    return (await this.#cancelAll(sql`id = ${id}`, reason)) > 0
+  async cancel(id: number): Promise<boolean> {
+    return (await this.#cancelAll(sql`id = ${id}`)) > 0
   }
 
   /**
@@ -121,10 +121,10 @@ export class Ledger extends ChangeHistory {
     )
   }
 
-  #cancelAll(which: Statement, reason?: string): Promise<number> {
+  #cancelAll(which: Statement): Promise<number> {
     return this.sql.transaction((transaction) =>
       transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null,
-          idempotency_key = null, reason = coalesce(${reason}, reason)
+          idempotency_key = null
         where ${which} and status = 'queued' and is_async = 1`),
     )
   }
