@@ -1,5 +1,5 @@
 import { HttpError } from '@domains-and-files/http'
-import { DatabaseUnavailableError, name, type Sql, sql } from '@domains-and-files/persistence'
+import { DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
 import { pathConflict, preconditionFailed, quotaExceeded } from '../errors.ts'
 import type {
   CategoryCount,
@@ -28,7 +28,7 @@ import {
   type MoveFileCommand,
   type Outcome,
 } from './changes/commands.ts'
-import { type UnfinishedChange, unfinishedColumns } from './changes/directory-changes.ts'
+import type { SliceLimits } from './changes/directory-changes.ts'
 import { findMiscounts } from './find-miscounts.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 import type { LongQueries } from './long-queries.ts'
@@ -55,6 +55,8 @@ export interface CatalogDatabase {
 export interface CatalogOptions {
   /** Maximum bytes of the distinct contents; undefined: unlimited. */
   quotaBytes?: number | undefined
+  /** How many files a change of a directory has in one transaction. */
+  limits?: SliceLimits | undefined
 }
 
 /** The catalog in a database. Changes are committed in groups. */
@@ -67,7 +69,7 @@ export class SqlCatalog implements Catalog {
   readonly #freeListeners: ((digests: string[]) => void)[] = []
   /** Changes that this process carries out in slices. */
   readonly #inSlices = new Map<number, Promise<Removed>>()
-  readonly #timer: NodeJS.Timeout
+  #timer: NodeJS.Timeout | undefined
   #isClosing = false
 
   constructor(database: CatalogDatabase, { quotaBytes }: CatalogOptions) {
@@ -80,7 +82,6 @@ export class SqlCatalog implements Catalog {
         (error instanceof HttpError && error.status === 503),
       isLarge: isDirectoryCommand,
     })
-    this.#timer = setInterval(() => void this.finishChanges(abandonedMs), abandonedMs).unref()
   }
 
   get isExclusive(): boolean {
@@ -236,14 +237,19 @@ export class SqlCatalog implements Catalog {
     return this.#queries.pathsOf(digest)
   }
 
-  /** Carries out the rest of changes in slices that nobody has touched for so long, in milliseconds. Throws nothing. */
-  async finishChanges(untouchedMs: number): Promise<void> {
+  /** Carries out the rest of the changes that a process began in slices and left: now, and looks for more each minute. */
+  finishChanges(): void {
+    this.#timer = setInterval(() => void this.#finishChanges(abandonedMs), abandonedMs).unref()
+    void this.#finishChanges(this.isExclusive ? 0 : abandonedMs)
+  }
+
+  async #finishChanges(untouchedMs: number) {
     try {
-      const changes = await this.#database.sql.all<UnfinishedChange>(
-        sql`select ${unfinishedColumns} from ${name('unfinished_changes')} order by id`,
+      const changes = await this.#database.sql.all<{ id: number }>(
+        sql`select id from ${name('unfinished_changes')}
+          where touched_at <= ${now} - ${untouchedMs} order by id`,
       )
-      const dueAt = Date.now() - untouchedMs
-      for (const { id, touchedAt } of changes) if (touchedAt <= dueAt) await this.#continue(id)
+      for (const { id } of changes) await this.#continue(id)
     } catch {
       // The next attempt is a minute later.
     }

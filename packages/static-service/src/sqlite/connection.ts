@@ -18,6 +18,10 @@ export function openWriter(file: string, { isVacuumed = false } = {}): Database 
   return db
 }
 
+/** Whether another process has held the lock of a database for the whole time limit. */
+export const isLocked = (error: unknown) =>
+  error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
+
 /** A read-only connection to a database that exists. */
 export function openReader(file: string): Database {
   const db = new Sqlite(file, { readonly: true, fileMustExist: true })

@@ -52,6 +52,28 @@ test('a file that is replaced after the clock was set back is served anew, and i
   expect((await get()).status).toBe(404)
 })
 
+test('a client with the date of a file gets what replaces it, whatever the clock did', async () => {
+  const { program, set, put, get } = await startWithClock(day)
+  const token = await program.logIn()
+  await put(token, 'old')
+  set(day + 2000) // Within the second of the change there is no date.
+  const date = String((await get()).headers['last-modified'])
+  set(0)
+  await put(token, 'replaced')
+  set(day + 4000)
+  const replaced = await get({ 'if-modified-since': date })
+  set(0)
+  const headers = { authorization: `Bearer ${token}` }
+  await program.ask({ method: 'DELETE', path: '/api/files/a.txt', headers })
+  await put(token, 'stored again')
+  set(day + 8000)
+
+  const again = await get({ 'if-modified-since': String(replaced.headers['last-modified']) })
+
+  expect([replaced.status, replaced.bytes.toString()]).toEqual([200, 'replaced'])
+  expect([again.status, again.bytes.toString()]).toEqual([200, 'stored again'])
+})
+
 test('a clock that is set forward ends tokens, and nothing else', async () => {
   const { program, set, put, get } = await startWithClock(0)
   const token = await program.logIn()

@@ -114,6 +114,28 @@ onSmallDisk(
   48,
 )
 
+onSmallDisk(
+  'a directory of thousands of files is deleted on a disk that is full to the last byte',
+  async (service, disk) => {
+    const names = Array.from({ length: 4000 }, (_, at) => `d/${at % 7}/a rather long name ${at}`)
+    for (let from = 0; from < names.length; from += 100) {
+      const files = names.slice(from, from + 100).map((filename) => ({
+        ...{ name: 'files', content: filename, filename },
+      }))
+      expect((await service.send('upload/batch', files)).status).toBe(201)
+    }
+    disk.fill()
+
+    const { status, body } = await service.call('POST', '/api/files/delete', {
+      json: { prefix: 'd/' },
+    })
+
+    expect([status, body.files_deleted]).toEqual([200, 4000])
+    expect((await service.call('GET', '/api/files/')).body.files).toEqual([])
+  },
+  24,
+)
+
 test('a content is removed even where the disk has no byte left to record that', async () => {
   using disk = mountSmallDisk(24)
   expect(disk === undefined || disk.folder !== '').toBe(true)

@@ -11,6 +11,7 @@ import {
 import { onTestFinished, vi } from 'vitest'
 import type { ContentTransaction } from '../../src/blobs/content-transaction.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
+import type { SliceLimits } from '../../src/catalog/changes/directory-changes.ts'
 import { catalogMigrations, schemaName } from '../../src/catalog/migrations.ts'
 import { openPostgresCatalog } from '../../src/catalog/postgres/postgres-catalog.ts'
 import { openSqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
@@ -24,6 +25,7 @@ export type DatabaseName = (typeof databases)[number]
 
 interface Options {
   quotaBytes?: number
+  limits?: SliceLimits
 }
 
 /** A new, empty catalog, which is closed and removed with the test. */

@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads'
-import { openWriter } from '../../sqlite/connection.ts'
+import { isLocked, openWriter } from '../../sqlite/connection.ts'
 import { serveCalls } from '../../sqlite/worker-rpc.ts'
 import type { ContentCoding } from '../blob-path.ts'
 import type { VerifiedContent } from '../integrity.ts'
@@ -44,6 +44,8 @@ function commit(commands: BlobCommand[]): BlobOutcome[] {
   try {
     return db.transaction(() => commands.map(apply)).immediate()
   } catch (error) {
+    // Each would wait as long for the lock of another process.
+    if (isLocked(error)) throw error
     if (commands.length === 1) return [failureOf(error)]
     return commands.flatMap((command) => commit([command]))
   }

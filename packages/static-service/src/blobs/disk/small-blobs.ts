@@ -1,4 +1,5 @@
 import type { Database } from '../../sqlite/connection.ts'
+import { isLocked } from '../../sqlite/connection.ts'
 import { GroupCommit } from '../../sqlite/group-commit.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
@@ -27,7 +28,9 @@ export class SmallBlobs implements VerifiedContents {
     this.#db = openBlobDatabase(file)
     this.#db.pragma('query_only = 1') // From here on only the worker writes.
     this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), file)
-    this.#commits = new GroupCommit((commands) => this.#worker.ask('commit', commands))
+    this.#commits = new GroupCommit((commands) => this.#worker.ask('commit', commands), {
+      isOutage: isLocked,
+    })
     const where = 'from contents where digest = ? and coding = ?'
     this.#read = this.#db.prepare<[Buffer, number], Buffer>(`select bytes ${where}`).pluck()
     this.#size = this.#db.prepare<[Buffer, number], number>(`select length(bytes) ${where}`).pluck()

@@ -17,7 +17,7 @@ import {
   type Outcome,
   Rejected,
 } from './commands.ts'
-import { changeDirectory } from './directory-changes.ts'
+import { changeDirectory, type SliceLimits } from './directory-changes.ts'
 import { type Group, loadTable, refusalOf, type Table, write } from './group.ts'
 import { importFiles, importVersions } from './import-rows.ts'
 
@@ -27,6 +27,7 @@ export interface ChangeDependencies<Transaction extends SqlTransaction> {
   contents?: ContentTransaction<Transaction>
   /** Room on the disk that is given up when deletions need it. */
   reserve?: { release(): void; refill(): void }
+  limits?: SliceLimits | undefined
 }
 
 /**
@@ -38,12 +39,20 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
   readonly #contents: ContentTransaction<Transaction> | undefined
   readonly #reserve
   /** Files in a slice of a large change: fewer on a disk that is full. */
-  #sliceFiles = maxSliceFiles
+  #sliceFiles: number
+  readonly #limits: SliceLimits
 
-  constructor({ sql: database, contents, reserve }: ChangeDependencies<Transaction>) {
+  constructor({
+    sql: database,
+    contents,
+    reserve,
+    limits = sliceLimits,
+  }: ChangeDependencies<Transaction>) {
     this.#sql = database
     this.#contents = contents
     this.#reserve = reserve
+    this.#limits = limits
+    this.#sliceFiles = limits.sliceFiles
   }
 
   /**
@@ -55,7 +64,7 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
     if (!command) return []
     try {
       const outcomes = await this.#transact(commands)
-      this.#sliceFiles = Math.min(maxSliceFiles, this.#sliceFiles * 2)
+      this.#sliceFiles = Math.min(this.#limits.sliceFiles, this.#sliceFiles * 2)
       return outcomes
     } catch (error) {
       if (error instanceof DatabaseUnavailableError || error instanceof OutcomeUnknownError) {
@@ -121,7 +130,8 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
   async #apply(group: Group, commands: CatalogCommand[]): Promise<Outcome[]> {
     const [command] = commands
     if (command && isDirectoryCommand(command)) {
-      return [await changeDirectory(group, command, this.#sliceFiles)]
+      const { wholeFiles } = this.#limits
+      return [await changeDirectory(group, command, { wholeFiles, sliceFiles: this.#sliceFiles })]
     }
     if (command?.kind === 'importFiles') return [await importFiles(group, command.files)]
     return applyTogether(group, commands)
@@ -134,7 +144,8 @@ const lockCatalog = sql`select ${dialect({
   postgres: sql`pg_advisory_xact_lock(hashtextextended('static_service.catalog', 0)),`,
 })} ${now} "nowMs"`
 
-const maxSliceFiles = 4000
+// Two seconds and half a second of a core, in SQLite.
+const sliceLimits: SliceLimits = { wholeFiles: 20_000, sliceFiles: 4000 }
 
 type ImportCommand = Extract<CatalogCommand, { kind: 'importFiles' | 'importVersions' }>
 

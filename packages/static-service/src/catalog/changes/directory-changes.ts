@@ -6,8 +6,7 @@ import { loadBelow } from './load-files.ts'
 import type { StoredFile } from './loaded-files.ts'
 
 /** A change of a directory that is carried out in slices. */
-export interface UnfinishedChange {
-  id: number
+interface UnfinishedChange {
   directory: string
   /** Null: a deletion. */
   target: string | null
@@ -15,26 +14,26 @@ export interface UnfinishedChange {
   overwrite: number
   /** Files that a later change made are left as they are. */
   lastChange: number
-  /** Milliseconds since 1970. */
-  touchedAt: number
 }
 
-/** So many files are changed as a whole; more in slices, so that other changes wait for a second or so. */
-const maxWholeFiles = 20_000
-
-export const unfinishedColumns = sql`id, directory, target, overwrite, last_change "lastChange", touched_at "touchedAt"`
+/** How many files a transaction changes: other changes wait for it. */
+export interface SliceLimits {
+  /** So many files below a directory are changed as a whole; more in slices. */
+  wholeFiles: number
+  sliceFiles: number
+}
 
 /** Applies a command on all files below a directory: whole, or a slice of it. */
 export async function changeDirectory(
   group: Group,
   command: DirectoryCommand,
-  sliceFiles: number,
+  { wholeFiles, sliceFiles }: SliceLimits,
 ): Promise<Outcome> {
   switch (command.kind) {
     case 'removeBelow':
-      return removeBelow(group, command)
+      return removeBelow(group, command, wholeFiles)
     case 'moveDirectory':
-      return moveDirectory(group, command)
+      return moveDirectory(group, command, wholeFiles)
     case 'continue':
       return continueChange(group, command.id, sliceFiles)
     case 'abandon':
@@ -47,13 +46,14 @@ type Command<Kind> = Extract<DirectoryCommand, { kind: Kind }>
 async function removeBelow(
   group: Group,
   { directory, inSlices = false }: Command<'removeBelow'>,
+  wholeFiles: number,
 ): Promise<Outcome> {
   const { files } = await loadTable(group, [directory])
   if (!files.isDirectory(directory)) return { refused: 'directory_not_found', path: directory }
-  if (inSlices || files.countBelow(directory) > maxWholeFiles) {
+  if (inSlices || files.countBelow(directory) > wholeFiles) {
     return begin(group, { directory, target: null, overwrite: 0, lastChange: files.lastChange })
   }
-  const rows = await loadBelow(group.transaction, directory, { limit: maxWholeFiles })
+  const rows = await loadBelow(group.transaction, directory, { limit: wholeFiles })
   const { bytes: bytesFreed, digests: freed } = await removeThese(group, rows)
   return { done: 'remove', files: rows.length, changed: 'all', bytesFreed, freed }
 }
@@ -69,6 +69,7 @@ async function removeThese(group: Group, rows: StoredFile[]) {
 async function moveDirectory(
   group: Group,
   { from, to, overwrite, inSlices = false }: Command<'moveDirectory'>,
+  wholeFiles: number,
 ): Promise<Outcome> {
   const within = `${from}/${from.slice(to === '' ? 0 : to.length + 1).split('/')[0]}`
   const { files } = await loadTable(group, [from, within])
@@ -82,7 +83,7 @@ async function moveDirectory(
   const count = files.countBelow(from)
   // Where files go up to places that the others are about to leave, no slice could be done before the rest.
   const isDivisible = !isAbove(to, from) || !(files.find(within) || files.isDirectory(within))
-  if (count > maxWholeFiles && isDivisible) return { refused: 'too_many_files', path: from }
+  if (count > wholeFiles && isDivisible) return { refused: 'too_many_files', path: from }
   const rows = await loadBelow(group.transaction, from, { limit: count })
   return moveThese(group, rows, { from, to, overwrite })
 }
@@ -112,7 +113,7 @@ const pathsOf = (rows: StoredFile[]) => rows.map(({ path }) => path)
 /** Records what is going to be done, so that it is finished after a crash. */
 async function begin(
   { transaction, nowMs }: Group,
-  { directory, target, overwrite, lastChange }: Omit<UnfinishedChange, 'id' | 'touchedAt'>,
+  { directory, target, overwrite, lastChange }: UnfinishedChange,
 ): Promise<Outcome> {
   const row = await transaction.get<{ id: number }>(sql`
     insert into ${name('unfinished_changes')} (id, directory, target, overwrite, last_change, touched_at)
@@ -125,7 +126,8 @@ async function begin(
 async function continueChange(group: Group, id: number, limit: number): Promise<Outcome> {
   const { transaction, nowMs } = group
   const change = await transaction.get<UnfinishedChange>(
-    sql`select ${unfinishedColumns} from ${name('unfinished_changes')} where id = ${id}`,
+    sql`select directory, target, overwrite, last_change "lastChange"
+      from ${name('unfinished_changes')} where id = ${id}`,
   )
   if (!change)
     return { done: 'slice', files: 0, bytesFreed: 0, freed: [], changed: [], isLast: true }

@@ -25,8 +25,14 @@ export async function openPostgresCatalog(
 ): Promise<Catalog> {
   const queries = new Queries(postgres)
   const probe = await StatusProbe.start(() => queries.totals())
-  const groups = new ChangeGroups<Transaction>({ sql: postgres, ...(contents && { contents }) })
-  return new SqlCatalog(new PostgresDatabase(postgres, { groups, probe }), options)
+  const { limits } = options
+  const groups = new ChangeGroups<Transaction>({
+    ...{ sql: postgres, limits },
+    ...(contents && { contents }),
+  })
+  const catalog = new SqlCatalog(new PostgresDatabase(postgres, { groups, probe }), options)
+  if (contents) catalog.finishChanges()
+  return catalog
 }
 
 /** It remembers no file: each look-up reads the database. */

@@ -11,6 +11,7 @@ import { storageFailure } from '../../sqlite/storage-failure.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import type { Catalog, CatalogStatus, Totals } from '../catalog.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
+import type { SliceLimits } from '../changes/directory-changes.ts'
 import { type LongQueries, longQueries } from '../long-queries.ts'
 import { fileColumns, totalsStatement } from '../queries.ts'
 import { type CatalogDatabase, type CatalogOptions, SqlCatalog } from '../sql-catalog.ts'
@@ -31,9 +32,15 @@ export async function openSqliteCatalog(
   const file = databaseFile(dataDir)
   // Migrated here: the thread that writes starts with the first change.
   const sql = isReadOnly ? new SqliteSql({ file, isReadOnly }) : openDatabase(file)
-  const catalog = new SqlCatalog(new SqliteDatabase(file, sql), options)
-  if (!isReadOnly) void catalog.finishChanges(0)
+  const catalog = new SqlCatalog(new SqliteDatabase({ file, sql, limits: options.limits }), options)
+  if (!isReadOnly) catalog.finishChanges()
   return catalog
+}
+
+interface SqliteParts {
+  file: string
+  sql: SqliteSql
+  limits: SliceLimits | undefined
 }
 
 /** Look-ups run on the event loop; writes and long queries in worker threads. */
@@ -47,10 +54,10 @@ class SqliteDatabase implements CatalogDatabase {
   readonly #find
   readonly #totals
 
-  constructor(file: string, sql: SqliteSql) {
+  constructor({ file, sql, limits }: SqliteParts) {
     this.#database = sql
     this.sql = sql
-    this.#writer = new WorkerRpc(new URL('./write-worker.ts', import.meta.url), file)
+    this.#writer = new WorkerRpc(new URL('./write-worker.ts', import.meta.url), { file, limits })
     this.#reader = new WorkerRpc(new URL('./read-worker.ts', import.meta.url), file)
     const { database } = sql
     database.pragma('query_only = 1')

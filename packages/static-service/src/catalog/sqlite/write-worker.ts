@@ -5,11 +5,12 @@ import { DiskReserve } from '../../sqlite/disk-reserve.ts'
 import { serveCalls } from '../../sqlite/worker-rpc.ts'
 import { ChangeGroups } from '../changes/change-groups.ts'
 import { type CatalogCommand, isDirectoryCommand, type Outcome } from '../changes/commands.ts'
+import type { SliceLimits } from '../changes/directory-changes.ts'
 import { tuneWriter } from './open-sqlite.ts'
 
 // The only thread that writes to the catalog: it waits for fsync, the event loop does not.
 
-const file = String(workerData)
+const { file, limits }: { file: string; limits?: SliceLimits } = workerData
 const sql = new SqliteSql({ file })
 tuneWriter(sql)
 const disk = new DiskReserve(dirname(file))
@@ -20,7 +21,7 @@ const reserve = {
   },
   refill: () => disk.refill(),
 }
-const groups = new ChangeGroups({ sql, reserve })
+const groups = new ChangeGroups({ sql, reserve, limits })
 
 const methods = { commit }
 

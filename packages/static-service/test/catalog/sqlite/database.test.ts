@@ -1,7 +1,13 @@
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import { databaseName, openDatabase } from '../../../src/catalog/sqlite/open-sqlite.ts'
-import { makeFolder } from '../../support/catalogs.ts'
+import { expect, onTestFinished, test } from 'vitest'
+import {
+  databaseFile,
+  databaseName,
+  openDatabase,
+} from '../../../src/catalog/sqlite/open-sqlite.ts'
+import { openSqliteCatalog } from '../../../src/catalog/sqlite/sqlite-catalog.ts'
+import { makeFolder, putPaths } from '../../support/catalogs.ts'
 
 test('every commit waits for the disk, also after reopening', async () => {
   const file = join(makeFolder(), databaseName)
@@ -23,4 +29,18 @@ test('a database of a newer version is left alone', async () => {
   await sql.close()
 
   expect(() => openDatabase(file)).toThrow('is of a newer version of this service')
+})
+
+test('a large deletion leaves no large log', async () => {
+  const folder = makeFolder()
+  const catalog = await openSqliteCatalog(folder)
+  onTestFinished(() => catalog.close())
+  await putPaths(
+    catalog,
+    Array.from({ length: 5000 }, (_, at) => `d/${at}`),
+  )
+
+  await catalog.removeBelow('d')
+
+  expect(statSync(`${databaseFile(folder)}-wal`).size).toBe(0)
 })

@@ -1,0 +1,41 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { ChangeDates } from '../../../src/catalog/changes/change-dates.ts'
+
+const start = Date.parse('2026-03-01T12:00:00.000Z')
+
+test('at one path dates never go backwards, and a client that has one never has that of what follows', () => {
+  const step = fc.record({
+    act: fc.constantFrom('store' as const, 'remove' as const, 'elsewhere' as const),
+    clockMs: fc.integer({ min: -5000, max: 5000 }),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
+      let [latest, current, given]: [string, string | undefined, string] = ['', undefined, '']
+      for (const { act, clockMs } of steps) {
+        const now = start + clockMs
+        const dates = new ChangeDates(now, latest)
+        if (act === 'elsewhere') dates.of()
+        else if (act === 'store') {
+          const date = dates.of(current)
+          expect(date >= given).toBe(true)
+          // A date is given to clients once its second is over.
+          const isSeen = given !== '' && Date.parse(given.slice(0, 19)) + 1000 <= now
+          if (isSeen) expect(date.slice(0, 19) > given.slice(0, 19)).toBe(true)
+          current = date
+          given = date
+        } else if (current) {
+          dates.end(current)
+          current = undefined
+        }
+        latest = dates.latest
+      }
+    }),
+  )
+})
+
+test('a clock that goes on gives its own time', () => {
+  const dates = new ChangeDates(start, '2026-03-01T11:59:59.999Z')
+
+  expect(dates.of('2026-03-01T11:59:59.999Z')).toBe('2026-03-01T12:00:00.000Z')
+})
