@@ -2503,6 +2503,8 @@ export interface operations {
             header?: {
                 /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
                 "if-match"?: string;
+                /** @description Only if there is no file that was stored after this date; ignored with If-Match. For example `Fri, 15 Jan 2027 09:30:00 GMT` */
+                "if-unmodified-since"?: string;
                 /** @description `*`: only if there is no such file. For example `*` */
                 "if-none-match"?: string;
             };
@@ -2979,6 +2981,8 @@ export interface operations {
             header?: {
                 /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
                 "if-match"?: string;
+                /** @description Only if there is no file that was stored after this date; ignored with If-Match. For example `Fri, 15 Jan 2027 09:30:00 GMT` */
+                "if-unmodified-since"?: string;
                 /** @description `*`: only if there is no such file. For example `*` */
                 "if-none-match"?: string;
                 /** @description SHA-256 of the body (RFC 9530), checked before anything is stored. For example `sha-256=:oXJbunNw5AqnjWiMyZCJ/N89ep2F4R5DCrg6jc63Vdw=:` */
@@ -3183,6 +3187,8 @@ export interface operations {
             header?: {
                 /** @description Only if the stored file has this ETag; `*`: only if there is one. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
                 "if-match"?: string;
+                /** @description Only if there is no file that was stored after this date; ignored with If-Match. For example `Fri, 15 Jan 2027 09:30:00 GMT` */
+                "if-unmodified-since"?: string;
             };
             path: {
                 /**

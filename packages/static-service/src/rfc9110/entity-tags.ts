@@ -2,10 +2,12 @@ import { hash } from 'node:crypto'
 import type { TagList } from '@domains-and-files/http'
 import type { FileRow, VersionRow } from '../files/file-record.ts'
 
-/** Preconditions on the stored file (RFC 9110, 13.1.1 and 13.1.2), as `readIfMatch` and `readIfNoneMatch` give them. */
+/** Preconditions on the stored file (RFC 9110, 13.1), as `readIfMatch`, `readIfNoneMatch` and `readHttpDate` give them. */
 export interface Conditions {
   ifMatch?: TagList | undefined
   ifNoneMatch?: TagList | undefined
+  /** In seconds since 1970. */
+  ifUnmodifiedSince?: number | undefined
 }
 
 /** The entity tag of a record, which is another after every change of any of its fields. */
@@ -14,11 +16,20 @@ export function etagOf(record: FileRow | VersionRow): string {
   return `"${hash('sha256', JSON.stringify(fields)).slice(0, 32)}"`
 }
 
-/** Whether the stored file, if any, meets the conditions; they name the tag of its record or of its content. */
-export function holds({ ifMatch, ifNoneMatch }: Conditions, row: FileRow | undefined): boolean {
+/**
+ * Whether the stored file, if any, meets the conditions (RFC 9110, 13.2.2). Tags are those of its record or of its content;
+ * where there is no file there is no date to compare.
+ */
+export function holds(
+  { ifMatch, ifNoneMatch, ifUnmodifiedSince }: Conditions,
+  row: FileRow | undefined,
+): boolean {
   const isNamedBy = (list: TagList) =>
     row !== undefined && (list === '*' || tagsFor(row).some((tag) => list.includes(tag)))
   if (ifMatch !== undefined && !isNamedBy(ifMatch)) return false
+  if (ifMatch === undefined && ifUnmodifiedSince !== undefined && row) {
+    if (Math.floor(Date.parse(row.updatedAt) / 1000) > ifUnmodifiedSince) return false
+  }
   return ifNoneMatch === undefined || !isNamedBy(ifNoneMatch)
 }
 

@@ -5,6 +5,7 @@ import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
 import { fileNotFound, invalidPath, preconditionFailed, reservedPath } from '../errors.ts'
 import { hasEncodedSlash, readUrlPath } from '../files/file-path.ts'
+import { readHttpDate } from '../rfc9110/conditional-requests.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { CachedRecord, FileRecordCache } from './file-record-cache.ts'
 import { FileRecord } from './file-schema.ts'
@@ -99,11 +100,14 @@ function deleteFile(app: App, { catalog }: Dependencies) {
   )
 }
 
-/** Preconditions of a request on the stored file. */
+/** Preconditions of a request on the stored file (RFC 9110, 13.1). */
 export function conditionsOf(headers: IncomingHttpHeaders): Conditions {
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = headers
+  const ifUnmodifiedSince = readHttpDate(headers['if-unmodified-since'])
   return {
     ifMatch: ifMatch === undefined ? undefined : readIfMatch(ifMatch),
     ifNoneMatch: ifNoneMatch === undefined ? undefined : readIfNoneMatch(ifNoneMatch),
+    // A malformed date is ignored (13.1.4).
+    ifUnmodifiedSince,
   }
 }

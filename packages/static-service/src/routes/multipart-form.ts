@@ -85,7 +85,7 @@ class FormReader {
     const { form } = this
     const { maxFiles, admit } = this.#rules
     if (form.files.length === maxFiles) throw tooManyFiles(maxFiles)
-    const name = readText(part.filename)
+    const name = readFileName(part.filename)
     const count = await admit(name, form.path)
     const draft = this.#store.draft(form.memoryBytes)
     form.files.push({ name, draft })
@@ -137,6 +137,10 @@ function readText(text: string | undefined): string {
   if (text?.includes('\ufffd')) throw invalidPath('it is not valid UTF-8')
   return text ?? ''
 }
+
+// A form writes a quote and the ends of lines in a file name as these, and no other character (WHATWG HTML, 4.10.21.8).
+const readFileName = (text: string | undefined) =>
+  readText(text).replace(/%(?:22|0D|0A)/g, decodeURIComponent)
 
 const parserOptions = ({ maxFiles }: FormRules) => ({
   // An uploaded directory has relative paths in its file names.

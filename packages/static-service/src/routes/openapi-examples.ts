@@ -73,6 +73,10 @@ export const ifMatchHeader: Record<string, HeaderDoc> = {
     description: 'Only if the stored file has this ETag; `*`: only if there is one',
     example: etag,
   },
+  'if-unmodified-since': {
+    description: 'Only if there is no file that was stored after this date; ignored with If-Match',
+    example: 'Fri, 15 Jan 2027 09:30:00 GMT',
+  },
 }
 
 /** Preconditions of an upload. */

@@ -17,7 +17,7 @@ import { describeFile, FileRecord } from './file-schema.ts'
 import { conditionsOf, FilePath, pathFaults } from './files.ts'
 import { file, locationHeader, uploadConditions, uploadErrors } from './openapi-examples.ts'
 import { storeFiles } from './store-files.ts'
-import type { SizeMeter, UploadLimits } from './upload-limits.ts'
+import { refuseContentCoding, type SizeMeter, type UploadLimits } from './upload-limits.ts'
 import type { UploadDependencies } from './uploads.ts'
 
 const putFileSchema = (maxBytes: number) => ({
@@ -98,7 +98,7 @@ async function refuseEarly(request: FastifyRequest, limits: UploadLimits) {
   const { '*': rest } = FilePath.parse(request.params)
   const path = readUrlPath(url, rest)
   if (headers['content-range'] !== undefined) throw partialPut()
-  if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw contentCodingNotSupported()
+  refuseContentCoding(headers)
   checkDigests(headers)
   await limits.checkTarget(path, conditionsOf(headers))
   const length = headers['content-length']

@@ -1,5 +1,6 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Catalog } from '../catalog/catalog.ts'
-import { fileTooLarge, quotaExceeded } from '../errors.ts'
+import { contentCodingNotSupported, fileTooLarge, quotaExceeded } from '../errors.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
 
 interface Dependencies {
@@ -57,6 +58,11 @@ export class UploadLimits {
       })
     }
   }
+}
+
+/** @throws {HttpError} `unsupported_media_type` for a body that would have to be decoded to be stored. */
+export function refuseContentCoding({ 'content-encoding': coding }: IncomingHttpHeaders): void {
+  if (coding !== undefined && coding.toLowerCase() !== 'identity') throw contentCodingNotSupported()
 }
 
 /**

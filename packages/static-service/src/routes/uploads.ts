@@ -27,7 +27,7 @@ import {
   uploadErrors,
 } from './openapi-examples.ts'
 import { storeFiles } from './store-files.ts'
-import type { UploadLimits } from './upload-limits.ts'
+import { refuseContentCoding, type UploadLimits } from './upload-limits.ts'
 
 export interface UploadDependencies {
   store: BlobStore
@@ -47,8 +47,7 @@ export async function registerUploadRoutes(app: App, dependencies: UploadDepende
     scope.addHook('onRequest', async ({ headers }) => {
       const type = headers['content-type'] ?? ''
       if (!/^multipart\/form-data(?:\s*;|$)/i.test(type)) throw notMultipart()
-      if ((headers['content-encoding'] ?? 'identity') !== 'identity')
-        throw contentCodingNotSupported()
+      refuseContentCoding(headers)
     })
     uploadFile(scope, dependencies)
     uploadFiles(scope, dependencies)

@@ -26,11 +26,15 @@ const ListedVersion = VersionRecord.extend({
     .meta({ description: 'the changelog is longer than 1 KiB: GET /api/versions/{version}' }),
 }).meta({ id: 'ListedVersion', examples: [version] })
 
+// Paths of other routes, and steps in a path: no URL would lead to a version of this name.
+const unreadable = new Set(['current', 'stats', '.', '..'])
+
 const NewVersion = z
   .strictObject({
     version: z
       .string('must be a string')
-      .regex(/^[A-Za-z0-9._+-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ + -'),
+      .regex(/^[A-Za-z0-9._+-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ + -')
+      .refine((name) => !unreadable.has(name), 'must not be current, stats, . or ..'),
     changelog: z
       .string('must be a string')
       .refine((text) => text.isWellFormed(), 'must be valid Unicode')

@@ -98,6 +98,29 @@ test('a file is deleted only if it is still the one that was seen', async () => 
   ])
 })
 
+test('a file is deleted only if it was not stored after a date', async () => {
+  await using service = await emptyService()
+  const { body } = await service.put('a', '1')
+  const stored = Date.parse(String(body.updated_at))
+  const dateOf = (ms: number) => new Date(ms).toUTCString()
+  const remove = (headers: Record<string, string>) =>
+    service.call('DELETE', '/api/files/a', { headers })
+
+  const answers = [
+    await remove({ 'if-unmodified-since': dateOf(stored - 1000) }),
+    await remove({ 'if-unmodified-since': dateOf(stored - 1000), 'if-match': '"other"' }),
+    await remove({ 'if-unmodified-since': dateOf(stored) }),
+    await remove({ 'if-unmodified-since': dateOf(stored) }),
+  ]
+
+  expect(answers.map((answer) => answer.body.code ?? answer.status)).toEqual([
+    'precondition_failed',
+    'precondition_failed',
+    204,
+    'file_not_found',
+  ])
+})
+
 test('a path that was a directory can be a file once it is empty', async () => {
   await using service = await emptyService()
   await service.put('a/b/c')

@@ -112,6 +112,47 @@ test.each([
   await expect.poll(() => service.storedContents()).toEqual(before)
 })
 
+test('a file is replaced only if it was not stored after a date', async () => {
+  await using service = await emptyService()
+  const { body } = await put(service, 'a', '1')
+  const stored = Date.parse(String(body.updated_at))
+  const before = { 'if-unmodified-since': new Date(stored - 1000).toUTCString() }
+  const since = { 'if-unmodified-since': new Date(stored).toUTCString() }
+  const { headers } = await service.call('GET', '/api/files/a')
+
+  const answers = [
+    await put(service, 'a', '2', before),
+    await service.put('a', '2', { headers: before }),
+    await put(service, 'new', '2', before),
+    await put(service, 'a', '2', { 'if-unmodified-since': 'yesterday' }),
+    await put(service, 'b', '1', since),
+    await put(service, 'a', '3', { ...before, 'if-match': String(headers.etag) }),
+  ]
+
+  expect(answers.map((answer) => answer.body.code ?? answer.status)).toEqual([
+    'precondition_failed',
+    'precondition_failed',
+    201,
+    200,
+    201,
+    'precondition_failed',
+  ])
+})
+
+test('If-Unmodified-Since is ignored beside If-Match', async () => {
+  await using service = await emptyService()
+  const { body } = await put(service, 'a', '1')
+  const { headers } = await service.call('GET', '/api/files/a')
+  const before = new Date(Date.parse(String(body.updated_at)) - 1000).toUTCString()
+
+  const answer = await put(service, 'a', '2', {
+    'if-unmodified-since': before,
+    'if-match': String(headers.etag),
+  })
+
+  expect(answer.status).toBe(200)
+})
+
 test('a PUT is stored only under its preconditions', async () => {
   await using service = await emptyService()
   const { headers: none } = await put(service, 'a', '1', { 'if-none-match': '*' })

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Service, start } from '../support/start.ts'
+import { startStatic } from '../support/static-start.ts'
 
 const files = {
   'docs/index.html': '<link rel=stylesheet href=style.css><h1>Docs</h1>',
@@ -104,4 +105,24 @@ test('an empty STATIC_CSP sends no policy', async () => {
 
   expect(inside.headers['content-security-policy']).toBeUndefined()
   expect(outside.headers['content-security-policy']).toBeUndefined()
+})
+
+test('a date says nothing about a path where another file may answer later', async () => {
+  const stored = { now: Date.now() + 1000 }
+  await using service = await startStatic({ STATIC_SITES: 'site/' }, { now: () => stored.now })
+  await service.put('site/guide.html', 'from guide.html')
+  const date = new Date(stored.now + 1000).toUTCString()
+  stored.now += 5000
+
+  const fallback = await service.ask('/static/site/guide')
+  const revalidated = await service.ask('/static/site/guide', { 'If-Modified-Since': date })
+  const part = await service.ask('/static/site/guide', { Range: 'bytes=0-3', 'If-Range': date })
+  const own = await service.ask('/static/site/guide.html', { 'If-Modified-Since': date })
+
+  expect(fallback.headers['last-modified']).toBeUndefined()
+  expect([revalidated.status, revalidated.body.toString()]).toEqual([200, 'from guide.html'])
+  expect(part.status).toBe(200)
+  expect(own.status).toBe(304)
+  const known = { 'If-None-Match': fallback.headers.etag ?? '' }
+  expect((await service.ask('/static/site/guide', known)).status).toBe(304)
 })

@@ -276,6 +276,26 @@ test('a form with a content coding is refused, and nothing is stored', async () 
   expect(await service.storedContents()).toEqual([])
 })
 
+test.each([
+  ['say %22hi%22.txt', 'say "hi".txt'],
+  ['100%25.txt', '100%25.txt'],
+  ['%2e%2e.txt', '%2e%2e.txt'],
+])('the file name %s of a form is that of %s', async (filename, path) => {
+  await using service = await emptyService()
+
+  const answer = await service.send('upload', [file('x', filename)])
+
+  expect([answer.status, answer.body.path]).toEqual([201, path])
+})
+
+test.each(['%0D', '%0A'])('a file name with the end of a line is refused: %s', async (end) => {
+  await using service = await emptyService()
+
+  const answer = await service.send('upload', [file('x', `a${end}b.txt`)])
+
+  expect([answer.status, answer.body.code]).toEqual([400, 'invalid_path'])
+})
+
 test('a form that is cut off anywhere stores nothing', async () => {
   await using service = await emptyService()
   const whole = writeForm([path('a.txt'), file('content of the file', 'a.txt')])

@@ -122,6 +122,10 @@ test.each([
   ['no version', { changelog: '' }, ['/version']],
   ['a version with a space', { version: '1 0', changelog: '' }, ['/version']],
   ['a version of 65 characters', { version: '1'.repeat(65), changelog: '' }, ['/version']],
+  ['the name current', { version: 'current', changelog: '' }, ['/version']],
+  ['the name stats', { version: 'stats', changelog: '' }, ['/version']],
+  ['the name .', { version: '.', changelog: '' }, ['/version']],
+  ['the name ..', { version: '..', changelog: '' }, ['/version']],
   ['no changelog', { version: '1' }, ['/changelog']],
   [
     'a changelog of more than 64 KiB',
