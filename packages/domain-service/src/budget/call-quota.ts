@@ -6,11 +6,13 @@ export interface ReserveOptions {
   priority?: Priority
   /** Infinity: waits however long. */
   maxWaitMs?: number
+  /** Who waits for a write: callers take turns, and keep their place where they are told to come back. */
+  callers?: readonly string[]
 }
 
 /**
- * The calls that the registrar allows, in sliding windows, kept across restarts. Calls get slots by priority, then first
- * come, first served. As soon as no slot can come free within the wait: 503 `registrar_busy` with Retry-After.
+ * The calls that the registrar allows, in sliding windows, kept across restarts. Calls get slots by priority; callers take
+ * turns. As soon as no slot can come free within the wait: 503 `registrar_busy` with Retry-After.
  */
 export interface CallQuota {
   /** Resolves when one call may be made; the call is counted then. */

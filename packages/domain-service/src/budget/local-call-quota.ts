@@ -15,6 +15,7 @@ import {
   type StoredCall,
   type WindowState,
 } from './call-windows.ts'
+import { KeptPlaces, type OpenedReservation } from './kept-places.ts'
 import { type WaitingCall, WaitingCalls } from './waiting-calls.ts'
 
 interface QuotaOptions {
@@ -32,6 +33,7 @@ export class LocalCallQuota implements CallQuota {
   readonly #clock: Clock
   readonly #store: QuotaOptions['store']
   readonly #waiting = new WaitingCalls()
+  readonly #places: KeptPlaces
   #blockedUntil = 0
   #timer: Timer | undefined
 
@@ -40,6 +42,7 @@ export class LocalCallQuota implements CallQuota {
     this.#maxWaitMs = maxWaitMs
     this.#clock = clock
     this.#store = store
+    this.#places = new KeptPlaces({ clock, now: clock.now, serve: () => this.#serve() })
   }
 
   /** Counts the calls that were made before. */
@@ -51,30 +54,50 @@ export class LocalCallQuota implements CallQuota {
 
   take(priority: Priority): Promise<void> {
     const maxWaitMs = waitOf(priority, this.#maxWaitMs)
-    return this.#wait({ priority, calls: 1, maxWaitMs, grant: () => this.#count(priority) })
+    return this.#wait({ priority, calls: 1, maxWaitMs, grant: () => this.#count(priority) }).granted
   }
 
   async reserve(
     calls: number,
-    { priority = 'write', maxWaitMs = waitOf(priority, this.#maxWaitMs) }: ReserveOptions = {},
+    {
+      priority = 'write',
+      maxWaitMs = waitOf(priority, this.#maxWaitMs),
+      callers = [],
+    }: ReserveOptions = {},
   ): Promise<Reservation> {
+    const [caller] = callers
+    if (caller === undefined) {
+      const { granted, reservation } = this.#open(calls, { priority, maxWaitMs, caller })
+      await granted
+      return reservation
+    }
+    const open = () => this.#open(calls, { priority, maxWaitMs: Infinity, caller })
+    return this.#places.reserve(callers, maxWaitMs, open)
+  }
+
+  #open(
+    calls: number,
+    { priority, ...options }: { priority: Priority; maxWaitMs: number; caller: string | undefined },
+  ): OpenedReservation {
     const slots = Math.min(calls, this.#windows.most(priority))
     const grant = () => this.#windows.hold(priority, slots)
-    await this.#wait({ priority, calls: slots, maxWaitMs, grant })
+    const waiting = this.#wait({ priority, calls: slots, grant, ...options })
     const use = () => {
       this.#windows.hold(priority, -1)
       this.#count(priority)
     }
-    return new Reservation(slots, {
+    const reservation = new Reservation(slots, {
       // A held slot waits only while the registrar wants no calls at all.
       use: () =>
-        this.#wait({ priority: 'follow-up', calls: 0, maxWaitMs: followUpWaitMs, grant: use }),
+        this.#wait({ priority: 'follow-up', calls: 0, maxWaitMs: followUpWaitMs, grant: use })
+          .granted,
       followUp: () => this.take('follow-up'),
       release: (unused) => {
         this.#windows.hold(priority, -unused)
         this.#serve()
       },
     })
+    return { ...waiting, reservation }
   }
 
   pause(milliseconds: number) {
@@ -103,6 +126,7 @@ export class LocalCallQuota implements CallQuota {
   }
 
   close() {
+    this.#places.close()
     this.#timer?.cancel()
     this.#waiting.clear(registrarUnavailable(5))
   }
@@ -111,9 +135,9 @@ export class LocalCallQuota implements CallQuota {
     maxWaitMs,
     grant,
     ...request
-  }: Pick<WaitingCall, 'priority' | 'calls' | 'grant'> & { maxWaitMs: number }): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#waiting.add({
+  }: Pick<WaitingCall, 'priority' | 'calls' | 'caller' | 'grant'> & { maxWaitMs: number }) {
+    const { promise: granted, resolve, reject } = Promise.withResolvers<void>()
+    const call: WaitingCall = {
       ...request,
       deadline: this.#clock.now() + maxWaitMs,
       grant: () => {
@@ -121,9 +145,10 @@ export class LocalCallQuota implements CallQuota {
         resolve()
       },
       refuse: reject,
-    })
+    }
+    this.#waiting.add(call)
     this.#serve()
-    return promise
+    return { call, granted }
   }
 
   #serve() {

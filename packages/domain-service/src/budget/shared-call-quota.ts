@@ -12,7 +12,8 @@ import {
   waitOf,
 } from './call-quota.ts'
 import { type CallLimit, CallWindows, type Priority, type WindowState } from './call-windows.ts'
-import { WaitingCalls } from './waiting-calls.ts'
+import { KeptPlaces, type OpenedReservation } from './kept-places.ts'
+import { type WaitingCall, WaitingCalls } from './waiting-calls.ts'
 
 interface QuotaOptions {
   limits: CallLimit[]
@@ -36,6 +37,7 @@ const pruneMs = 3_600_000
 export class SharedCallQuota implements CallQuota {
   readonly #options: Required<QuotaOptions>
   readonly #waiting = new WaitingCalls()
+  readonly #places: KeptPlaces
   readonly #timers: NodeJS.Timeout[]
   #windows: CallWindows
   /** The last call that `#windows` counts. */
@@ -53,6 +55,8 @@ export class SharedCallQuota implements CallQuota {
   private constructor(options: QuotaOptions) {
     this.#options = { maxWaitMs: 10_000, clock: systemClock, ...options }
     this.#windows = new CallWindows(options.limits)
+    const { clock } = this.#options
+    this.#places = new KeptPlaces({ clock, now: () => this.#now(), serve: () => this.#serve() })
     this.#timers = [
       setInterval(() => this.#serve(), refreshMs).unref(),
       setInterval(() => void this.#prune(), pruneMs).unref(),
@@ -73,7 +77,7 @@ export class SharedCallQuota implements CallQuota {
     return this.#wait({ priority, calls: 1, maxWaitMs }, (changes, now) => {
       this.#windows.count(priority, now)
       changes.calls.push(priority)
-    })
+    }).granted
   }
 
   async reserve(
@@ -81,8 +85,23 @@ export class SharedCallQuota implements CallQuota {
     {
       priority = 'write',
       maxWaitMs = waitOf(priority, this.#options.maxWaitMs),
+      callers = [],
     }: ReserveOptions = {},
   ): Promise<Reservation> {
+    const [caller] = callers
+    if (caller === undefined) {
+      const { granted, reservation } = this.#open(calls, { priority, maxWaitMs, caller })
+      await granted
+      return reservation
+    }
+    const open = () => this.#open(calls, { priority, maxWaitMs: Infinity, caller })
+    return this.#places.reserve(callers, maxWaitMs, open)
+  }
+
+  #open(
+    calls: number,
+    { priority, ...options }: { priority: Priority; maxWaitMs: number; caller: string | undefined },
+  ): OpenedReservation {
     const slots = Math.min(calls, this.#windows.most(priority))
     const { clock } = this.#options
     const id = randomUUID()
@@ -90,7 +109,7 @@ export class SharedCallQuota implements CallQuota {
     const renew = () => {
       expiresAt = clock.now() + holdMs
     }
-    await this.#wait({ priority, calls: slots, maxWaitMs }, (changes) => {
+    const waiting = this.#wait({ priority, calls: slots, ...options }, (changes) => {
       this.#windows.hold(priority, slots)
       changes.holds.push({ id, priority, slots })
       renew()
@@ -102,8 +121,8 @@ export class SharedCallQuota implements CallQuota {
         changes.calls.push(priority)
         changes.used.push(id)
         renew()
-      })
-    return new Reservation(slots, {
+      }).granted
+    const reservation = new Reservation(slots, {
       use: () => (clock.now() < expiresAt ? use() : this.take('follow-up')),
       followUp: () => this.take('follow-up'),
       release: () => {
@@ -111,6 +130,7 @@ export class SharedCallQuota implements CallQuota {
         this.#serve()
       },
     })
+    return { ...waiting, reservation }
   }
 
   pause(milliseconds: number) {
@@ -140,17 +160,21 @@ export class SharedCallQuota implements CallQuota {
   }
 
   close() {
+    this.#places.close()
     for (const timer of this.#timers) clearInterval(timer)
     this.#retry?.cancel()
     this.#waiting.clear(registrarUnavailable(5))
   }
 
   #wait(
-    { maxWaitMs, ...request }: { priority: Priority; calls: number; maxWaitMs: number },
+    {
+      maxWaitMs,
+      ...request
+    }: Pick<WaitingCall, 'priority' | 'calls' | 'caller'> & { maxWaitMs: number },
     take: (changes: BudgetChanges, now: number) => void,
-  ): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#waiting.add({
+  ) {
+    const { promise: granted, resolve, reject } = Promise.withResolvers<void>()
+    const call: WaitingCall = {
       ...request,
       deadline: this.#now() + maxWaitMs,
       grant: () => {
@@ -160,9 +184,10 @@ export class SharedCallQuota implements CallQuota {
         turn.granted.push({ resolve, reject })
       },
       refuse: reject,
-    })
+    }
+    this.#waiting.add(call)
     this.#serve()
-    return promise
+    return { call, granted }
   }
 
   /** The turn under way, which becomes effective as a whole or not at all. */

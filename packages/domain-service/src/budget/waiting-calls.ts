@@ -5,11 +5,23 @@ export interface WaitingCall {
   priority: Priority
   /** New slots; 0 for a call whose slot is held already. */
   calls: number
+  /** Who waits: callers of one priority take turns. */
+  caller?: string | undefined
   deadline: number
   /** Takes the slots, in the same turn in which they were found free. */
   grant: () => void
   refuse: (error: Error) => void
+  /**
+   * Called instead of `refuse` where the slots cannot come free by the deadline, with the seconds until they do. The call
+   * then keeps its place until `absentUntil`.
+   */
+  leave?: ((retryAfter: number) => void) | undefined
+  /** Nobody waits for this call now; its slots are wanted all the same until then. */
+  absentUntil?: number | undefined
 }
+
+/** How long after the time that it was told the slots of an absent caller are kept. */
+const graceMs = 10_000
 
 interface Turn {
   windows: CallWindows
@@ -20,9 +32,16 @@ interface Turn {
   others?: ReadonlyMap<Priority, number>
 }
 
-/** Calls and reservations that wait for slots, by priority, then first come, first served. */
+/**
+ * Calls and reservations that wait for slots, by priority. Within one, callers take turns (start-time fair queueing): the
+ * next call of a caller comes after the first ones of all others that wait.
+ */
 export class WaitingCalls {
-  #waiting: WaitingCall[] = []
+  #waiting: (WaitingCall & { turn: number })[] = []
+  /** The turn of the call that was granted last. */
+  #turn = 0
+  /** The last turn of each caller, unless it is over. */
+  readonly #turns = new Map<string, number>()
 
   get size(): number {
     return this.#waiting.length
@@ -36,9 +55,25 @@ export class WaitingCalls {
   }
 
   add(call: WaitingCall) {
-    const isBehind = (each: WaitingCall) => rank(each) > rank(call)
+    const turn = this.#nextTurn(call.caller)
+    const isBehind = (each: WaitingCall & { turn: number }) =>
+      rank(each) > rank(call) || (rank(each) === rank(call) && each.turn > turn)
     const place = this.#waiting.findIndex(isBehind)
-    this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, call)
+    // The same object: its owner changes the deadline.
+    this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, Object.assign(call, { turn }))
+  }
+
+  #nextTurn(caller: string | undefined): number {
+    if (caller === undefined) return this.#turn
+    const turn = Math.max(this.#turn, (this.#turns.get(caller) ?? -1) + 1)
+    this.#turns.set(caller, turn)
+    return turn
+  }
+
+  #grant(call: WaitingCall & { turn: number }) {
+    this.#turn = Math.max(this.#turn, call.turn)
+    for (const [caller, turn] of this.#turns) if (turn < this.#turn) this.#turns.delete(caller)
+    call.grant()
   }
 
   /**
@@ -47,23 +82,33 @@ export class WaitingCalls {
    */
   serve({ windows, now, blockedUntil, others = new Map() }: Turn): number {
     const ahead = new Map<Priority, number>()
-    const waiting: WaitingCall[] = []
+    const waiting: (WaitingCall & { turn: number })[] = []
     let wakeAt = Number.POSITIVE_INFINITY
     for (const call of this.#waiting) {
+      if (call.absentUntil !== undefined && call.absentUntil <= now) {
+        call.refuse(registrarBusy(1))
+        continue
+      }
       const request = { ...call, ahead: withBetter(ahead, others, call) }
       const freeAt = Math.max(blockedUntil, windows.earliest(request, now))
       if (waiting.length === 0 && freeAt <= now) {
-        call.grant()
+        this.#grant(call)
         continue
       }
       // Held slots may be given back unused, so a call is refused early only where even that would not help.
       const best = Math.max(blockedUntil, windows.earliest(request, now, true))
-      if (call.deadline <= now || best > call.deadline) {
-        call.refuse(registrarBusy(Math.max(1, Math.ceil((freeAt - now) / 1000))))
-        continue
+      const isLate = call.deadline <= now || best > call.deadline
+      if (call.absentUntil === undefined && isLate) {
+        const retryAfter = Math.max(1, Math.ceil((freeAt - now) / 1000))
+        if (!call.leave) {
+          call.refuse(registrarBusy(retryAfter))
+          continue
+        }
+        call.absentUntil = now + retryAfter * 1000 + graceMs
+        call.leave(retryAfter)
       }
       if (waiting.length === 0) wakeAt = freeAt
-      wakeAt = Math.min(wakeAt, call.deadline)
+      wakeAt = Math.min(wakeAt, call.absentUntil ?? call.deadline)
       waiting.push(call)
       increase(ahead, call.priority, call.calls)
     }

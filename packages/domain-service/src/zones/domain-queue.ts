@@ -142,7 +142,11 @@ export class DomainQueue {
     const { registrar, batch, checkLease } = this.#options
     const options = { registrar, clock: batch.clock, domain: this.#domain, checkLease }
     try {
-      if (isAwaited) return await BatchCalls.reserve(options, batchCalls, {})
+      if (isAwaited) {
+        const awaited = this.#writes.filter(({ isAsync }) => !isAsync)
+        const callers = [...new Set(awaited.map(({ request }) => request.callerId ?? request.by))]
+        return await BatchCalls.reserve(options, batchCalls, { callers })
+      }
       const priority = this.#writes.length > 0 ? 'queued' : 'background'
       return await BatchCalls.reserve(options, batchCalls, {
         priority,

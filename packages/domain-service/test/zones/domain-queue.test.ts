@@ -134,3 +134,38 @@ test('a registrar that is busy is waited out, and its answer is never taken for 
 
   expect(status).toBe(201)
 })
+
+test('who comes back late finds the place gone, and others have its slots', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ domains: tenDomains, env, clock })
+  for (const name of names.slice(0, 6)) await add(service, name)
+  const told = await add(service, 'd6.com')
+
+  await clock.advance((Number(told.headers.get('retry-after')) + 11) * 1_000)
+  const answers = await Promise.all(
+    names.slice(0, 6).map((name) =>
+      service.call('POST', `${pathOf(name)}/hosts/A`, {
+        body: { name: 'later', address: '192.0.2.9' },
+        user: 'editor',
+      }),
+    ),
+  )
+
+  expect(answers.map(({ status }) => status)).toEqual(Array(6).fill(201))
+})
+
+test('dry runs take no slots of writers', async () => {
+  await using service = await start({ domains: tenDomains, env, clock: new FakeClock() })
+  const tries = Array.from({ length: 20 }, (_, n) =>
+    service.call('POST', `${pathOf(names[n % 10] ?? '')}/hosts/A?dry_run=true`, {
+      body: { name: `try${n}`, address: '192.0.2.9' },
+      user: 'editor',
+    }),
+  )
+  const answers = await Promise.all(tries)
+
+  const written = [await add(service, 'd0.com'), await add(service, 'd1.com')]
+
+  expect(answers.filter(({ status }) => status === 200 || status === 201).length).toBeGreaterThan(0)
+  expect(written.map(({ status }) => status)).toEqual([201, 201])
+})

@@ -1,0 +1,103 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { HttpError } from '@domains-and-files/http'
+import { expect, test } from 'vitest'
+import { parseRate } from '../../src/budget/call-windows.ts'
+import { LocalCallQuota } from '../../src/budget/local-call-quota.ts'
+import { FakeClock } from '../support/fake-clock.ts'
+
+async function openQuota() {
+  const clock = new FakeClock()
+  const store = { load: async () => [], add: () => undefined, isComplete: () => true }
+  const limits = parseRate('20/minute,700/hour,8000/day') ?? []
+  return { clock, quota: await LocalCallQuota.open({ limits, store, clock }) }
+}
+
+/** One write: it takes its slots as soon as it can. */
+async function write(quota: LocalCallQuota, ...callers: string[]) {
+  using reservation = await quota.reserve(3, { callers })
+  for (let call = 0; call < 3; call++) await reservation.use()
+}
+
+const refusalOf = (writing: Promise<void>) =>
+  writing.then(
+    () => undefined,
+    (error) => (error instanceof HttpError ? Number(error.headers['retry-after']) : undefined),
+  )
+
+/** Caller `hog`, with so many writes at once, each of which is tried again every second. */
+function startHog(quota: LocalCallQuota, clock: FakeClock, count: number) {
+  let isOver = false
+  let tick = Promise.withResolvers<void>()
+  const loop = async () => {
+    while (!isOver) await write(quota, 'hog').catch(() => tick.promise)
+  }
+  const loops = Array.from({ length: count }, loop)
+  return {
+    passSecond: async () => {
+      await clock.advance(1_000)
+      tick.resolve()
+      tick = Promise.withResolvers()
+      await turn()
+    },
+    end: () => {
+      isOver = true
+      tick.resolve()
+      quota.close()
+      return Promise.all(loops)
+    },
+  }
+}
+
+test('a caller who comes back when told gets in at once, however many writes of another wait', async () => {
+  const { clock, quota } = await openQuota()
+  const hog = startHog(quota, clock, 30)
+  for (let second = 0; second < 5; second++) await hog.passSecond()
+
+  const retryAfter = (await refusalOf(write(quota, 'other'))) ?? 0
+  expect(retryAfter).toBeGreaterThan(0)
+  for (let second = 0; second < retryAfter; second++) await hog.passSecond()
+  const again = await refusalOf(write(quota, 'other'))
+
+  expect(again).toBeUndefined()
+  await hog.end()
+})
+
+test('callers take turns: one write of each, then the second of each', async () => {
+  const { clock, quota } = await openQuota()
+  for (let n = 0; n < 6; n++) await write(quota, 'first')
+  await clock.advance(55_000)
+  const order: string[] = []
+  const writes = ['hog', 'hog', 'hog', 'other', 'third', 'other'].map(async (caller) => {
+    await write(quota, caller)
+    order.push(caller)
+  })
+
+  await clock.advance(6_000)
+  await Promise.all(writes)
+
+  expect(order).toEqual(['hog', 'other', 'third', 'hog', 'other', 'hog'])
+})
+
+test('a place belongs to all callers whose writes were refused together', async () => {
+  const { clock, quota } = await openQuota()
+  for (let n = 0; n < 6; n++) await write(quota, 'first')
+  const retryAfter = (await refusalOf(write(quota, 'one', 'two'))) ?? 0
+  const hog = startHog(quota, clock, 30)
+
+  for (let second = 0; second < retryAfter; second++) await hog.passSecond()
+
+  expect(await refusalOf(write(quota, 'two'))).toBeUndefined()
+  await hog.end()
+})
+
+test('the slots of a caller who does not come back serve others ten seconds later', async () => {
+  const { clock, quota } = await openQuota()
+  for (let n = 0; n < 6; n++) await write(quota, 'first')
+  const retryAfter = (await refusalOf(write(quota, 'absent'))) ?? 0
+  await clock.advance(retryAfter * 1_000 + 9_999)
+  expect(quota.state()[0]?.left).toBe(17)
+
+  await clock.advance(1)
+
+  expect(quota.state()[0]?.left).toBe(20)
+})
