@@ -65,8 +65,9 @@ export class RequestBodies {
    * @throws {HttpError} 413 if it is larger than `maxBytes`, 503 as `hold`, 400 if the client stops before its end.
    */
   receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-    const announced = Number(request.headers['content-length'] ?? maxBytes)
-    if (announced > maxBytes) return Promise.reject(bodyTooLarge())
+    const { 'content-length': announced } = request.headers
+    const limit = announced === undefined ? maxBytes : Number(announced)
+    if (limit > maxBytes) return Promise.reject(bodyTooLarge())
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
     // One allocation, not a list of chunks: chunks of a byte each would take a hundred times their length.
     let bytes = Buffer.alloc(0)
@@ -74,10 +75,13 @@ export class RequestBodies {
     const onData = (chunk: Buffer) => {
       try {
         const end = length + chunk.length
-        if (end > announced) throw bodyTooLarge()
+        if (end > limit) throw bodyTooLarge()
         if (end > bytes.length) {
-          const larger = Buffer.allocUnsafeSlow(Math.min(Math.max(end, 2 * length, 256), announced))
-          this.hold(request, larger.length - bytes.length)
+          // What was outgrown stays in memory until it is collected, so a large body gets its announced length.
+          const isLarge = announced !== undefined && end > maxGrownBytes
+          const size = isLarge ? limit : Math.min(Math.max(end, 2 * length, 256), limit)
+          this.hold(request, size - bytes.length)
+          const larger = Buffer.allocUnsafeSlow(size)
           bytes.copy(larger, 0, 0, length)
           bytes = larger
         }
@@ -178,6 +182,8 @@ export const receiveBody = ({ server, raw, routeOptions }: FastifyRequest): Prom
 
 /** Maximum bytes of a body of which the route says nothing else: a login, a record. */
 export const smallBody = 16_384
+
+const maxGrownBytes = 65_536
 
 const looks = 10
 const windowLooks = 3 * looks
