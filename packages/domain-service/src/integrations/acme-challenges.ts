@@ -2,8 +2,10 @@ import { requireRrsetWrites } from '@domains-and-files/auth'
 import type { Logger } from '@domains-and-files/http'
 import type { Clock, Timer } from '../clock.ts'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
+import type { HostRecord } from '../dns/record.ts'
 import type { RecordKey } from '../dns/record-validation.ts'
 import type { ChallengeStore, StoredChallenge } from '../ledger/challenge-store.ts'
+import type { Ledger, StoredChange } from '../ledger/ledger.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import type { HostName } from './host-name.ts'
 import type { RetryingWriter, WriteContext } from './retrying-writer.ts'
@@ -12,10 +14,20 @@ interface Options {
   zones: ZoneWriter
   writer: RetryingWriter
   store: ChallengeStore
+  ledger: Ledger
   clock: Clock
   /** Seconds after which a challenge that no client removed is removed. */
   maxAgeSeconds: number
   log: Logger
+}
+
+/** Of the clocks of this process and its database. */
+const maxSkewMs = 600_000
+
+interface Setting {
+  /** Clients of one protocol know nothing of those of another. */
+  protocol: string
+  keep?: number
 }
 
 const challengeTtl = 60
@@ -44,29 +56,48 @@ export class AcmeChallenges {
     this.#timer?.cancel()
   }
 
-  /** Adds a value. With `keep`, of the values set here only the newest so many stay. Idempotent. */
-  async present(host: HostName, value: string, context: WriteContext, keep = Infinity) {
+  /**
+   * Adds a value, for a client of this protocol. With `keep`, of the values that the caller added so only the newest so
+   * many stay. Idempotent.
+   */
+  async present(host: HostName, value: string, context: WriteContext, { protocol, keep }: Setting) {
     requireRrsetWrites(context.caller, [{ name: host.name, type: 'TXT' }])
     const { store, writer, clock } = this.#options
-    const challenge = { domain: host.domain.name, name: host.name, value }
-    const others = (await store.list(challenge)).filter((each) => each.value !== value)
-    const outdated = others.slice(0, Math.max(0, others.length - (keep - 1)))
-    await store.add({ ...challenge, createdAt: clock.now() })
+    const { caller, requestId } = context
+    const challenge = {
+      domain: host.domain.name,
+      name: host.name,
+      value,
+      owner: `${protocol} ${caller.id}`,
+      requestId,
+      createdAt: clock.now(),
+      isAdded: false,
+    }
+    const outdated = keep === undefined ? [] : await this.#outdated(challenge, keep)
+    const isNew = await store.add(challenge)
     await this.#sweepDomain(host.domain, value)
-    const present = [{ ...toKey(challenge), ttl: challengeTtl }]
-    const absent = outdated.map(toKey)
-    await writer.write(host.domain, { kind: 'ensure', present, absent }, context)
+    const [present, absent] = [[toKey(challenge)], outdated.map(toKey)]
+    const edit = { kind: 'ensure', present, absent, defaultTtl: challengeTtl } as const
+    const added = await writer.write(host.domain, edit, context)
+    if (added.some((record) => isRecordOf(challenge, record))) await store.confirm(challenge)
+    // Somebody else's record, which happens to have this value.
+    else if (isNew) await store.removeUnconfirmed(challenge)
     await this.#forget(outdated)
   }
 
-  /** Removes that value only; done where there is none. */
+  /** Removes that value only, if a challenge added it; done where there is none. */
   async cleanUp(host: HostName, value: string, context: WriteContext) {
     requireRrsetWrites(context.caller, [{ name: host.name, type: 'TXT' }])
-    const { writer } = this.#options
-    const challenge = { domain: host.domain.name, name: host.name, value }
+    const { store, writer, zones } = this.#options
+    const at = { domain: host.domain.name, name: host.name }
+    const challenge = (await store.list(at)).find((each) => each.value === value)
     await this.#sweepDomain(host.domain, value)
-    const absent = [toKey(challenge)]
-    await writer.write(host.domain, { kind: 'ensure', present: [], absent }, context)
+    if (!challenge) return
+    // A change that is queued may be about to add it.
+    if ((await this.#hasAdded(challenge)) || (await zones.hasPending(host.domain))) {
+      const absent = [toKey(challenge)]
+      await writer.write(host.domain, { kind: 'ensure', present: [], absent }, context)
+    }
     await this.#forget([challenge])
   }
 
@@ -79,6 +110,38 @@ export class AcmeChallenges {
     }
   }
 
+  async #outdated(challenge: StoredChallenge, keep: number): Promise<StoredChallenge[]> {
+    const own = await Promise.all(
+      (await this.#options.store.list(challenge)).map(async (each) =>
+        each.owner === challenge.owner &&
+        each.value !== challenge.value &&
+        (await this.#hasAdded(each))
+          ? each
+          : undefined,
+      ),
+    )
+    const others = own.filter((each) => each !== undefined)
+    return others.slice(0, Math.max(0, others.length - (keep - 1)))
+  }
+
+  // Where the client did not wait, or the process ended, the ledger tells what became of the request.
+  async #hasAdded(challenge: StoredChallenge): Promise<boolean> {
+    if (challenge.isAdded) return true
+    const { domain, createdAt, requestId } = challenge
+    const filter = { domain, since: new Date(createdAt - maxSkewMs), sentOnly: true }
+    let after: number | undefined
+    do {
+      const page = await this.#options.ledger.list(filter, { page: 1, page_size: 100, after })
+      const isAdding = (change: StoredChange) =>
+        change.requestId === requestId &&
+        change.status === 'confirmed' &&
+        change.summary?.added.some((record) => isRecordOf(challenge, record))
+      if (page.changes.some(isAdding)) return true
+      after = page.next
+    } while (after !== undefined)
+    return false
+  }
+
   // Queued before the client's write, it joins the same batch. Resolves once it is queued.
   async #sweepDomain(domain: Domain, except?: string) {
     const { zones, log } = this.#options
@@ -86,16 +149,22 @@ export class AcmeChallenges {
       (each) => each.domain === domain.name && each.value !== except,
     )
     if (expired.length === 0) return
+    const isOwn = await Promise.all(expired.map((each) => this.#hasAdded(each)))
+    const own = expired.filter((_, index) => isOwn[index])
+    // A change that is still queued may add a record later: the next sweep looks again.
+    if (own.length < expired.length && !(await zones.hasPending(domain)))
+      await this.#forget(expired.filter((each) => !own.includes(each)))
+    if (own.length === 0) return
     zones
       .write(domain, {
-        edit: { kind: 'ensure', present: [], absent: expired.map(toKey) },
+        edit: { kind: 'ensure', present: [], absent: own.map(toKey) },
         ifMatch: undefined,
         dryRun: false,
         force: false,
         by: 'domain-service',
         requestId: 'acme-sweep',
       })
-      .then(() => this.#forget(expired))
+      .then(() => this.#forget(own))
       .catch((error: unknown) =>
         log.warn({ err: error, domain: domain.name }, 'old ACME challenges not removed'),
       )
@@ -121,3 +190,6 @@ const toKey = ({ name, value }: { name: string; value: string }): RecordKey => (
   type: 'TXT',
   address: value,
 })
+
+const isRecordOf = ({ name, value }: StoredChallenge, record: HostRecord) =>
+  record.name === name && record.type === 'TXT' && record.address === value

@@ -45,7 +45,7 @@ function serveUpdate(scope: App, { challenges }: Dependencies) {
       const txt = textAt(body, 'txt') ?? ''
       if (!/^[A-Za-z0-9_-]{43}$/.test(txt))
         throw new HttpError(400, 'bad_txt', 'txt must be 43 base64url characters')
-      await challenges.present(host, txt, contextOf(request), 2)
+      await challenges.present(host, txt, contextOf(request), { protocol: 'acme-dns', keep: 2 })
       return reply.type('application/json').send(JSON.stringify({ txt }))
     },
   )

@@ -29,7 +29,7 @@ export async function registerHttpreqRoutes(app: App, { challenges, domains }: D
       const body = readLenientBody(request.body)
       const { fqdn, value } = readChallenge(body)
       const host = await locateChallenge(fqdn, request)
-      await challenges[action](host, value, contextOf(request)).catch(
+      await challenges[action](host, value, contextOf(request), { protocol: 'httpreq' }).catch(
         moveFaults((_index, field) => (field === 'name' ? '/fqdn' : '/value')),
       )
       return reply.type('application/json').send(JSON.stringify(echo(body, { fqdn, value })))

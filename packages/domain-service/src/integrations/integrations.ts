@@ -33,6 +33,7 @@ export async function registerIntegrations(app: App, dependencies: Dependencies)
   const challenges = new AcmeChallenges({
     zones,
     writer,
+    ledger,
     store: dependencies.challenges,
     clock,
     maxAgeSeconds: config.acmeMaxAgeSeconds,

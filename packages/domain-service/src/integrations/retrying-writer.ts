@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import { type Clock, delay } from '../clock.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
+import type { HostRecord } from '../dns/record.ts'
 import { registrarBusy } from '../errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import { visibleError } from '../routes/visible-records.ts'
@@ -43,13 +44,17 @@ export class RetryingWriter {
     this.#options = { maxWaitMs: 25_000, ...options }
   }
 
-  /** @throws {HttpError} 503 registrar_busy with Retry-After while the write goes on. */
-  async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<void> {
+  /**
+   * @returns the records that were added.
+   * @throws {HttpError} 503 registrar_busy with Retry-After while the write goes on.
+   */
+  async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<HostRecord[]> {
     const { clock, maxWaitMs } = this.#options
     let isLate = false
-    const done = this.#carryOut(domain, writeOf(edit, context), () => isLate).then(() => true)
+    const done = this.#carryOut(domain, writeOf(edit, context), () => isLate)
     try {
-      if (await Promise.race([done, delay(clock, maxWaitMs)])) return
+      const added = await Promise.race([done, delay(clock, maxWaitMs)])
+      if (added) return added
     } catch (error) {
       throw visibleError(error, context.caller)
     }
@@ -63,14 +68,14 @@ export class RetryingWriter {
     return (await this.#findQueued(domain, writeOf(edit, context))) !== undefined
   }
 
-  async #carryOut(domain: Domain, write: ZoneWrite, isLate: () => boolean) {
+  async #carryOut(domain: Domain, write: ZoneWrite, isLate: () => boolean): Promise<HostRecord[]> {
     const queued = await this.#findQueued(domain, write)
     if (queued !== undefined) return this.#awaitQueued(queued, isLate)
     try {
-      await this.#options.zones.write(domain, write)
+      return (await this.#options.zones.write(domain, write)).added
     } catch (error) {
       if (!isUnsent(error)) throw error
-      await this.#awaitQueued(await this.#queue(domain, write), isLate)
+      return this.#awaitQueued(await this.#queue(domain, write), isLate)
     }
   }
 
@@ -89,16 +94,17 @@ export class RetryingWriter {
     return id
   }
 
-  async #awaitQueued(id: number, isLate: () => boolean) {
+  async #awaitQueued(id: number, isLate: () => boolean): Promise<HostRecord[]> {
     const { ledger, clock } = this.#options
     while (!isLate()) {
       const change = await ledger.find(id)
-      if (change?.status === 'confirmed') return
+      if (change?.status === 'confirmed') return change.summary?.added ?? []
       if (change?.problem) throw fromStoredProblem(change.problem)
       if (change?.status !== 'queued' && change?.status !== 'sending')
         throw registrarBusy(retryAfterSeconds)
       await delay(clock, pollMs)
     }
+    return []
   }
 }
 

@@ -1,13 +1,33 @@
-import { join, name, type Sql, sql } from '@domains-and-files/persistence'
+import { join, name, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 
-/** An ACME challenge that was set here. */
-export interface StoredChallenge {
+/** Which TXT record an ACME challenge is. */
+export interface ChallengeKey {
   domain: string
   name: string
   value: string
 }
 
+/** An ACME challenge that a client asked for. */
+export interface StoredChallenge extends ChallengeKey {
+  /** The protocol and the caller that asked. */
+  owner: string
+  /** Of the request that added the record, or may have. */
+  requestId: string
+  /** Milliseconds since 1970. */
+  createdAt: number
+  /** Whether that request is known to have added the record: another may be somebody else's. */
+  isAdded: boolean
+}
+
+interface ChallengeRow extends ChallengeKey {
+  owner: string
+  request_id: string
+  created_at: number
+  added: number
+}
+
 const challenges = name('acme_challenges')
+const columns = sql`domain, name, value, owner, request_id, created_at, added`
 
 /** Which ACME challenges were set, and when: what their clients forget is removed. */
 export class ChallengeStore {
@@ -17,32 +37,65 @@ export class ChallengeStore {
     this.#sql = database
   }
 
-  /** Adds a challenge, or renews its age. */
-  async add(challenge: StoredChallenge & { createdAt: number }): Promise<void> {
-    const { domain, name, value, createdAt } = challenge
-    await this.#sql.run(sql`insert into ${challenges} (domain, name, value, created_at)
-      values (${domain}, ${name}, ${value}, ${createdAt})
-      on conflict (domain, name, value) do update set created_at = excluded.created_at`)
+  /** Adds a challenge, or renews the age of the confirmed one with its key. @returns whether it is new. */
+  async add(challenge: StoredChallenge): Promise<boolean> {
+    const inserted = await this.#insert(challenge, sql`nothing`)
+    if (inserted > 0) return true
+    await this.#sql.run(sql`update ${challenges} set created_at = ${challenge.createdAt}
+      where ${isOneOf([challenge])} and added = 1`)
+    return false
   }
 
-  async remove(removed: StoredChallenge[]): Promise<void> {
-    if (removed.length === 0) return
-    const keys = removed.map(({ domain, name, value }) => sql`(${domain}, ${name}, ${value})`)
-    await this.#sql.run(
-      sql`delete from ${challenges} where (domain, name, value) in (values ${join(keys)})`,
+  /** Records that the request of a challenge has added its record. */
+  async confirm(challenge: StoredChallenge): Promise<void> {
+    await this.#insert(
+      { ...challenge, isAdded: true },
+      sql`update set owner = excluded.owner, request_id = excluded.request_id,
+        created_at = excluded.created_at, added = 1`,
     )
+  }
+
+  async remove(removed: ChallengeKey[]): Promise<void> {
+    if (removed.length > 0)
+      await this.#sql.run(sql`delete from ${challenges} where ${isOneOf(removed)}`)
+  }
+
+  /** Removes a challenge unless its record is known to have been added. */
+  async removeUnconfirmed(challenge: ChallengeKey): Promise<void> {
+    await this.#sql.run(sql`delete from ${challenges} where ${isOneOf([challenge])} and added = 0`)
   }
 
   /** The challenges at a name, oldest first. */
   list({ domain, name }: { domain: string; name: string }): Promise<StoredChallenge[]> {
-    return this.#sql.all(sql`select domain, name, value from ${challenges}
-      where domain = ${domain} and name = ${name} order by created_at, id`)
+    return this.#select(sql`domain = ${domain} and name = ${name} order by created_at, id`)
   }
 
   /** Challenges set before a time (milliseconds since 1970), at most 1,000. */
   before(time: number): Promise<StoredChallenge[]> {
-    return this.#sql.all(
-      sql`select domain, name, value from ${challenges} where created_at < ${time} limit 1000`,
-    )
+    return this.#select(sql`created_at < ${time} limit 1000`)
   }
+
+  async #select(condition: Statement): Promise<StoredChallenge[]> {
+    const rows = await this.#sql.all<ChallengeRow>(
+      sql`select ${columns} from ${challenges} where ${condition}`,
+    )
+    return rows.map(({ request_id, created_at, added, ...key }) => ({
+      ...key,
+      requestId: request_id,
+      createdAt: created_at,
+      isAdded: added === 1,
+    }))
+  }
+
+  #insert(challenge: StoredChallenge, otherwise: Statement): Promise<number> {
+    const { domain, name, value, owner, requestId, createdAt, isAdded } = challenge
+    const values = [domain, name, value, owner, requestId, createdAt, isAdded ? 1 : 0]
+    return this.#sql.run(sql`insert into ${challenges} (${columns}) values (${join(values)})
+      on conflict (domain, name, value) do ${otherwise}`)
+  }
+}
+
+const isOneOf = (keys: ChallengeKey[]) => {
+  const rows = keys.map(({ domain, name, value }) => sql`(${domain}, ${name}, ${value})`)
+  return sql`(domain, name, value) in (values ${join(rows)})`
 }

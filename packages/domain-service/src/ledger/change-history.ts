@@ -63,6 +63,13 @@ export class ChangeHistory {
     }))
   }
 
+  /** Whether a change of a domain is queued or under way. */
+  async hasPending(domain: string): Promise<boolean> {
+    const found = sql`select 1 from ${changes}
+      where domain = ${domain} and status in ('queued', 'sending') limit 1`
+    return (await this.sql.get(found)) !== undefined
+  }
+
   /** Whether a send of a domain has no outcome, since its process has ended or could not record it. */
   async hasOpenSend(domain: string): Promise<boolean> {
     const found = sql`select 1 from ${sendsTable} where domain = ${domain} and state = 'open' limit 1`

@@ -83,7 +83,10 @@ const ledger = sql`
     domain text not null,
     name text not null,
     value text not null,
+    owner text not null,
+    request_id text not null,
     created_at ${int8} not null,
+    added integer not null,
     unique (domain, name, value)
   ) ${strict};
   create index acme_challenges_by_age on ${name('acme_challenges')} (created_at)`

@@ -93,6 +93,11 @@ export class WriteQueue {
     for (const each of woken) each?.wake()
   }
 
+  /** Whether writes of this domain wait or are under way in this process. */
+  isBusy(domain: Domain): boolean {
+    return this.#domains.has(domain.name)
+  }
+
   /** Writes that wait for a batch, over all domains. */
   get waiting(): number {
     return [...this.#domains.values()].reduce((sum, { waiting }) => sum + waiting, 0)

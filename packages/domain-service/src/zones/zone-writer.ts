@@ -95,6 +95,11 @@ export class ZoneWriter {
     return resultOf(evaluateWrite(request, { ...zone, emailType }))
   }
 
+  /** Whether a write of this domain is queued or under way, so that a cached zone may be about to change. */
+  async hasPending(domain: Domain): Promise<boolean> {
+    return this.#queue.isBusy(domain) || (await this.#options.ledger.hasPending(domain.name))
+  }
+
   /** Writes that wait for a batch, over all domains. */
   get waiting(): number {
     return this.#queue.waiting

@@ -1,15 +1,19 @@
 import { expect, test } from 'vitest'
+import { driveClock } from '../support/drive-clock.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { basic, createToken, send } from '../support/protocol-client.ts'
 import { type Service, start } from '../support/start.ts'
 
 const day = 86_400_000
 
-const present = (service: Service, token: string, value: string) =>
-  send(service, 'POST', '/integrations/acme/present', {
+const post = (service: Service, token: string, [path, value]: [string, string]) =>
+  send(service, 'POST', `/integrations/acme/${path}`, {
     headers: basic(token),
     body: JSON.stringify({ fqdn: '_acme-challenge.example.com', value }),
   })
+
+const present = (service: Service, token: string, value: string) =>
+  post(service, token, ['present', value])
 
 const values = (service: Service) =>
   service
@@ -72,13 +76,50 @@ test('removed challenges are not looked for again', async () => {
   await using service = await start({ clock })
   const token = await createToken(service, { role: 'editor' })
   await present(service, token, 'v')
-  await send(service, 'POST', '/integrations/acme/cleanup', {
-    headers: basic(token),
-    body: JSON.stringify({ fqdn: '_acme-challenge.example.com', value: 'v' }),
-  })
+  await post(service, token, ['cleanup', 'v'])
   service.sandbox.clearCalls()
 
   await clock.advance(2 * day)
 
   expect(service.commands().filter((each) => each === 'dns.gethosts')).toEqual([])
+})
+
+const permanent = { name: '_acme-challenge', type: 'TXT', address: 'permanent' }
+
+test('a record that was there before a client presented it is neither swept nor cleaned up', async () => {
+  const clock = new FakeClock()
+  await using service = await start({
+    clock,
+    domains: [{ name: 'example.com', hosts: [permanent] }],
+  })
+  const token = await createToken(service, { role: 'editor' })
+
+  const presented = await present(service, token, 'permanent')
+  const cleaned = await post(service, token, ['cleanup', 'permanent'])
+  await present(service, token, 'permanent')
+  await clock.advance(day + 1)
+  await present(service, token, 'new')
+
+  expect([presented.status, cleaned.status]).toEqual([200, 200])
+  expect(values(service).sort()).toEqual(['new', 'permanent'])
+})
+
+test('a challenge whose client did not wait for it is swept, too', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  const token = await createToken(service, { role: 'editor' })
+  const command = 'namecheap.domains.dns.getHosts'
+  service.sandbox.fault({ kind: 'reset', command, times: 0 })
+  const presenting = present(service, token, 'late')
+  await driveClock(clock, service, presenting)
+  service.sandbox.clearFaults()
+  const added = expect.poll(() => values(service)).toEqual(['late'])
+  await driveClock(clock, service, Promise.resolve(added))
+
+  const repeated = await driveClock(clock, service, present(service, token, 'late'))
+  await clock.advance(day + 2 * 3_600_000)
+  const swept = expect.poll(() => values(service)).toEqual([])
+  await driveClock(clock, service, Promise.resolve(swept))
+
+  expect([(await presenting).status, repeated.status]).toEqual([503, 200])
 })

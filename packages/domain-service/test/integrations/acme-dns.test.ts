@@ -185,3 +185,21 @@ test('a token cannot register', async () => {
 
   expect(answer.status).toBe(403)
 })
+
+test('values that another client validates stay', async () => {
+  await using service = await start()
+  const account = await registered(service)
+  const token = await createToken(service, { role: 'editor' })
+  for (const value of ['apex', 'wildcard']) {
+    await send(service, 'POST', '/integrations/acme/present', {
+      headers: { 'x-api-key': token },
+      body: JSON.stringify({ fqdn: account.fulldomain, value }),
+    })
+  }
+
+  for (const digit of [1, 2, 3])
+    await post(service, account, { subdomain: account.subdomain, txt: txt(digit) })
+
+  const values = service.live().flatMap((line) => / TXT (\S+) /.exec(line)?.[1] ?? [])
+  expect(values.sort()).toEqual([txt(2), txt(3), 'apex', 'wildcard'])
+})

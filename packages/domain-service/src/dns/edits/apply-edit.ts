@@ -131,7 +131,7 @@ function setRrset(zone: Zone, edit: SetRrsetEdit): Zone {
   const records = readValues(edit)
   const live = matchLive(records, zone)
   const ttls = live.flatMap((row) => (row ? toRecord(row, zone.domain).ttl : []))
-  const lowestTtl = ttls.length > 0 ? String(Math.min(...ttls)) : undefined
+  const lowestTtl = ttls.length > 0 ? Math.min(...ttls) : undefined
   const members = records.map((record, index): Candidate => {
     const pointer = () => `/values/${index}`
     const row = live[index]
@@ -163,13 +163,13 @@ function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
 }
 
 // `present` records added where they are missing and `absent` ones removed where they are found.
-function ensureRecords(zone: Zone, { present, absent }: EnsureEdit): Zone {
+function ensureRecords(zone: Zone, { present, absent, defaultTtl }: EnsureEdit): Zone {
   const { domain } = zone
   const keyOfInput = (record: RecordInput | RecordKey) => keyOf(toRow(record, domain).row, domain)
   const wanted = new Map(
     present.map((record, index) => [
       keyOfInput(record),
-      newCandidate(record, zone, (field) => `/present/${index}/${field}`),
+      newCandidate(record, zone, (field) => `/present/${index}/${field}`, defaultTtl),
     ]),
   )
   const unwanted = new Set(absent.map(keyOfInput))

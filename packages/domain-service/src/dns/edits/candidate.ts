@@ -49,7 +49,7 @@ export function newCandidate(
   input: RecordInput,
   zone: Zone,
   pointer: Pointer,
-  fallbackTtl = String(defaultTtl),
+  fallbackTtl = defaultTtl,
 ): Candidate {
   const { row, faults } = toRow(input, zone.domain)
   const key = keyOf(row, zone.domain)
@@ -57,7 +57,7 @@ export function newCandidate(
   return {
     row: {
       ...row,
-      ...(input.ttl === undefined ? { ttl: live?.ttl ?? fallbackTtl } : {}),
+      ...(input.ttl === undefined ? { ttl: live?.ttl ?? String(fallbackTtl) } : {}),
       ...(live && input.mx_pref === undefined ? { mxPref: live.mxPref } : {}),
     },
     isNew: true,

@@ -72,4 +72,6 @@ export interface EnsureEdit {
   kind: 'ensure'
   present: RecordInput[]
   absent: RecordKey[]
+  /** Seconds: of added records without a TTL of their own. */
+  defaultTtl?: number
 }
