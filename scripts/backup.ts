@@ -50,7 +50,8 @@ function runAll(path: string): number {
   mkdirSync(to, { recursive: true })
   for (const name of startFiles) {
     if (!existsSync(join(from, name))) continue
-    if (existsSync(join(to, name))) {
+    // A further backup has the newest ones; a restore overwrites nothing.
+    if (command === 'restore' && existsSync(join(to, name))) {
       process.stderr.write(`${join(to, name)} exists: it is not overwritten.\n`)
       return 1
     }

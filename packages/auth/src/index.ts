@@ -1,9 +1,9 @@
 export { callerOf } from './access-control.ts'
 export type { ApiTokens, TokenRequest } from './api-tokens/api-tokens.ts'
-export { exportAuthFiles, importAuthFiles } from './auth-backup.ts'
+export { importUsers, isAuthTable, readAuthFolder, readAuthSchema } from './auth-backup.ts'
 export { Network, namesRrset, type RecordLimit, type Rrset, writableTypes } from './limits.ts'
 export type { HashQueue } from './login/password.ts'
-export { type Auth, openAuth } from './open-auth.ts'
+export { type Auth, openAuth, openAuthFile } from './open-auth.ts'
 export { type AuthOptions, auth } from './plugin.ts'
 export {
   allowsDomain,

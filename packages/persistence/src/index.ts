@@ -1,18 +1,23 @@
 // Durable storage: atomic files, the lock of a data directory, migrations, PostgreSQL, backup and restore.
 
-export type { BackupLayout, BlobSource } from './backup/backup-job.ts'
-export { unreadable } from './backup/damage.ts'
-export type { KeptFile } from './backup/kept-file.ts'
 export type {
-  ContentStore,
-  DatabaseStore,
-  ExportJob,
-  ImportJob,
-} from './backup/postgres/database-store.ts'
+  ArchivedService,
+  BackupBlobs,
+  BackupSource,
+  BackupWork,
+  DatabaseTarget,
+  DataPlaces,
+  PrivateFiles,
+  ReadableBlob,
+  RestoreTarget,
+  Row,
+  Table,
+} from './backup/archive.ts'
+export { readPrivateFiles } from './backup/archive.ts'
 export { Progress } from './backup/progress.ts'
-export type { RowContents } from './backup/rows.ts'
-export { exportTables, importTables, runDataCommand } from './backup-commands.ts'
-export { BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
+export { readTables, type SqlTable, writeRows } from './backup/sql-tables.ts'
+export { runDataCommand, unreadable } from './backup-commands.ts'
+export { announceBackup, BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, ensurePrivateFile, fsyncDirectory } from './durable-files.ts'
 export {
   DatabaseFullError,

@@ -24,7 +24,7 @@ export async function openEmbeddedStorage(
     onError: (error) => log.error({ err: error }, 'content not removed'),
   })
   catalog.onFree((digests) => store.collect(digests))
-  const tidied = tidy(dataDir, { store, catalog, log })
+  const tidied = tidy({ store, catalog, log })
   const closing = new AbortController()
   const files = [databaseFile(dataDir), blobDatabaseFile(dataDir)]
   const opened = new AsyncDisposableStack()
@@ -52,9 +52,9 @@ interface SweepDependencies {
   log: Logger
 }
 
-async function tidy(dataDir: string, { store, catalog, log }: SweepDependencies) {
+async function tidy({ store, catalog, log }: SweepDependencies) {
   try {
-    const { orphans, missing } = await sweepOrphans(dataDir, store, catalog)
+    const { orphans, missing } = await sweepOrphans(store, catalog)
     if (orphans > 0) log.warn({ orphans }, 'unreferenced contents removed')
     if (missing.length > 0) {
       const digests = missing.slice(0, 10)

@@ -1,25 +1,33 @@
 import { runDataCommand } from '@domains-and-files/persistence'
-import { databaseName } from '../ledger/schema.ts'
-
-const layout = {
-  service: 'domain-service',
-  database: databaseName,
-  folders: [],
-  contents: () => ({ count: 0, bytes: 0, each: [] }),
-}
+import { readStoreConfig } from '../config.ts'
+import {
+  openDatabaseSource,
+  openDatabaseTarget,
+  openFolderSource,
+  openFolderTarget,
+} from './archive.ts'
 
 const { DATABASE_URL, DATABASE_URL_FILE, DATA_DIR, USERS_FILE } = process.env
+const dataDir = DATA_DIR || 'data/domain-service'
+const isInDatabase = Boolean(DATABASE_URL || DATABASE_URL_FILE)
 
-process.exitCode = await runDataCommand(layout, process.argv.slice(2), {
-  dataDir: DATA_DIR || 'data/domain-service',
-  usersFile: USERS_FILE || undefined,
-  openStore: DATABASE_URL || DATABASE_URL_FILE ? openStore : undefined,
-})
+process.exitCode = await runDataCommand(
+  {
+    name: 'domain-service',
+    dataDir,
+    folders: [],
+    openSource: () =>
+      isInDatabase
+        ? openDatabaseSource(readDatabase())
+        : openFolderSource({ dataDir, usersFile: USERS_FILE || undefined }),
+    openFolder: openFolderTarget,
+    openDatabase: isInDatabase ? () => openDatabaseTarget(readDatabase()) : undefined,
+  },
+  process.argv.slice(2),
+)
 
-async function openStore() {
-  const { readStoreConfig } = await import('../config.ts')
-  const { openDatabaseStore } = await import('./database-store.ts')
+function readDatabase() {
   const { database } = readStoreConfig(process.env)
   if (!database) throw new Error('DATABASE_URL is not set')
-  return openDatabaseStore(database)
+  return database
 }

@@ -1,149 +1,138 @@
-import { existsSync } from 'node:fs'
-import { mkdir, rename, rm } from 'node:fs/promises'
-import { dirname, join, relative, resolve, sep } from 'node:path'
-import { announceBackup } from '../data-dir-lock.ts'
-import { createDirectory, fsyncDirectory, writeNew } from '../durable-files.ts'
+import { hash } from 'node:crypto'
+import { unreadable } from '../backup-commands.ts'
 import { DataDirError } from '../errors.ts'
-import type { BackupJob, BackupLayout, BackupResult } from './backup-job.ts'
-import { type BackupSource, folderSource } from './backup-source.ts'
-import { verifyBlobs } from './blob-files.ts'
-import { DamageList } from './damage.ts'
-import { findEarlierBackup } from './earlier-backup.ts'
-import { digestOf, type Manifest, manifestName } from './manifest.ts'
-import { databaseSource } from './postgres/database-source.ts'
-import { addSegment } from './segments.ts'
+import type { BackupSource, BlobRef, ReadableBlob } from './archive.ts'
+import type { Progress } from './progress.ts'
+import { maxSmallBytes, type Repository } from './repository.ts'
+import { type Snapshot, SnapshotWriter } from './snapshot.ts'
+import { DamageList, findFault } from './verify.ts'
+
+export interface BackupJob {
+  service: string
+  source: BackupSource
+  repository: Repository
+  /** Whether every byte is read again in the repository; else only sizes are compared. */
+  verify: boolean
+  /** Whether damaged blobs are named and left behind; else they fail the backup. */
+  skipDamaged: boolean
+  signal: AbortSignal
+  progress: Progress
+}
+
+export interface BackupResult {
+  snapshot: Snapshot
+  damages: DamageList
+}
 
 /**
- * Makes a backup while the service may be running: the database as of one moment, and each content that it refers to.
- * Contents that the newest backup beside it has are shared with it by hard links. The folder has its name only once all
- * in it is complete and flushed; until then it ends in `.partial`.
- *
- * No content can go missing meanwhile. The service removes one only if it finds (1) that nothing refers to it and then
- * (2) that no backup is announced; between (1) and the removal nothing can come to refer to it (BlobLeases). Here the
- * announcement comes first and the snapshot after it. So if (2) found none, (1) was before the snapshot, which then does
- * not refer to what is removed; and if it found one, nothing is removed until the backup has ended.
- * @throws {DataDirError}
+ * Makes a backup while the service may be running: the rows of one moment, and each blob that they refer to and that the
+ * repository lacks. An interrupted backup is continued by the next one, which finds the blobs that are there.
+ * @throws {DataDirError} that names the damaged files, unless they are skipped.
  */
 export async function backUp(job: BackupJob): Promise<BackupResult> {
-  const folder = resolve(job.folder)
-  const partial = `${folder}.partial`
-  refuse(job, folder, partial)
-  const { store } = job
-  const conclude = store ? () => undefined : announceBackup(job.dataDir)
-  try {
-    await createDirectory(dirname(folder))
-    await mkdir(partial, { mode: 0o700 })
-    try {
-      const fillFrom = (source: BackupSource) => fill(job, { source, folder, partial, conclude })
-      const result = store
-        ? await store.database.snapshot((snapshot) =>
-            fillFrom(databaseSource(job, store, snapshot)),
-          )
-        : await fillFrom(folderSource(job))
-      await fsyncDirectory(partial)
-      await rename(partial, folder)
-      await fsyncDirectory(dirname(folder))
-      return result
-    } catch (error) {
-      await rm(partial, { recursive: true, force: true })
-      throw error
-    }
-  } finally {
-    conclude()
-  }
-}
-
-interface Filling {
-  source: BackupSource
-  folder: string
-  partial: string
-  /** Called when no content can go missing any more. */
-  conclude: () => void
-}
-
-async function fill(
-  job: BackupJob,
-  { source, folder, partial, conclude }: Filling,
-): Promise<BackupResult> {
-  const { layout, signal, progress, skipDamaged } = job
+  const { service, source, repository, signal, progress, skipDamaged } = job
   const damages = new DamageList()
-  const copy = join(partial, layout.database)
-  await source.copyDatabase(copy)
-  signal.throwIfAborted()
-  const small = await source.copySmallFiles(partial)
-  const earlier = await findEarlierBackup(folder, layout.service)
-  const amount = amountOf(layout, copy)
-  progress.begin('copied', amount)
-  await source.copyContents({
-    contents: layout.contents(copy).each,
-    to: partial,
-    earlier: earlier?.folder,
-    onDamage: damages.add,
+  const writer = await SnapshotWriter.create(repository.folder)
+  const blobs = { count: 0, bytes: 0 }
+  await source.read({
+    async rows(tables, files) {
+      for (const table of tables) await writer.addTable(table, signal, progress.rows)
+      await writer.addFiles(files)
+    },
+    async blobs(open) {
+      for await (const refs of writer.read().blobs()) addTo(blobs, refs)
+      progress.begin('copied', blobs)
+      const copy = new BlobCopy(job, open, damages)
+      for await (const refs of writer.read().blobs()) await copy.copy(refs)
+    },
   })
-  const segments = await addSegment(job, { source, partial, copy, earlier })
-  conclude()
-  await checkAll({ ...job, segments: segments.map(({ name }) => name), damages }, partial)
-  if (!skipDamaged) damages.refuse(pathsIn(layout, copy))
-  const files = await Promise.all(
-    [layout.database, ...small].map(async (name) => ({
-      name,
-      sha256: await digestOf(join(partial, name)),
-    })),
-  )
-  const { service } = layout
-  await writeManifest(partial, { service, files, segments, damaged: damages.digests })
-  return { ...amount, damages }
+  if (!skipDamaged) await damages.refuse(writer.read())
+  const snapshot = await writer.finish({ service, blobs, damaged: damages.all })
+  return { snapshot, damages }
 }
 
-/** The contents that a copy of the database refers to, in files and rows. */
-export function amountOf({ contents, rows }: BackupLayout, database: string) {
-  const files = contents(database)
-  const inRows = rows?.count(database) ?? { count: 0, bytes: 0 }
-  return { count: files.count + inRows.count, bytes: files.bytes + inRows.bytes }
+function addTo(sum: { count: number; bytes: number }, refs: BlobRef[]) {
+  sum.count += refs.length
+  for (const { size } of refs) sum.bytes += size
 }
 
-/** The paths of the files that have a content, by a copy of the database. */
-export const pathsIn =
-  ({ pathsOf }: BackupLayout, database: string) =>
-  (sha256: string): string[] =>
-    pathsOf?.(database, sha256) ?? [sha256]
+type OpenBlob = (digest: string) => Promise<ReadableBlob | undefined>
 
-/** Checks every content that the database in this folder refers to, in files and in the databases that are named. */
-export async function checkAll(
-  job: BackupJob & { segments: string[]; damages: DamageList },
-  folder: string,
-): Promise<void> {
-  const { layout, verify: hash, signal, progress, segments, damages } = job
-  const database = join(folder, layout.database)
-  progress.begin('checked', amountOf(layout, database))
-  const work = { signal, onContent: progress.content, onDamage: damages.add, hash }
-  await verifyBlobs(layout.contents(database).each, { folder, ...work })
-  const from = { folder, databases: segments }
-  await layout.rows?.verify({ catalog: database, from, ...work })
-}
+class BlobCopy {
+  readonly #job: BackupJob
+  readonly #open: OpenBlob
+  readonly #damages: DamageList
 
-function refuse(job: BackupJob, folder: string, partial: string) {
-  if (!job.store) refuseDataDir(job, folder)
-  if (folder.endsWith('.partial')) {
-    throw new DataDirError('Names that end in .partial are those of unfinished backups.')
+  constructor(job: BackupJob, open: OpenBlob, damages: DamageList) {
+    this.#job = job
+    this.#open = open
+    this.#damages = damages
   }
-  if (existsSync(folder)) throw new DataDirError(`There is something in ${folder} already.`)
-  if (existsSync(partial)) {
-    throw new DataDirError(`An earlier backup was interrupted: remove ${partial} first.`)
+
+  /** Copies those that the repository lacks, several at a time. All have ended when it settles. */
+  async copy(refs: BlobRef[]): Promise<void> {
+    const { repository, verify, signal, progress } = this.#job
+    for (let at = 0; at < refs.length; at += concurrentCopies) {
+      signal.throwIfAborted()
+      const group = refs.slice(at, at + concurrentCopies)
+      const copied = await Promise.allSettled(group.map((ref) => this.#copyOne(ref)))
+      repository.addSmall(copied.flatMap((end) => (end.status === 'fulfilled' && end.value) || []))
+      const failed = copied.find((end) => end.status === 'rejected')
+      if (failed) throw failed.reason
+      for (const ref of group) {
+        if (verify && !this.#damages.has(ref.digest)) await this.#verify(ref)
+        progress.blob(ref)
+      }
+    }
+  }
+
+  /** Returns a small blob, to be stored together with others. */
+  async #copyOne(ref: BlobRef): Promise<SmallBlob | undefined> {
+    const { repository, verify } = this.#job
+    if ((await findFault(repository, ref, verify)) === undefined) return undefined
+    try {
+      const found = await this.#transfer(ref)
+      if (typeof found === 'object') return found
+      if (found) this.#damages.add({ digest: ref.digest, fault: found })
+    } catch (error) {
+      if (!(error instanceof UnreadableBlob)) throw error
+      this.#damages.add({ digest: ref.digest, fault: unreadable(error.cause) })
+    }
+  }
+
+  /** Returns a fault, or a small blob; a large one is stored. */
+  async #transfer({ digest, size }: BlobRef): Promise<string | SmallBlob | undefined> {
+    await using blob = await this.#open(digest).catch(throwUnreadable)
+    if (!blob) return 'is missing'
+    if (blob.size !== size) return `has ${blob.size} bytes instead of ${size}`
+    const { repository, signal } = this.#job
+    const read: ReadableBlob['read'] = (...range) => blob.read(...range).catch(throwUnreadable)
+    if (size > maxSmallBytes) {
+      const isRight = await repository.addLarge({ digest, size }, read, signal)
+      return isRight ? undefined : 'has been altered'
+    }
+    const bytes = await read(0, size)
+    return hash('sha256', bytes) === digest ? { digest, bytes } : 'has been altered'
+  }
+
+  async #verify(ref: BlobRef) {
+    const fault = await findFault(this.#job.repository, ref, true)
+    if (fault) this.#damages.add({ digest: ref.digest, fault })
   }
 }
 
-function refuseDataDir({ layout, dataDir }: BackupJob, folder: string) {
-  if (!existsSync(join(dataDir, layout.database))) {
-    throw new DataDirError(`There is nothing of the ${layout.service} in ${dataDir}.`)
-  }
-  const [first = ''] = relative(resolve(dataDir), folder).split(sep)
-  if (first === '' || layout.folders.includes(first)) {
-    throw new DataDirError(`${folder} is the service's own: choose another folder.`)
-  }
+interface SmallBlob {
+  digest: string
+  bytes: Buffer
 }
 
-async function writeManifest(folder: string, made: Omit<Manifest, 'format' | 'made_at'>) {
-  const manifest: Manifest = { format: 2, made_at: new Date().toISOString(), ...made }
-  await writeNew(join(folder, manifestName), `${JSON.stringify(manifest, null, 2)}\n`)
+/** The source failed, not the repository. */
+class UnreadableBlob extends Error {}
+
+// A `DataDirError` concerns all blobs, such as a store that does not answer.
+function throwUnreadable(cause: unknown): never {
+  throw cause instanceof DataDirError ? cause : new UnreadableBlob('unreadable', { cause })
 }
+
+// Enough to overlap the waits for disks and stores; with 1 MiB each.
+const concurrentCopies = 16

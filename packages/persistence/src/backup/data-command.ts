@@ -1,60 +1,55 @@
-import { join, resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { basename, dirname, relative, resolve, sep } from 'node:path'
 import { parseArgs } from 'node:util'
 import { DataDirError } from '../errors.ts'
 import { explainFailure } from '../explain-failure.ts'
-import { backUp, checkAll, pathsIn } from './backup.ts'
-import type { BackupJob, BackupLayout, BackupResult } from './backup-job.ts'
-import { DamageList } from './damage.ts'
-import { digestOf, readManifest } from './manifest.ts'
-import type { DatabaseStore } from './postgres/database-store.ts'
-import { restoreIntoDatabase } from './postgres/restore-database.ts'
+import type { ArchivedService } from './archive.ts'
+import { type BackupResult, backUp } from './backup.ts'
 import { Progress } from './progress.ts'
+import { Repository, refuseOtherService } from './repository.ts'
 import { restore } from './restore.ts'
+import { verifySnapshot } from './verify.ts'
 
 const usage = (
   dataDir: string,
 ) => `Back up DATA_DIR (${dataDir}), and restore it. With DATABASE_URL: the database instead.
 
-  backup <folder>    make a backup in a new folder; the service may be running
-  restore <folder>   restore a backup into DATA_DIR, which must be empty; the service must be stopped. An interrupted
-                     restore into DATABASE_URL is resumed by the same command
-  check <folder>     check that a backup is complete
+  backup <folder>    add a backup to a folder of backups, which is created; the service may be running
+  restore <folder>   restore the newest backup of a folder, or the one in <folder>/snapshots/<time>, into DATA_DIR or
+                     DATABASE_URL, which must be empty; the service must be stopped
+  check <folder>     check that the newest backup, or the one named, is complete
+  prune <folder>     after <folder>/snapshots/<time> was removed: remove what no other backup needs
 
   --verify           read every byte and compare it with its digest; else only sizes are compared
   --skip-damaged     go on past damaged contents, and name their files
 
-A backup copies only the contents that the newest backup in the same parent folder lacks. On the disk of DATA_DIR it
-links content files instead of copying them, but is lost with that disk: copy it to another one.
+An interrupted backup or restore is continued by the same command. A backup copies only the contents that the folder lacks.
 Exit status: 0 done, 1 not possible or damaged, 2 invalid arguments.
 `
 
-export interface DataPlaces {
-  dataDir: string
-  usersFile: string | undefined
-  /** Opens what is stored in PostgreSQL instead of the data directory. */
-  openStore?: (() => Promise<DatabaseStore>) | undefined
+interface Options {
+  folder: string
+  verify: boolean
+  skipDamaged: boolean
 }
 
-/** The commands `backup`, `restore` and `check` of a service; resolves with the exit status. */
-export async function runDataCommand(
-  layout: BackupLayout,
-  args: string[],
-  { dataDir, usersFile, openStore }: DataPlaces,
-): Promise<number> {
+interface Context extends Options {
+  service: ArchivedService
+  signal: AbortSignal
+  progress: Progress
+}
+
+/** The commands `backup`, `restore`, `check` and `prune` of a service; resolves with the exit status. */
+export async function runDataCommand(service: ArchivedService, args: string[]): Promise<number> {
   const options = readArguments(args)
   if (!options) {
-    process.stderr.write(usage(dataDir))
+    process.stderr.write(usage(service.dataDir))
     return 2
   }
   const progress = new Progress(process.stderr)
-  const isResumable = options.command === 'restore' && openStore !== undefined
-  const { signal, ignore } = abortOnSignal(
-    isResumable ? 'run the same command again to resume' : 'nothing was left behind',
-  )
+  const { signal, ignore } = abortOnSignal()
   try {
-    const store = options.command === 'check' ? undefined : await openStore?.()
-    const job = { layout, dataDir, usersFile, store, signal, progress, ...options }
-    const summary = await commands[options.command](job).finally(() => close(store))
+    const summary = await commands[options.command]({ service, signal, progress, ...options })
     progress.end()
     process.stdout.write(`${summary}\n`)
     return 0
@@ -69,50 +64,84 @@ export async function runDataCommand(
   }
 }
 
-const close = async (store: DatabaseStore | undefined) =>
-  store?.close ? store.close() : store?.database.close()
+const commands = { backup: runBackup, restore: runRestore, check: runCheck, prune: runPrune }
 
-const commands = {
-  async backup(job: BackupJob) {
-    return describe(job, `Backed up into ${job.folder}`, await backUp(job))
-  },
-  async restore(job: BackupJob) {
-    const { store } = job
-    if (store)
-      return describe(job, 'Restored into DATABASE_URL', await restoreIntoDatabase(job, store))
-    return describe(job, `Restored into ${job.dataDir}`, await restore(job))
-  },
-  check: checkBackup,
-}
-
-async function checkBackup(job: BackupJob): Promise<string> {
-  const folder = resolve(job.folder)
-  const { files, segments, made_at, damaged } = await readManifest(folder, job.layout.service)
-  for (const { name, sha256 } of [...files, ...(job.verify ? segments : [])]) {
-    if ((await digestOf(join(folder, name))) !== sha256)
-      throw new DataDirError(`${join(folder, name)} has been altered.`)
+async function runBackup(context: Context): Promise<string> {
+  const { service, verify, skipDamaged, signal, progress } = context
+  const folder = resolve(context.folder)
+  refuseOwnFolder(service, folder)
+  await using source = await service.openSource()
+  using repository = await Repository.openWriter(folder, service.name)
+  try {
+    const job = { repository, source, verify, skipDamaged, signal, progress }
+    const result = await backUp({ service: service.name, ...job })
+    return await describe(context, `Backed up into ${result.snapshot.folder}`, result)
+  } catch (error) {
+    // What was copied so far saves time later, unless it takes the room that others need.
+    if (isDiskFull(error)) await repository.discard()
+    else await repository.removePartials()
+    throw error
   }
-  const damages = new DamageList()
-  await checkAll({ ...job, segments: segments.map(({ name }) => name), damages }, folder)
-  const pathsOf = pathsIn(job.layout, join(folder, job.layout.database))
-  if (damages.digests.some((digest) => !damaged.includes(digest))) damages.refuse(pathsOf)
-  damages.addKnown(damaged)
-  const known = damages.describe('contents were damaged when it was made', pathsOf)
-  return [`The backup of ${made_at} is complete${verified(job)}.`, known].filter(Boolean).join('\n')
 }
 
-async function describe(job: BackupJob, what: string, { count, bytes, damages }: BackupResult) {
-  const folder = resolve(job.folder)
-  const { files } = await readManifest(folder, job.layout.service)
-  const names = files.map(({ name }) => name).join(', ')
-  const pathsOf = pathsIn(job.layout, join(folder, job.layout.database))
-  const summary = `${what}: ${names}, and ${count} contents of ${bytes} bytes${verified(job)}.`
-  return [summary, damages.describe('damaged contents', pathsOf)].filter(Boolean).join('\n')
+async function runRestore(context: Context): Promise<string> {
+  const { service } = context
+  const { repository: opened, snapshot } = await openBackup(context)
+  using repository = opened
+  const result = await restore({ ...context, repository, snapshot })
+  const into = service.openDatabase ? 'DATABASE_URL' : service.dataDir
+  return describe(context, `Restored into ${into}`, result)
 }
 
-const verified = ({ verify }: BackupJob) => (verify ? ', every byte compared with its digest' : '')
+async function runCheck(context: Context): Promise<string> {
+  const { repository: opened, snapshot } = await openBackup(context)
+  using repository = opened
+  const damages = await verifySnapshot({ ...context, repository, snapshot })
+  await damages.refuse(snapshot, snapshot.manifest.damaged)
+  const known = await damages.describe('contents were damaged when it was made', snapshot)
+  const { made_at } = snapshot.manifest
+  return [`The backup of ${made_at} is complete${verified(context)}.`, known]
+    .filter(Boolean)
+    .join('\n')
+}
 
-function readArguments(args: string[]) {
+async function runPrune({ service, folder }: Context): Promise<string> {
+  if (!existsSync(folder)) throw new DataDirError(`There is no finished backup in ${folder}.`)
+  using repository = await Repository.openWriter(resolve(folder), service.name)
+  return `Removed ${await repository.prune()} contents that no backup needs.`
+}
+
+/** A folder of backups, or one of its snapshots. */
+async function openBackup({ service, folder }: Context) {
+  const path = resolve(folder)
+  const isSnapshot = basename(dirname(path)) === 'snapshots'
+  const repository = Repository.openReader(isSnapshot ? dirname(dirname(path)) : path)
+  try {
+    const snapshot = await repository.snapshot(isSnapshot ? basename(path) : undefined)
+    refuseOtherService(snapshot, service.name)
+    return { repository, snapshot }
+  } catch (error) {
+    repository[Symbol.dispose]()
+    throw error
+  }
+}
+
+function refuseOwnFolder({ dataDir, folders }: ArchivedService, folder: string) {
+  const [first = ''] = relative(resolve(dataDir), folder).split(sep)
+  if (first !== '' && !folders.includes(first)) return
+  throw new DataDirError(`${folder} is the service's own: choose another folder.`)
+}
+
+async function describe(context: Context, what: string, { snapshot, damages }: BackupResult) {
+  const { files, blobs } = snapshot.manifest
+  const names = files.map(({ name }) => `${name}, `).join('')
+  const summary = `${what}: ${names}and ${blobs.count} contents of ${blobs.bytes} bytes${verified(context)}.`
+  return [summary, await damages.describe('damaged contents', snapshot)].filter(Boolean).join('\n')
+}
+
+const verified = ({ verify }: Options) => (verify ? ', every byte compared with its digest' : '')
+
+function readArguments(args: string[]): (Options & { command: keyof typeof commands }) | undefined {
   try {
     const { values, positionals } = parseArgs({
       args,
@@ -132,10 +161,16 @@ function readArguments(args: string[]) {
 
 const isCommand = (name: string): name is keyof typeof commands => Object.hasOwn(commands, name)
 
-// An interrupted command removes what it has written, or leaves what can be resumed, and then ends.
-function abortOnSignal(consequence: string) {
+// https://www.sqlite.org/rescode.html: SQLITE_FULL.
+const isDiskFull = (error: unknown) =>
+  error instanceof Error &&
+  (('code' in error && /^(?:ENOSPC|EDQUOT)$/.test(String(error.code))) ||
+    ('errcode' in error && error.errcode === 13))
+
+function abortOnSignal() {
   const controller = new AbortController()
-  const stop = () => controller.abort(new DataDirError(`Interrupted: ${consequence}.`))
+  const stop = () =>
+    controller.abort(new DataDirError('Interrupted: run the same command again to continue.'))
   process.on('SIGINT', stop)
   process.on('SIGTERM', stop)
   const ignore = () => {

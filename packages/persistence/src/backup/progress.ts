@@ -11,11 +11,12 @@ interface Amount {
 
 /**
  * Shows progress: on a terminal in one line that is overwritten, else in a line every five seconds.
- * `database` and `content` can be passed as callbacks.
+ * `rows` and `blob` can be passed as callbacks.
  */
 export class Progress {
   readonly #stream: Stream
   #phase = ''
+  #rows = 0
   #of: Amount = { count: 0, bytes: 0 }
   #done: Amount = { count: 0, bytes: 0 }
   #begun = 0
@@ -25,6 +26,7 @@ export class Progress {
     this.#stream = stream
   }
 
+  /** Begins to count blobs. */
   begin(phase: string, of: Amount) {
     this.#phase = phase
     this.#of = of
@@ -32,16 +34,19 @@ export class Progress {
     this.#begun = Date.now()
   }
 
-  readonly database = (done: number) => this.#show(() => `database: ${Math.floor(100 * done)} %`)
+  readonly rows = (count: number) => {
+    this.#rows += count
+    this.#show(() => `${this.#rows} rows`)
+  }
 
-  readonly content = ({ size }: { size: number }) => {
+  readonly blob = ({ size }: { size: number }) => {
     this.#done.count += 1
     this.#done.bytes += size
     this.#show(() => {
       const rate = (1000 * this.#done.bytes) / Math.max(1, Date.now() - this.#begun)
-      const files = `${this.#done.count} of ${this.#of.count} contents`
+      const blobs = `${this.#done.count} of ${this.#of.count} blobs`
       const bytes = `${inMegabytes(this.#done.bytes)} of ${inMegabytes(this.#of.bytes)} MB`
-      return `${this.#phase} ${files}, ${bytes}, ${inMegabytes(rate)} MB/s`
+      return `${this.#phase} ${blobs}, ${bytes}, ${inMegabytes(rate)} MB/s`
     })
   }
 

@@ -1,99 +1,161 @@
+import { createHash } from 'node:crypto'
 import { chownSync, lchownSync } from 'node:fs'
-import { copyFile, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { lockDataDir, lockFile, lockNames, underRestore } from '../data-dir-lock.ts'
-import { createDirectory, fsyncDirectory, ownerFor } from '../durable-files.ts'
+import { lockForRestore, lockNames, underRestore } from '../data-dir-lock.ts'
+import { createDirectory, fsyncDirectory, ownerFor, writeNew } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
-import { amountOf, checkAll, pathsIn } from './backup.ts'
-import type { BackupJob, BackupResult } from './backup-job.ts'
-import { copyBlobs } from './blob-files.ts'
-import { DamageList } from './damage.ts'
-import { digestOf, type Manifest, readManifest } from './manifest.ts'
+import { lockSchema, restoreTable } from '../postgres/migrate-postgres.ts'
+import { ProcessList } from '../postgres/process-list.ts'
+import type { Transaction } from '../postgres/transaction.ts'
+import {
+  type ArchivedService,
+  type BackupBlobs,
+  blobTable,
+  type DatabaseTarget,
+  type RestoreTarget,
+} from './archive.ts'
+import type { BackupResult } from './backup.ts'
+import type { Progress } from './progress.ts'
+import type { Repository } from './repository.ts'
+import type { Snapshot } from './snapshot.ts'
+import { type DamageList, verifySnapshot } from './verify.ts'
+
+export interface RestoreJob {
+  service: ArchivedService
+  repository: Repository
+  snapshot: Snapshot
+  /** Whether every byte is read before anything is written; else only sizes are compared. */
+  verify: boolean
+  /** Whether damaged blobs are named and left out, with their files; else they fail the restore. */
+  skipDamaged: boolean
+  signal: AbortSignal
+  progress: Progress
+}
 
 /**
- * Restores a backup into an empty data folder of no running service. All is built in a folder within, and moved into
- * place once it is complete and flushed; while that folder exists, no service starts. Contents that were damaged when
- * the backup was made are reported, not refused.
+ * Restores a backup into an empty data directory, or into the empty tables of a schema, that no service uses. An interrupted
+ * restore is continued by calling this again; until it is complete, no service starts.
  * @throws {DataDirError}
  */
-export async function restore(job: BackupJob): Promise<BackupResult> {
-  const { layout } = job
-  const from = resolve(job.folder)
-  const dataDir = resolve(job.dataDir)
-  const manifest = await readManifest(from, layout.service)
-  await createDirectory(dataDir)
-  const unlock = await lockEmpty(dataDir)
+export async function restore(job: RestoreJob): Promise<BackupResult> {
+  const { service, snapshot, skipDamaged } = job
+  const damages = await verifySnapshot(job)
+  if (!skipDamaged) await damages.refuse(snapshot, snapshot.manifest.damaged)
+  if (service.openDatabase) {
+    await using target = await service.openDatabase()
+    await restoreIntoDatabase(job, target, damages)
+  } else {
+    await restoreIntoFolder(job, damages)
+  }
+  return { snapshot, damages }
+}
+
+async function fill(job: RestoreJob, target: RestoreTarget, damages: DamageList) {
+  const { repository, snapshot, signal, progress, skipDamaged } = job
+  const blobs: BackupBlobs = {
+    open: async (ref) => {
+      const blob = damages.has(ref.digest) ? undefined : await repository.open(ref)
+      if (!blob) damages.add({ digest: ref.digest, fault: 'is missing' })
+      return blob
+    },
+    onDamage: damages.add,
+    onBlob: progress.blob,
+  }
+  progress.begin('stored', snapshot.manifest.blobs)
+  for (const { name } of snapshot.manifest.tables) {
+    if (name === blobTable) continue
+    for await (const rows of snapshot.rows(name)) {
+      signal.throwIfAborted()
+      await target.write(name, rows, blobs)
+      progress.rows(rows.length)
+    }
+  }
+  if (!skipDamaged) await damages.refuse(snapshot, snapshot.manifest.damaged)
+}
+
+/** Identifies a backup, so that a restore of another one is not continued. */
+const identityOf = ({ manifest }: Snapshot) =>
+  createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
+
+interface Marker {
+  backup: string
+  /** All is there and durable, and is being moved into place. */
+  isBuilt: boolean
+}
+
+const markerName = 'restore.json'
+
+// Built in a folder within, and moved into place once all is durable; while that folder exists, no service starts.
+async function restoreIntoFolder(job: RestoreJob, damages: DamageList) {
+  const dataDir = resolve(job.service.dataDir)
   const into = underRestore(dataDir)
+  await createDirectory(dataDir)
+  const unlock = lockForRestore(dataDir)
   try {
-    await mkdir(into, { mode: 0o700 })
-    const result = await build(job, { from, into, manifest }).catch(async (error) => {
-      await rm(into, { recursive: true, force: true })
-      throw error
-    })
-    await giveAway(dataDir, into)
-    await fsyncDirectory(into)
-    for (const name of await readdir(into)) await rename(join(into, name), join(dataDir, name))
+    const begun = await beginInFolder(dataDir, identityOf(job.snapshot))
+    if (!begun.isBuilt) {
+      {
+        await using target = await job.service.openFolder(into)
+        await fill(job, target, damages)
+      }
+      for (const [name, bytes] of Object.entries(await job.snapshot.readFiles())) {
+        await rm(join(into, name), { force: true })
+        await writeNew(join(into, name), bytes)
+      }
+      await giveAway(dataDir, into)
+      await writeMarker(into, { ...begun, isBuilt: true })
+    }
+    const names = await readdir(into)
+    for (const name of names.filter((each) => each !== markerName))
+      await rename(join(into, name), join(dataDir, name))
     await fsyncDirectory(dataDir)
-    await rmdir(into)
+    await rm(into, { recursive: true })
     await fsyncDirectory(dataDir)
-    return result
   } finally {
     unlock()
   }
 }
 
-async function build(
-  job: BackupJob,
-  { from, into, manifest }: { from: string; into: string; manifest: Manifest },
-): Promise<BackupResult> {
-  const { layout, signal, progress, skipDamaged } = job
-  const damages = new DamageList()
-  for (const { name, sha256 } of manifest.files) {
-    await copyPrivate(join(from, name), join(into, name), sha256)
+async function beginInFolder(dataDir: string, backup: string): Promise<Marker> {
+  const into = underRestore(dataDir)
+  const begun = await readMarker(into)
+  if (begun?.isBuilt) {
+    if (begun.backup === backup) return begun
+    throw new DataDirError(
+      `Another backup was being restored into ${dataDir}: finish that restore, or delete everything in it.`,
+    )
   }
-  const database = join(into, layout.database)
-  const amount = amountOf(layout, database)
-  progress.begin('copied', amount)
-  const work = { signal, onContent: progress.content }
-  const modes = layout.contentModes
-  const each = layout.contents(database).each
-  await copyBlobs(each, { from: [from], to: into, modes, onDamage: damages.add, ...work })
-  const segments = manifest.segments.map(({ name }) => name)
-  const rows = layout.rows
-  await rows?.add({
-    catalog: database,
-    to: join(into, rows.database),
-    have: [],
-    from: { folder: from, databases: segments },
-    ...work,
-  })
-  await checkAll({ ...job, segments: rows ? [rows.database] : [], damages }, into)
-  const isNew = damages.digests.some((digest) => !manifest.damaged.includes(digest))
-  if (isNew && !skipDamaged) damages.refuse(pathsIn(layout, database))
-  damages.addKnown(manifest.damaged)
-  return { ...amount, damages }
-}
-
-// A new volume contains `lost+found`.
-async function lockEmpty(dataDir: string): Promise<() => void> {
   const names = await readdir(dataDir)
-  const others = names.filter((name) => !lockNames.includes(name) && name !== 'lost+found')
-  // A running service is the better reason, so it is reported first.
-  if (names.includes(lockFile) || others.length === 0) {
-    const unlock = lockDataDir(dataDir)
-    if (others.length === 0) return unlock
-    unlock()
-  }
-  throw new DataDirError(`${dataDir} is not empty: a restore overwrites nothing.`)
+  // A new volume contains `lost+found`.
+  const others = names.filter(
+    (name) => ![...lockNames, 'restore.partial', 'lost+found'].includes(name),
+  )
+  if (others.length > 0)
+    throw new DataDirError(`${dataDir} is not empty: a restore overwrites nothing.`)
+  if (begun?.backup === backup) return begun
+  await rm(into, { recursive: true, force: true })
+  await mkdir(into, { mode: 0o700 })
+  const marker = { backup, isBuilt: false }
+  await writeMarker(into, marker)
+  return marker
 }
 
-// Never a link: unlike contents, these files are written to later.
-async function copyPrivate(from: string, to: string, sha256: string) {
-  await copyFile(from, to)
-  await using handle = await open(to, 'r+')
-  await handle.chmod(0o600)
-  await handle.sync()
-  if ((await digestOf(to)) !== sha256) throw new DataDirError(`${from} has been altered.`)
+async function readMarker(into: string): Promise<Marker | undefined> {
+  try {
+    const { backup, isBuilt } = JSON.parse(await readFile(join(into, markerName), 'utf8'))
+    return { backup: String(backup), isBuilt: isBuilt === true }
+  } catch {
+    return undefined
+  }
+}
+
+async function writeMarker(into: string, marker: Marker) {
+  const file = join(into, markerName)
+  await rm(`${file}.new`, { force: true })
+  await writeNew(`${file}.new`, JSON.stringify(marker))
+  await rename(`${file}.new`, file)
+  await fsyncDirectory(into)
 }
 
 async function giveAway(dataDir: string, made: string) {
@@ -103,4 +165,46 @@ async function giveAway(dataDir: string, made: string) {
   for (const entry of await readdir(made, { recursive: true, withFileTypes: true })) {
     lchownSync(join(entry.parentPath, entry.name), owner.uid, owner.gid)
   }
+}
+
+async function restoreIntoDatabase(job: RestoreJob, target: DatabaseTarget, damages: DamageList) {
+  const { database } = target
+  await database.transaction((transaction) => beginInDatabase(transaction, target, job.snapshot))
+  await fill(job, target, damages)
+  const files = await job.snapshot.readFiles()
+  await database.transaction(async (transaction) => {
+    await target.writeFiles(transaction, files)
+    await transaction.query(`delete from ${restoreTable(database.schema)}`)
+  })
+}
+
+async function beginInDatabase(
+  transaction: Transaction,
+  { database: { schema }, tables }: DatabaseTarget,
+  snapshot: Snapshot,
+) {
+  await lockSchema(transaction, schema)
+  if (await new ProcessList(schema).isAnyAlive(transaction)) {
+    throw new DataDirError(
+      `A service is using the schema ${schema}: stop all replicas. One that was killed counts for 10 seconds.`,
+    )
+  }
+  const backup = identityOf(snapshot)
+  const [begun] = await transaction.query<{ backup: string }>(
+    `select backup from ${restoreTable(schema)}`,
+  )
+  if (begun?.backup === backup) return
+  if (begun) {
+    throw new DataDirError(
+      `Another backup was being restored into the schema ${schema}: finish that restore, or drop the schema.`,
+    )
+  }
+  for (const table of tables) {
+    const found = await transaction.query(`select 1 from ${schema}.${table} limit 1`)
+    if (found.length === 0) continue
+    throw new DataDirError(
+      `The table ${schema}.${table} is not empty: a restore overwrites nothing.`,
+    )
+  }
+  await transaction.query(`insert into ${restoreTable(schema)} (backup) values ($1)`, [backup])
 }

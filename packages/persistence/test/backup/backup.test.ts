@@ -1,207 +1,243 @@
-import { createHash } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { PassThrough } from 'node:stream'
-import { expect, onTestFinished, test } from 'vitest'
-import { makeFarDirectory } from '../../../../test/support/far-directory.ts'
-import { backUp } from '../../src/backup/backup.ts'
-import type { BackupJob, BackupLayout } from '../../src/backup/backup-job.ts'
-import { Progress } from '../../src/backup/progress.ts'
-import { restore } from '../../src/backup/restore.ts'
+import { expect, test } from 'vitest'
+import { Repository } from '../../src/backup/repository.ts'
+import {
+  contentsOf,
+  databaseName,
+  digestOf,
+  fill,
+  makeFolder,
+  openInFolder,
+  runBackup,
+  runRestore,
+} from '../support/archived-service.ts'
 
-// A service of the test's own: a database that names contents in one folder.
-const layout: BackupLayout = {
-  service: 'sample',
-  database: 'sample.sqlite',
-  folders: ['blobs'],
-  contents: (database) => {
-    const db = new DatabaseSync(database, { readOnly: true })
-    const rows = db.prepare('select digest, size from blobs').all()
-    db.close()
-    const each = rows.map(({ digest, size }) => ({
-      file: `blobs/${String(digest).slice(0, 2)}/${digest}`,
-      size: Number(size),
-      sha256: String(digest),
-    }))
-    return { count: each.length, bytes: each.reduce((sum, { size }) => sum + size, 0), each }
-  },
+const small = [Buffer.alloc(0), Buffer.from('one'), randomBytes(32_768)]
+const large = [randomBytes(32_769), randomBytes(2_500_000)]
+
+async function makeStore(contents = [...small, ...large]) {
+  const outside = makeFolder()
+  const store = await openInFolder(join(outside, 'data'))
+  await fill(store, 3, contents)
+  return { outside, store, backups: join(outside, 'backups'), copy: join(outside, 'copy') }
 }
 
-const texts = ['one', 'two', 'three']
-const digestOf = (text: string) => createHash('sha256').update(text).digest('hex')
-const fileOf = (text: string) => join('blobs', digestOf(text).slice(0, 2), digestOf(text))
-
-/** A data folder with three contents, users and a secret, and room beside it. */
-function makeStore(at = tmpdir()) {
-  const outside = fs.mkdtempSync(join(at, 'data-backup-'))
-  onTestFinished(() => fs.rmSync(outside, { recursive: true, force: true }))
-  const dataDir = join(outside, 'data')
-  fs.mkdirSync(dataDir)
-  const db = new DatabaseSync(join(dataDir, layout.database))
-  db.exec('pragma journal_mode = wal; create table blobs (digest text, size integer)')
-  for (const text of texts) {
-    db.prepare('insert into blobs values (?, ?)').run(digestOf(text), text.length)
-    fs.mkdirSync(join(dataDir, fileOf(text), '..'), { recursive: true })
-    fs.writeFileSync(join(dataDir, fileOf(text)), text)
-  }
-  db.close()
-  fs.writeFileSync(join(dataDir, 'users.json'), '{"users":[]}', { mode: 0o600 })
-  fs.writeFileSync(join(dataDir, 'jwt.secret'), 'a secret', { mode: 0o600 })
-  return {
-    outside,
-    dataDir,
-    backup: join(outside, 'backups/monday'),
-    other: join(outside, 'other'),
-  }
-}
-
-const work = (dataDir: string, folder: string, more: Partial<BackupJob> = {}): BackupJob => ({
-  layout,
-  dataDir,
-  folder,
-  verify: false,
-  signal: new AbortController().signal,
-  progress: new Progress(new PassThrough()),
-  ...more,
-})
-
-const filesBelow = (folder: string) =>
-  fs
-    .readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
-    .sort()
+const fileOf = (folder: string, content: Buffer) =>
+  join(folder, 'blobs', digestOf(content).slice(0, 2), digestOf(content))
 
 test('what was backed up is restored elsewhere, private files private', async () => {
-  const { dataDir, backup, other } = makeStore()
+  const { store, backups, copy } = await makeStore()
+  const blobs = new Map<string, Buffer>()
 
-  const made = await backUp(work(dataDir, backup, { verify: true }))
-  const restored = await restore(work(other, backup, { verify: true }))
+  const made = await runBackup(store, backups, { verify: true })
+  await runRestore({ dataDir: copy, blobs }, backups, { verify: true })
 
-  expect([made.count, made.bytes, restored.count]).toEqual([3, 11, 3])
-  const whole = [...texts.map(fileOf), 'jwt.secret', 'sample.sqlite', 'users.json'].sort()
-  expect(filesBelow(backup)).toEqual([...whole, 'backup.json'].sort())
-  expect(filesBelow(other)).toEqual([...whole, 'lock'].sort())
-  for (const text of texts) expect(fs.readFileSync(join(other, fileOf(text)), 'utf8')).toBe(text)
-  for (const name of ['users.json', 'jwt.secret', 'sample.sqlite']) {
-    expect([name, fs.statSync(join(backup, name)).mode & 0o777]).toEqual([name, 0o600])
-    expect([name, fs.statSync(join(other, name)).mode & 0o777]).toEqual([name, 0o600])
+  const total = [...small, ...large].reduce((sum, { length }) => sum + length, 0)
+  expect(made.snapshot.manifest.blobs).toEqual({ count: 5, bytes: total })
+  expect(await contentsOf(await openInFolder(copy))).toEqual(await contentsOf(store))
+  expect(blobs).toEqual(store.blobs)
+  expect(fs.readFileSync(join(copy, 'users.json'), 'utf8')).toBe('["adam"]')
+  const { folder } = made.snapshot
+  for (const name of fs.readdirSync(folder))
+    expect([name, fs.statSync(join(folder, name)).mode & 0o777]).toEqual([name, 0o600])
+  expect(fs.statSync(join(copy, 'users.json')).mode & 0o777).toBe(0o600)
+})
+
+test('a further backup copies only the blobs that the folder lacks, and each is restored by itself', async () => {
+  const { store, backups, copy } = await makeStore()
+  await runBackup(store, backups)
+  const before = fs.statSync(fileOf(backups, large[0] ?? Buffer.alloc(0)))
+  const opened: string[] = []
+  const { source } = store
+  const counted = {
+    ...store,
+    source: {
+      ...source,
+      read: (work: Parameters<typeof source.read>[0]) =>
+        source.read({
+          ...work,
+          blobs: (open) =>
+            work.blobs((digest) => {
+              opened.push(digest)
+              return open(digest)
+            }),
+        }),
+    },
   }
+
+  await runBackup(counted, backups)
+
+  expect(opened).toEqual([])
+  expect(fs.statSync(fileOf(backups, large[0] ?? Buffer.alloc(0))).ino).toBe(before.ino)
+  const [first] = fs.readdirSync(join(backups, 'snapshots')).sort()
+  fs.rmSync(join(backups, 'snapshots', first ?? ''), { recursive: true })
+  const blobs = new Map<string, Buffer>()
+  await runRestore({ dataDir: copy, blobs }, backups, { verify: true })
+  expect(blobs.size).toBe(5)
 })
 
-test('on one disk contents are linked, on another one copied', async () => {
-  const { dataDir, backup } = makeStore()
-  const far = makeFarDirectory()
-  expect(fs.statSync(far).dev).not.toBe(fs.statSync(dataDir).dev)
+test('blobs that no backup needs any more are pruned', async () => {
+  const { store, backups } = await makeStore()
+  const { snapshot } = await runBackup(store, backups)
+  const other = await openInFolder(makeFolder())
+  await fill(other, 0, [small[1] ?? Buffer.alloc(0), large[1] ?? Buffer.alloc(0)])
+  await runBackup(other, backups)
+  fs.rmSync(snapshot.folder, { recursive: true })
 
-  await backUp(work(dataDir, backup))
-  await backUp(work(dataDir, join(far, 'copy'), { verify: true }))
+  using repository = await Repository.openWriter(backups, 'sample')
+  const removed = await repository.prune()
 
-  const inode = (folder: string) => fs.statSync(join(folder, fileOf('one'))).ino
-  expect(inode(backup)).toBe(inode(dataDir))
-  expect(fs.statSync(join(far, 'copy', fileOf('one'))).nlink).toBe(1)
-  expect(fs.readFileSync(join(far, 'copy', fileOf('one')), 'utf8')).toBe('one')
+  expect(removed).toBe(3)
+  expect((await repository.snapshots()).length).toBe(1)
+  for (const content of [small[1], large[1]])
+    expect(repository.has({ digest: digestOf(content ?? ''), size: content?.length ?? 0 })).toBe(
+      true,
+    )
+  expect(fs.existsSync(fileOf(backups, large[0] ?? Buffer.alloc(0)))).toBe(false)
 })
 
-test('a content that is missing or cut is named, and no backup is left', async () => {
-  const { dataDir, backup } = makeStore()
-  fs.rmSync(join(dataDir, fileOf('one')))
-  fs.truncateSync(join(dataDir, fileOf('three')), 2)
+test('an interrupted backup is no backup, and the next one goes on where it stopped', async () => {
+  const { store, backups, copy } = await makeStore()
+  const controller = new AbortController()
+  const { source } = store
+  const interrupted = {
+    ...store,
+    source: {
+      ...source,
+      read: (work: Parameters<typeof source.read>[0]) =>
+        source.read({
+          ...work,
+          blobs: (open) =>
+            work.blobs(async (digest) => {
+              if (digest === digestOf(large[1] ?? '')) controller.abort(new Error('stopped'))
+              return open(digest)
+            }),
+        }),
+    },
+  }
 
-  const made = backUp(work(dataDir, backup))
-
-  await expect(made).rejects.toThrow('2 contents are damaged')
-  await expect(made).rejects.toThrow(`its content ${digestOf('one')} is missing`)
-  await expect(made).rejects.toThrow(`its content ${digestOf('three')} has 2 bytes instead of 5`)
-  expect(fs.readdirSync(join(backup, '..'))).toEqual([])
-})
-
-test('a content that was altered is found by who reads every byte', async () => {
-  const { dataDir, backup, other } = makeStore()
-  await backUp(work(dataDir, backup))
-  fs.writeFileSync(join(backup, fileOf('two')), 'TWO')
-
-  await expect(restore(work(other, backup, { verify: true }))).rejects.toThrow(
-    `its content ${digestOf('two')} has been altered`,
+  await expect(runBackup(interrupted, backups, { signal: controller.signal })).rejects.toThrow(
+    'stopped',
   )
-  expect(filesBelow(other)).toEqual(['lock'])
+  await expect(runRestore({ dataDir: copy }, backups)).rejects.toThrow('no finished backup')
+  await runBackup(store, backups)
+
+  expect(
+    fs.readdirSync(join(backups, 'snapshots')).filter((name) => name.endsWith('.partial')),
+  ).toEqual([])
+  await runRestore({ dataDir: copy }, backups, { verify: true })
 })
 
-test('a database that was altered is not restored', async () => {
-  const { dataDir, backup, other } = makeStore()
-  await backUp(work(dataDir, backup))
-  fs.appendFileSync(join(backup, 'sample.sqlite'), 'x')
+test('damaged blobs are named with their files, and left out on request', async () => {
+  const { store, backups, copy } = await makeStore()
+  store.blobs.delete(digestOf(small[1] ?? ''))
+  store.blobs.set(digestOf(large[0] ?? ''), Buffer.alloc(7))
+  store.blobs.set(digestOf(large[1] ?? ''), Buffer.alloc(2_500_000))
 
-  await expect(restore(work(other, backup))).rejects.toThrow('sample.sqlite has been altered')
-  expect(filesBelow(other)).toEqual(['lock'])
-})
+  const refused = runBackup(store, backups)
 
-test('nothing is overwritten, neither by a backup nor by a restore', async () => {
-  const { outside, dataDir, backup } = makeStore()
-  await backUp(work(dataDir, backup))
-  const before = filesBelow(outside)
-
-  await expect(backUp(work(dataDir, backup))).rejects.toThrow('There is something in')
-  await expect(restore(work(dataDir, backup))).rejects.toThrow('is not empty')
-  expect(filesBelow(outside).filter((name) => !name.endsWith('lock'))).toEqual(
-    before.filter((name) => !name.endsWith('lock')),
+  await expect(refused).rejects.toThrow('3 contents are damaged')
+  await expect(refused).rejects.toThrow(
+    `file 2: its content ${digestOf(small[1] ?? '')} is missing`,
   )
+  await expect(refused).rejects.toThrow(`${digestOf(large[0] ?? '')} has 7 bytes instead of 32769`)
+  await expect(refused).rejects.toThrow(`${digestOf(large[1] ?? '')} has been altered`)
+  const { damages, snapshot } = await runBackup(store, backups, { skipDamaged: true })
+  expect(await damages.describe('damaged', snapshot)).toContain('3 damaged:')
+  const blobs = new Map<string, Buffer>()
+  const restored = await runRestore({ dataDir: copy, blobs }, backups)
+  expect(blobs.size).toBe(2)
+  expect(restored.damages.all).toHaveLength(3)
 })
 
-test('what is no finished backup of this service is not restored', async () => {
-  const { dataDir, backup, other } = makeStore()
-  await backUp(work(dataDir, backup))
-  fs.renameSync(backup, `${backup}.partial`)
+test('a backup that was altered later is refused; only --verify reads the bytes of all blobs', async () => {
+  const { store, backups, copy } = await makeStore()
+  const { snapshot } = await runBackup(store, backups)
+  fs.writeFileSync(fileOf(backups, large[0] ?? Buffer.alloc(0)), Buffer.alloc(32_769))
+  const db = new DatabaseSync(join(backups, 'blobs.sqlite'))
+  db.prepare('update blobs set bytes = ? where length(bytes) = 3').run(Buffer.from('ONE'))
+  db.close()
 
-  await expect(restore(work(other, `${backup}.partial`))).rejects.toThrow('no finished backup')
-  await expect(restore(work(other, `${backup}.gone`))).rejects.toThrow('no finished backup')
-  fs.renameSync(`${backup}.partial`, backup)
-  const foreign = { layout: { ...layout, service: 'another' } }
-  await expect(restore(work(other, backup, foreign))).rejects.toThrow(
+  const refused = runRestore({ dataDir: copy }, backups, { verify: true })
+
+  await expect(refused).rejects.toThrow('2 contents are damaged')
+  await expect(refused).rejects.toThrow(`${digestOf('one')} has been altered`)
+  // The next backup that reads every byte replaces them.
+  await runBackup(store, backups, { verify: true })
+  await runRestore({ dataDir: copy }, backups, { verify: true })
+  fs.appendFileSync(join(snapshot.folder, 'items.ndjson.zst'), 'x')
+  fs.rmSync(
+    join(backups, 'snapshots', fs.readdirSync(join(backups, 'snapshots')).sort()[1] ?? ''),
+    {
+      recursive: true,
+    },
+  )
+  await expect(runRestore({ dataDir: `${copy}-2` }, backups)).rejects.toThrow('has been altered')
+})
+
+test('nothing is overwritten: neither other files by a backup, nor a data directory by a restore', async () => {
+  const { store, backups, outside } = await makeStore()
+  await runBackup(store, backups)
+
+  await expect(runBackup(store, outside)).rejects.toThrow('There is something else in')
+  await expect(runRestore({ dataDir: join(outside, 'data') }, backups)).rejects.toThrow(
+    'is not empty',
+  )
+  await expect(Repository.openWriter(backups, 'another')).rejects.toThrow(
     'This is a backup of the sample, not of the another',
   )
+  using writer = await Repository.openWriter(backups, 'sample')
+  await expect(Repository.openWriter(backups, 'sample')).rejects.toThrow('Another backup into')
+  expect(writer.folder).toBe(backups)
 })
 
-test('who is told to stop leaves nothing behind', async () => {
-  const { dataDir, backup, other } = makeStore()
-  await backUp(work(dataDir, backup))
-  const signal = AbortSignal.abort(new Error('stopped'))
+test('a restore into a folder that was interrupted is known as unfinished, and is continued', async () => {
+  const { store, backups, copy } = await makeStore()
+  await runBackup(store, backups)
+  const controller = new AbortController()
+  const stop = (table: string) => table === 'pages' && controller.abort(new Error('stopped'))
 
-  await expect(backUp(work(dataDir, `${backup}-2`, { signal }))).rejects.toThrow('stopped')
-  await expect(restore(work(other, backup, { signal }))).rejects.toThrow('stopped')
-  expect(fs.readdirSync(join(backup, '..'))).toEqual(['monday'])
-  expect(filesBelow(other)).toEqual(['lock'])
+  const first = runRestore({ dataDir: copy, onRows: stop }, backups, { signal: controller.signal })
+  await expect(first).rejects.toThrow('stopped')
+  const left = fs.readdirSync(copy).sort()
+  await runRestore({ dataDir: copy }, backups)
+
+  expect(left).toEqual(['lock', 'restore.partial'])
+  expect(fs.readdirSync(copy).sort()).toEqual(['lock', databaseName, 'users.json'])
+  expect(await contentsOf(await openInFolder(copy))).toEqual(await contentsOf(store))
 })
 
-test('a backup may lie in the data folder, but not where the service tidies up', async () => {
-  const { dataDir } = makeStore()
+test('a restore that was killed while it was moved into place is finished by the next one', async () => {
+  const { store, backups, copy } = await makeStore()
+  await runBackup(store, backups)
+  await runRestore({ dataDir: copy }, backups)
+  const { snapshot } = await (async () => {
+    using repository = Repository.openReader(backups)
+    return { snapshot: await repository.snapshot() }
+  })()
+  const partial = join(copy, 'restore.partial')
+  fs.mkdirSync(partial)
+  fs.renameSync(join(copy, 'users.json'), join(partial, 'users.json'))
+  const backup = digestOf(JSON.stringify(snapshot.manifest))
+  fs.writeFileSync(join(partial, 'restore.json'), JSON.stringify({ backup, isBuilt: true }))
 
-  await backUp(work(dataDir, join(dataDir, 'backups/monday')))
+  await runRestore({ dataDir: copy }, backups)
 
-  for (const folder of [dataDir, join(dataDir, 'blobs/monday')]) {
-    await expect(backUp(work(dataDir, folder))).rejects.toThrow("is the service's own")
-  }
-  expect(fs.existsSync(join(dataDir, 'backups/monday/backup.json'))).toBe(true)
+  expect(fs.readdirSync(copy).sort()).toEqual(['lock', databaseName, 'users.json'])
 })
 
-test('what root restores belongs to whose the data folder is', async () => {
-  const { dataDir, backup, other } = makeStore()
-  await backUp(work(dataDir, backup))
-  fs.mkdirSync(other)
-  const uid = process.getuid?.() === 0 ? 1000 : fs.statSync(other).uid
-  fs.chownSync(other, uid, fs.statSync(other).gid)
+test('what root restores belongs to the owner of the data directory', async () => {
+  const { store, backups, copy } = await makeStore()
+  await runBackup(store, backups)
+  fs.mkdirSync(copy)
+  const uid = process.getuid?.() === 0 ? 1000 : fs.statSync(copy).uid
+  fs.chownSync(copy, uid, fs.statSync(copy).gid)
 
-  await restore(work(other, backup))
+  await runRestore({ dataDir: copy }, backups)
 
-  const names = fs.readdirSync(other, { recursive: true, encoding: 'utf8' })
-  expect(names.length).toBeGreaterThan(6)
-  expect(names.filter((name) => fs.statSync(join(other, name)).uid !== uid)).toEqual([])
-})
-
-test('no backup is named like one that is not finished', async () => {
-  const { dataDir, backup } = makeStore()
-
-  await expect(backUp(work(dataDir, `${backup}.partial`))).rejects.toThrow('end in .partial')
+  const names = fs.readdirSync(copy, { recursive: true, encoding: 'utf8' })
+  expect(names.filter((name) => fs.statSync(join(copy, name)).uid !== uid)).toEqual([])
 })

@@ -5,7 +5,7 @@ import { Progress } from '../../src/backup/progress.ts'
 beforeEach(() => void vi.useFakeTimers({ now: 0 }))
 afterEach(() => void vi.useRealTimers())
 
-const content = { size: 10_000_000 }
+const blob = { size: 10_000_000 }
 
 /** A terminal, or none, and what was written to it. */
 function makeStream(isTTY: boolean) {
@@ -19,12 +19,12 @@ function makeStream(isTTY: boolean) {
   return { stream: Object.assign(stream, { isTTY }), written: () => written }
 }
 
-/** Ten seconds of work at 100 contents of 10 MB a second. */
+/** Ten seconds of work at 100 blobs of 10 MB a second. */
 function work(progress: Progress) {
   progress.begin('copied', { count: 1000, bytes: 10_000_000_000 })
   for (let count = 0; count < 1000; count += 1) {
     vi.advanceTimersByTime(10)
-    progress.content(content)
+    progress.blob(blob)
   }
   progress.end()
 }
@@ -35,8 +35,8 @@ test('without a terminal progress is a line every five seconds', () => {
   work(new Progress(stream))
 
   expect(written().trimEnd().split('\n')).toEqual([
-    'copied 500 of 1000 contents, 5000 of 10000 MB, 1000 MB/s',
-    'copied 1000 of 1000 contents, 10000 of 10000 MB, 1000 MB/s',
+    'copied 500 of 1000 blobs, 5000 of 10000 MB, 1000 MB/s',
+    'copied 1000 of 1000 blobs, 10000 of 10000 MB, 1000 MB/s',
   ])
 })
 
@@ -48,8 +48,5 @@ test('on a terminal one line is overwritten, and cleared at the end', () => {
   const lines = written().split('\r\x1b[K')
   expect(written()).not.toContain('\n')
   expect(lines).toHaveLength(102)
-  expect(lines.slice(-2)).toEqual([
-    'copied 1000 of 1000 contents, 10000 of 10000 MB, 1000 MB/s',
-    '',
-  ])
+  expect(lines.slice(-2)).toEqual(['copied 1000 of 1000 blobs, 10000 of 10000 MB, 1000 MB/s', ''])
 })

@@ -5,6 +5,18 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { onTestFinished } from 'vitest'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
+import type {
+  ArchivedService,
+  BackupSource,
+  BlobRef,
+  ReadableBlob,
+  Row,
+} from '../../src/backup/archive.ts'
+import { backUp } from '../../src/backup/backup.ts'
+import { Progress } from '../../src/backup/progress.ts'
+import { Repository } from '../../src/backup/repository.ts'
+import { restore } from '../../src/backup/restore.ts'
+import { readTables, writeRows } from '../../src/backup/sql-tables.ts'
 import {
   bytes,
   identity,
@@ -17,18 +29,6 @@ import {
   sql,
   strict,
 } from '../../src/index.ts'
-import type {
-  ArchivedService,
-  BackupSource,
-  BlobRef,
-  ReadableBlob,
-  Row,
-} from '../../src/repository/archive.ts'
-import { backUp } from '../../src/repository/backup.ts'
-import { Progress } from '../../src/repository/progress.ts'
-import { Repository } from '../../src/repository/repository.ts'
-import { restore } from '../../src/repository/restore.ts'
-import { readTables, writeRows } from '../../src/repository/sql-tables.ts'
 
 // A service of the test's own: items in one table, files that name blobs in another, and blobs in memory.
 const schema = 'sample'
@@ -44,7 +44,7 @@ const migrations: Migrations = {
 const users = { users: ['create table sample.users (name text primary key)'] }
 
 const tables = [
-  { name: 'items', key: ['id'], hasIdentity: true },
+  { name: 'items', key: ['id'], identity: 'id' },
   { name: 'pages', key: ['pass', 'page'] },
   { name: 'files', key: ['path'] },
 ]

@@ -40,5 +40,22 @@ export interface BlobStore {
   /** Contents that are arriving, in memory or in temporary files. */
   countDrafts(): Promise<number>
 
+  /** For a check: what is stored of digests that begin with two hex digits, and unknown files. */
+  list(prefix: string): Promise<StoredEntry[]>
+
+  /** For a check: removes what was listed. */
+  removeEntries(entries: StoredEntry[]): Promise<void>
+
+  /** For a check: what of the store itself is damaged. */
+  findFaults(): Promise<{ path: string; fault: string }[]>
+
   close(): Promise<void>
+}
+
+/** A blob with its compressed forms, or one file of it, or an unknown file. */
+export interface StoredEntry {
+  /** Of the file, below the data directory, or of the row. */
+  name: string
+  /** Absent: an unknown file. */
+  digest?: string
 }

@@ -1,176 +1,184 @@
 import { existsSync } from 'node:fs'
-import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { lockDataDir, type Progress, unreadable } from '@domains-and-files/persistence'
-import { blobPathOf, type CompressedCoding, contentCodings } from '../blobs/blob-path.ts'
+import { HttpError } from '@domains-and-files/http'
 import {
-  blobDatabaseFile,
-  blobDatabaseName,
-  openBlobDatabase,
-} from '../blobs/disk/blob-database.ts'
-import { prefixes, readShard, type Shard } from '../blobs/disk/blob-scan.ts'
-import { prepareRemove } from '../blobs/disk/blob-statements.ts'
+  DatabaseUnavailableError,
+  DataDirError,
+  type Progress,
+  unreadable,
+} from '@domains-and-files/persistence'
+import type { CompressedCoding } from '../blobs/blob-path.ts'
+import type { StoredEntry } from '../blobs/blob-store.ts'
+import { hashBytes } from '../blobs/hashing.ts'
+import { hashBlob } from '../blobs/integrity.ts'
 import type { Miscount } from '../catalog/catalog-archive.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
-import { openSqliteCatalog } from '../catalog/sqlite/sqlite-catalog.ts'
-import { type Database, openReader } from '../sqlite/connection.ts'
-import { ContentCheck } from './content-check.ts'
+import { openFolderReader, openLocked, openShared, type Stores, throwExplained } from './stores.ts'
 
 export interface Report {
   files: number
   contents: number
   bytes: number
-  damages: Damage[]
-  /** What is stored and no file refers to, by its path below the data folder; harmless. */
+  damages: Miscount[]
+  /** What is stored and no file refers to, by its name in the store; harmless. */
   orphans: string[]
 }
 
 export interface CheckOptions {
-  /** Removes orphans and damaged compressed forms. No service may be using the folder. */
+  /** Removes orphans and damaged compressed forms. No service may be using a data directory. */
   repair?: boolean
   progress?: Progress
 }
 
-/**
- * Compares every stored byte with its digest, every row with its content, and every count with what it counts. Goes on
- * past what it cannot read and reports it as damage. Changes nothing unless `repair` is set; never removes a damaged
- * content.
- * @throws {NoStore} if there is none, {DataDirError} if a service uses one that is to be repaired.
- */
-export async function check(
-  dataDir: string,
-  { repair = false, progress }: CheckOptions = {},
-): Promise<Report> {
-  const file = databaseFile(dataDir)
-  if (!existsSync(file)) throw new NoStore(`There is no store in ${dataDir}.`)
-  const unlock = repair ? lockDataDir(dataDir) : () => undefined
-  const db = openReader(file)
-  try {
-    using contents = new ContentCheck(dataDir)
-    progress?.begin('checked', countContents(db))
-    const report: Report = {
-      files: countFiles(db),
-      contents: 0,
-      bytes: 0,
-      damages: await findMiscounts(dataDir, db),
-      orphans: [],
-    }
-    const fault = contents.findFault()
-    if (fault) report.damages.push({ path: 'the content database', fault })
-    const work: Work = { db, contents, dataDir, report, progress, damagedForms: [] }
-    for (const prefix of prefixes) await checkShard(work, prefix)
-    if (repair) await removeUseless(work)
-    else report.damages.push(...work.damagedForms.flatMap((each) => describeForm(db, each)))
-    return report
-  } finally {
-    db.close()
-    unlock()
-  }
-}
-
-export type Damage = Miscount
-
-async function findMiscounts(dataDir: string, db: Database): Promise<Damage[]> {
-  const integrity = db.pragma('quick_check(10)', { simple: true })
-  const faults = integrity === 'ok' ? [] : [{ path: 'the database', fault: String(integrity) }]
-  const catalog = await openSqliteCatalog(dataDir, { isReadOnly: true })
-  try {
-    return [...faults, ...(await catalog.findMiscounts())]
-  } finally {
-    await catalog.close()
-  }
-}
-
-/** There is nothing to check. */
-export class NoStore extends Error {}
-
-interface Form {
+interface Blob {
   digest: string
-  coding: CompressedCoding
+  size: number
 }
 
-interface Work {
-  db: Database
-  contents: ContentCheck
-  dataDir: string
+/**
+ * Compares every stored byte with its digest, every row with its blob, and every count with what it counts, in the stores
+ * that the environment names. Goes on past what it cannot read and reports it as damage. Changes nothing unless `repair` is
+ * set; never removes a damaged blob.
+ * @throws {DataDirError} when a store cannot be used.
+ */
+export async function check(env: NodeJS.ProcessEnv, options: CheckOptions = {}): Promise<Report> {
+  if (env.DATABASE_URL || env.DATABASE_URL_FILE) {
+    await using stores = await openShared(env)
+    return await checkStores(stores, options)
+  }
+  const dataDir = findStore(env.DATA_DIR || 'data/static-service')
+  if (!existsSync(databaseFile(dataDir))) throw new DataDirError(`There is no store in ${dataDir}.`)
+  if (!options.repair) {
+    await using stores: Stores = await openFolderReader(dataDir)
+    return await checkStores(stores, options)
+  }
+  await using stores = await openLocked(dataDir)
+  const report = await checkStores(stores, options)
+  return { ...report, orphans: [...report.orphans, ...stores.removed] }
+}
+
+async function checkStores(
+  { catalog, blobs: store }: Stores,
+  { repair = false, progress }: CheckOptions,
+): Promise<Report> {
+  const { totalFiles, storedSize } = await catalog.totals()
+  const report: Report = { files: totalFiles, contents: 0, bytes: 0, damages: [], orphans: [] }
+  report.damages.push(...(await store.findFaults().catch(throwExplained)))
+  report.damages.push(...(await catalog.findMiscounts()))
+  progress?.begin('checked', { count: totalFiles, bytes: storedSize })
+  const shards = new Checker({ catalog, store, report, repair, progress })
+  for (const prefix of prefixes) await shards.check(prefix).catch(throwExplained)
+  return report
+}
+
+// `npm start` gives each service a folder in its DATA_DIR.
+function findStore(dataDir: string): string {
+  const nested = join(dataDir, 'static-service')
+  return !existsSync(databaseFile(dataDir)) && existsSync(databaseFile(nested)) ? nested : dataDir
+}
+
+// The first two hex digits of digests: a store is checked in 256 parts.
+const prefixes = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, '0'))
+
+interface Dependencies extends Pick<Stores, 'catalog'> {
+  store: Stores['blobs']
   report: Report
+  repair: boolean
   progress: Progress | undefined
-  damagedForms: Form[]
 }
 
-async function checkShard(work: Work, prefix: string) {
-  const { db, contents, report, progress, damagedForms } = work
-  const rows = db
-    .prepare<[string, string], { digest: string; size: number }>(
-      'select digest, size from blobs where digest between ? and ?',
-    )
-    .all(prefix, `${prefix}g`)
-  for (const { digest, size } of rows) {
-    const fault = await contents.findContentFault(digest, size)
-    // Asked again, since a service may have deleted it meanwhile.
-    if (fault) report.damages.push(...pathsOf(db, digest).map((path) => ({ path, fault })))
-    for (const coding of await contents.findDamagedForms(digest, size)) {
-      damagedForms.push({ digest, coding })
+class Checker {
+  readonly #dependencies: Dependencies
+
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
+  }
+
+  async check(prefix: string): Promise<void> {
+    const { catalog, report, progress } = this.#dependencies
+    const known = await catalog.contents(prefix)
+    for (const blob of known) {
+      await this.#checkBlob(blob)
+      await this.#checkForms(blob)
+      report.contents += 1
+      report.bytes += blob.size
+      progress?.blob(blob)
     }
-    report.contents += 1
-    report.bytes += size
-    progress?.content({ size })
+    await this.#checkEntries(prefix, new Set(known.map(({ digest }) => digest)))
   }
-  await findOrphans(work, prefix)
-}
 
-async function findOrphans({ db, contents, dataDir, report }: Work, prefix: string) {
-  // Asked again, since a service may have stored it meanwhile.
-  const select = db.prepare('select 1 from blobs where digest = ?')
-  const isOrphan = (digest: string) => select.get(digest) === undefined
-  const shard = await readShard(dataDir, prefix).catch((error): Shard => {
-    report.damages.push({ path: `the folder blobs/${prefix}`, fault: unreadable(error) })
-    return { digests: new Set(), forms: new Set(), strangers: [] }
-  })
-  for (const digest of new Set([...shard.digests, ...shard.forms])) {
-    if (!isOrphan(digest)) continue
-    const names = contentCodings.map((coding) => join('blobs', ...blobPathOf(digest, coding)))
-    report.orphans.push(...names.filter((name) => existsSync(join(dataDir, name))))
+  async #checkBlob(blob: Blob) {
+    const fault = await this.#findFault(blob)
+    if (fault) await this.#report(blob, fault)
   }
-  report.orphans.push(...shard.strangers.map((name) => join('blobs', name)))
-  const rows = contents.digests(prefix).filter(isOrphan)
-  report.orphans.push(...rows.map((digest) => `${blobDatabaseName}/${digest}`))
-}
 
-async function removeUseless({ dataDir, report, damagedForms }: Work) {
-  for (const name of await readdir(join(dataDir, 'tmp'))) report.orphans.push(join('tmp', name))
-  const [rows, files] = [true, false].map((isRow) =>
-    report.orphans.filter((name) => name.startsWith(`${blobDatabaseName}/`) === isRow),
-  )
-  for (const name of files ?? []) await rm(join(dataDir, name), { recursive: true, force: true })
-  const database = openBlobDatabase(blobDatabaseFile(dataDir))
-  try {
-    const remove = prepareRemove(database)
-    for (const name of rows ?? []) remove(name.slice(blobDatabaseName.length + 1))
-    for (const { digest, coding } of damagedForms) {
-      remove(digest, coding)
-      await rm(join(dataDir, 'blobs', ...blobPathOf(digest, coding)), { force: true })
+  async #findFault({ digest, size }: Blob): Promise<string | undefined> {
+    try {
+      await using blob = await this.#dependencies.store.open(digest)
+      if (!blob) return 'its content is missing'
+      blob.expect?.(0, blob.size)
+      const found = await hashBlob(blob)
+      if (blob.size !== size) return `its content has ${blob.size} bytes instead of ${size}`
+      return found === digest ? undefined : 'its content has been altered'
+    } catch (error) {
+      return `its content ${whyUnreadable(error)}`
     }
-  } finally {
-    database.close()
+  }
+
+  async #checkForms(blob: Blob) {
+    const { store, repair } = this.#dependencies
+    // A store that cannot say which forms it has is reported with the blob itself.
+    for (const coding of await store.forms(blob.digest).catch(noForms)) {
+      if (await this.#isSound(blob, coding)) continue
+      if (repair) await store.dropForm(blob.digest, coding)
+      else await this.#report(blob, `its ${coding} form is damaged`)
+    }
+  }
+
+  async #isSound({ digest, size }: Blob, coding: CompressedCoding): Promise<boolean> {
+    try {
+      await using form = await this.#dependencies.store.open(digest, coding)
+      if (!form) return true // Removed meanwhile.
+      return (await hashBytes(await form.read(0, form.size), coding, size)) === digest
+    } catch (error) {
+      whyUnreadable(error)
+      return false
+    }
+  }
+
+  // Only what files still refer to: a service may have deleted it meanwhile.
+  async #report({ digest }: Blob, fault: string) {
+    const { catalog, report } = this.#dependencies
+    const paths = await catalog.pathsOf(digest)
+    report.damages.push(...paths.map((path) => ({ path, fault })))
+  }
+
+  async #checkEntries(prefix: string, known: Set<string>) {
+    const { catalog, store, report, repair } = this.#dependencies
+    const entries = await store.list(prefix).catch((error): StoredEntry[] => {
+      const fault = whyUnreadable(error)
+      report.damages.push({ path: `the blobs that begin with ${prefix}`, fault })
+      return []
+    })
+    const orphans: StoredEntry[] = []
+    for (const entry of entries) {
+      const { digest } = entry
+      // Asked again: a service may have stored it meanwhile.
+      const isUsed = digest && (known.has(digest) || (await catalog.isReferenced(digest)))
+      if (!isUsed) orphans.push(entry)
+    }
+    report.orphans.push(...orphans.map(({ name }) => name))
+    if (repair && orphans.length > 0) await store.removeEntries(orphans)
   }
 }
 
-const describeForm = (db: Database, { digest, coding }: Form): Damage[] =>
-  pathsOf(db, digest).map((path) => ({ path, fault: `its ${coding} form is damaged` }))
+/** @throws the error, if the whole store does not answer: nothing is damaged then. */
+function whyUnreadable(error: unknown): string {
+  if (error instanceof HttpError || error instanceof DatabaseUnavailableError) throw error
+  return unreadable(error)
+}
 
-const pathsOf = (db: Database, digest: string) =>
-  db
-    .prepare<[string], string>('select path from files where digest = ? order by path')
-    .pluck()
-    .all(digest)
-
-const countFiles = (db: Database) =>
-  db.prepare<[], number>('select count(*) from files').pluck().get() ?? 0
-
-const countContents = (db: Database) =>
-  db
-    .prepare<[], { count: number; bytes: number }>(
-      'select count(*) count, coalesce(sum(size), 0) bytes from blobs',
-    )
-    .get() ?? { count: 0, bytes: 0 }
+function noForms(error: unknown): CompressedCoding[] {
+  whyUnreadable(error)
+  return []
+}

@@ -1,10 +1,7 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
 import { DataDirError, explainDatabaseFailure, Progress } from '@domains-and-files/persistence'
-import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
-import { type CheckOptions, check, NoStore, type Report } from './check.ts'
+import { check, type Report } from './check.ts'
 
 const usage = `Usage: npm run files -- check [--repair]
 
@@ -33,30 +30,17 @@ export async function manageFiles(
   }
   const progress = new Progress(stderr)
   try {
-    const report = await checkStore(env, { ...options, progress })
+    const report = await check(env, { ...options, progress })
     progress.end()
     stdout.write(describe(report, options.repair))
     return report.damages.length > 0 ? 1 : 0
   } catch (error) {
     progress.end()
     const reason = explainDatabaseFailure(error)
-    if (!(reason instanceof NoStore || reason instanceof DataDirError)) throw error
+    if (!(reason instanceof DataDirError)) throw error
     stderr.write(`${reason.message}\n`)
     return 1
   }
-}
-
-// `npm start` gives each service a folder in its DATA_DIR.
-function findStore(dataDir: string): string {
-  const nested = join(dataDir, 'static-service')
-  return !existsSync(databaseFile(dataDir)) && existsSync(databaseFile(nested)) ? nested : dataDir
-}
-
-async function checkStore(env: NodeJS.ProcessEnv, options: CheckOptions): Promise<Report> {
-  if (!env.DATABASE_URL && !env.DATABASE_URL_FILE)
-    return check(findStore(env.DATA_DIR || 'data/static-service'), options)
-  const { checkShared } = await import('./shared/shared-check.ts')
-  return checkShared(env, options)
 }
 
 function readArguments(args: string[]): { repair: boolean } | undefined {

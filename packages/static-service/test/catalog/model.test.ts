@@ -163,7 +163,7 @@ async function compare(service: Service, model: Model) {
   await expect
     .poll(() => service.storedContents())
     .toHaveLength(new Set(model.files.map((each) => each.content)).size)
-  const report = await check(service.dataDir)
+  const report = await check({ DATA_DIR: service.dataDir })
   expect(report).toMatchObject({ damages: [], orphans: [] })
 }
 

@@ -31,7 +31,7 @@ test(`after each of ${rounds} kills nothing acknowledged is lost and nothing is 
       await settle(program, writer)
     }
     // On a slow machine the sweep that a start begins goes on for a while.
-    const report = () => check(dataDir)
+    const report = () => check({ DATA_DIR: dataDir })
     await expect.poll(report).toMatchObject({ damages: [], orphans: [] })
   }
 

@@ -5,9 +5,8 @@ import {
   PostgresProxy,
   type StatementFault,
 } from '../../../../test/support/postgres/postgres-proxy.ts'
-import { GarbageSweep } from '../../src/blobs/s3/garbage-sweep.ts'
-import { checkShared } from '../../src/maintenance/shared/shared-check.ts'
-import { openSharedData } from '../../src/maintenance/shared/shared-data.ts'
+import { check } from '../../src/maintenance/check.ts'
+import { openShared } from '../../src/maintenance/stores.ts'
 import { type CutChange, contentOf, cutChanges, type Files } from '../support/cut-changes.ts'
 import type { Fault } from '../support/s3/s3-server.ts'
 import { type SharedStores, startSharedStores } from '../support/shared-stores.ts'
@@ -235,18 +234,10 @@ function breakStore(setup: Setup, number: number) {
 /** Once the service has ended: every object is a content or waits for its deletion, and nothing else is left. */
 async function expectNoLeak({ stores: { env, s3, query }, service }: Setup) {
   expect(await readdir(join(service.dataDir, 'tmp'))).toEqual([])
-  await using data = await openSharedData(env)
-  const sweep = new GarbageSweep({
-    ...data,
-    graceSeconds: 0,
-    onError: (error) => {
-      throw error
-    },
-  })
+  await using shared = await openShared({ ...env, GARBAGE_GRACE_S: '0' })
   await query("update static_service.intents set expires_at = now() - interval '1 s'")
   await query("update static_service.garbage set due_at = now() - interval '1 s'")
-  await sweep.run()
-  await sweep.close()
+  await shared.blobs.sweep.run()
   const rows = await query<{ object_key: string }>(
     'select object_key from static_service.contents where object_key is not null order by 1',
   )
@@ -254,5 +245,5 @@ async function expectNoLeak({ stores: { env, s3, query }, service }: Setup) {
   expect(objects.sort()).toEqual(rows.map(({ object_key }) => object_key))
   const begun = [...s3.store.uploads.values()].filter(({ parts }) => parts.size > 0)
   expect(begun).toEqual([])
-  expect(await checkShared(env)).toMatchObject({ damages: [], orphans: [] })
+  expect(await check(env)).toMatchObject({ damages: [], orphans: [] })
 }

@@ -33,7 +33,7 @@ test.each(cases)(
 
     const whole = await service.call('GET', '/static/a.bin')
     const part = await service.call('GET', '/static/a.bin', { headers: { range: 'bytes=0-9' } })
-    const { damages } = await check(service.dataDir)
+    const { damages } = await check({ DATA_DIR: service.dataDir })
 
     expect([whole.status, part.status]).toEqual([500, 500])
     expect(damages.map(({ path }) => path)).toEqual(['a.bin'])

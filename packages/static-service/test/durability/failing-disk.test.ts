@@ -116,7 +116,7 @@ test('wherever the disk fails, a change is answered as it happened, and the serv
   again.child.kill('SIGTERM') // With its end the sweep has ended that a start begins.
   await once(again.child, 'exit')
   expect(readdirSync(join(failing.dataDir, 'tmp'))).toEqual([])
-  const report = await check(failing.dataDir)
+  const report = await check({ DATA_DIR: failing.dataDir })
   expect(report).toMatchObject({ files: 2, damages: [], orphans: [] })
 })
 

@@ -22,7 +22,9 @@ const onSmallDisk = (
     await using service = await start({ dataDir: join(disk.folder, 'data') })
     await body(service, disk)
     // Contents are removed after the response.
-    await expect.poll(() => check(service.dataDir)).toMatchObject({ damages: [], orphans: [] })
+    await expect
+      .poll(() => check({ DATA_DIR: service.dataDir }))
+      .toMatchObject({ damages: [], orphans: [] })
   })
 
 onSmallDisk(

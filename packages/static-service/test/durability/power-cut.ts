@@ -113,7 +113,7 @@ async function findAllLosses(dataDir: string, writers: Writer[]): Promise<string
   for (const writer of writers) await settle(program, writer)
   program.child.kill('SIGTERM') // Ends once the sweep of the start has ended.
   await once(program.child, 'exit')
-  const { damages, orphans } = await check(dataDir)
+  const { damages, orphans } = await check({ DATA_DIR: dataDir })
   return [
     ...losses,
     ...damages.map(({ path }) => path),
@@ -127,7 +127,7 @@ async function findBackupLosses(backup: string, outside: string): Promise<string
   try {
     const restored = await runData('restore', backup, copy)
     if (restored.status !== 0) return [`the backup: ${restored.output}`]
-    return (await check(copy)).damages.map(({ path }) => `${path} of the backup`)
+    return (await check({ DATA_DIR: copy })).damages.map(({ path }) => `${path} of the backup`)
   } finally {
     rmSync(copy, { recursive: true, force: true })
   }

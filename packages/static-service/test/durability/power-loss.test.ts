@@ -205,7 +205,7 @@ async function losePower(
   const losses: string[] = []
   for (const writer of everybody) losses.push(...(await findLosses(asked, token, writer)))
   await service.close() // With this the sweep has ended that a start begins.
-  const report = await check(image)
+  const report = await check({ DATA_DIR: image })
   const drafts = readdirSync(join(image, 'tmp'))
   rmSync(copy, { recursive: true })
   return [...losses, ...report.damages.map(({ path }) => path), ...report.orphans, ...drafts]

@@ -45,7 +45,7 @@ test.each([1, 1000, 1001])(
     )
     await catalog.put(contents.map(fileOf))
 
-    const result = await sweepOrphans(dataDir, store, catalog)
+    const result = await sweepOrphans(store, catalog)
 
     expect(result).toEqual({ orphans: 1, missing: [digestOf('content 0')] })
     expect(rowsIn(dataDir)).toHaveLength(count - 1)

@@ -11,14 +11,13 @@ import {
   maxSmallBytes,
 } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
-import type { BlobStore } from '../blob-store.ts'
+import type { BlobStore, StoredEntry } from '../blob-store.ts'
 import type { VerifiedContents } from '../integrity.ts'
 import { StagedBlob } from '../staged-blob.ts'
-import { BlobLeases } from './blob-leases.ts'
+import { blobDatabaseName } from './blob-database.ts'
 import { DiskSpace } from './disk-space.ts'
-import { DurableDirectories } from './durable-directories.ts'
-import { Garbage } from './garbage.ts'
-import { LargeBlobs } from './large-blobs.ts'
+import { BlobLeases, Garbage } from './garbage.ts'
+import { DurableDirectories, LargeBlobs, listFiles, listShards } from './large-blobs.ts'
 import { SmallBlobs } from './small-blobs.ts'
 
 export interface FolderBlobStoreOptions {
@@ -57,14 +56,20 @@ export class FolderBlobStore implements BlobStore {
     return new FolderBlobStore(dataDir, directories, options)
   }
 
+  /** For maintenance beside a running service: changes nothing. */
+  static openReader(dataDir: string): FolderBlobStore {
+    const options = { isReferenced: async () => true, onError: () => undefined, isReadOnly: true }
+    return new FolderBlobStore(dataDir, new DurableDirectories(dataDir), options)
+  }
+
   private constructor(
     dataDir: string,
     directories: DurableDirectories,
-    options: FolderBlobStoreOptions,
+    options: FolderBlobStoreOptions & { isReadOnly?: boolean },
   ) {
     this.#dataDir = dataDir
     this.#options = options
-    this.small = new SmallBlobs(dataDir)
+    this.small = new SmallBlobs(dataDir, options)
     this.#space = new DiskSpace({
       dataDir,
       small: this.small,
@@ -155,6 +160,32 @@ export class FolderBlobStore implements BlobStore {
   /** Removes in the background those of these contents that no file refers to, each once it is not leased. */
   collect(digests: string[]): void {
     this.#garbage.collect(digests)
+  }
+
+  /** The first two hex digits of the digests of all that is stored. */
+  async prefixes(): Promise<Set<string>> {
+    return new Set([...(await this.small.prefixes()), ...(await listShards(this.#dataDir))])
+  }
+
+  async list(prefix: string): Promise<StoredEntry[]> {
+    const rows = await this.small.digests(prefix)
+    const nameOf = (digest: string) => `${blobDatabaseName}/${digest}`
+    return [
+      ...(await listFiles(this.#dataDir, prefix)),
+      ...rows.map((digest) => ({ name: nameOf(digest), digest })),
+    ]
+  }
+
+  async removeEntries(entries: StoredEntry[]): Promise<void> {
+    for (const { name, digest } of entries) {
+      if (digest && name.startsWith(blobDatabaseName)) await this.small.remove(digest)
+      else await rm(join(this.#dataDir, name), { recursive: true, force: true })
+    }
+  }
+
+  async findFaults(): Promise<{ path: string; fault: string }[]> {
+    const fault = this.small.findFault()
+    return fault ? [{ path: 'the content database', fault }] : []
   }
 
   /** Resolves when no removal is running. */

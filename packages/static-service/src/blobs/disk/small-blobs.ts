@@ -1,5 +1,4 @@
-import type { Database } from '../../sqlite/connection.ts'
-import { isLocked } from '../../sqlite/connection.ts'
+import { type Database, isLocked, openReader } from '../../sqlite/connection.ts'
 import { GroupCommit } from '../../sqlite/group-commit.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
@@ -23,9 +22,9 @@ export class SmallBlobs implements VerifiedContents {
   /** Verified files whose record is not committed yet. */
   readonly #recording = new Set<string>()
 
-  constructor(dataDir: string) {
+  constructor(dataDir: string, { isReadOnly = false } = {}) {
     const file = blobDatabaseFile(dataDir)
-    this.#db = openBlobDatabase(file)
+    this.#db = isReadOnly ? openReader(file) : openBlobDatabase(file)
     this.#db.pragma('query_only = 1') // From here on only the worker writes.
     this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), file)
     this.#commits = new GroupCommit((commands) => this.#worker.ask('commit', commands), {
@@ -116,6 +115,12 @@ export class SmallBlobs implements VerifiedContents {
       .submit({ kind: 'verified', ...file })
       .catch(() => undefined)
       .finally(() => this.#recording.delete(key))
+  }
+
+  /** What SQLite finds damaged in the database, or undefined. */
+  findFault(): string | undefined {
+    const found = this.#db.pragma('quick_check(1)', { simple: true })
+    return found === 'ok' ? undefined : String(found)
   }
 
   /** Does nothing while the worker is alive. @throws what ended it. */

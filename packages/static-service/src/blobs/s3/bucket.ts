@@ -1,9 +1,7 @@
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3'
-import { CallCounts } from './call-counts.ts'
-import { limitedAgents } from './limited-agents.ts'
-import { isMissing, isTransient, storageError } from './s3-errors.ts'
+import { isMissing, isTransient, limitedAgents, storageError } from './s3-transport.ts'
 
 type Sdk = typeof import('@aws-sdk/client-s3')
 
@@ -240,4 +238,43 @@ function withDigest<Command>(command: Command, sha256: string): Command {
 
 function ignoreMissing(error: unknown): undefined {
   if (!isMissing(error)) throw error
+}
+
+interface Counts {
+  calls: number
+  failures: number
+  seconds: number
+}
+
+/** Calls to the object store by operation, for the metrics. */
+class CallCounts {
+  readonly #counts = new Map<string, Counts>()
+
+  /** Runs a call and counts it, its time, and whether it failed. */
+  async measure<T>(operation: string, call: () => Promise<T>): Promise<T> {
+    const counts = this.#of(operation)
+    const start = performance.now()
+    counts.calls += 1
+    try {
+      return await call()
+    } catch (error) {
+      counts.failures += 1
+      throw error
+    } finally {
+      counts.seconds += (performance.now() - start) / 1000
+    }
+  }
+
+  /** One figure by operation. */
+  by(figure: keyof Counts): Record<string, number> {
+    return Object.fromEntries([...this.#counts].map(([name, counts]) => [name, counts[figure]]))
+  }
+
+  #of(operation: string): Counts {
+    const known = this.#counts.get(operation)
+    if (known) return known
+    const counts = { calls: 0, failures: 0, seconds: 0 }
+    this.#counts.set(operation, counts)
+    return counts
+  }
 }

@@ -22,8 +22,13 @@ export class ContentTable {
     this.#graceSeconds = graceSeconds
   }
 
-  async find(digest: string, coding: ContentCoding): Promise<ContentRow | undefined> {
-    const [row] = await this.#postgres.query<Row>(
+  /** As it is now, or as of a snapshot. */
+  async find(
+    digest: string,
+    coding: ContentCoding,
+    at: Pick<Postgres, 'query'> = this.#postgres,
+  ): Promise<ContentRow | undefined> {
+    const [row] = await at.query<Row>(
       'select size, bytes, object_key, etag from static_service.contents where digest = $1 and coding = $2',
       [digest, numberOf(coding)],
     )
@@ -41,39 +46,13 @@ export class ContentTable {
     return new Map(rows.map(({ coding, size }) => [contentCodings[coding] ?? 'identity', size]))
   }
 
-  /** Which of these contents are stored. */
-  async findStored(digests: string[]): Promise<Set<string>> {
+  /** The digests that begin with two hex digits. */
+  async digests(prefix: string): Promise<string[]> {
     const rows = await this.#postgres.query<{ digest: string }>(
-      'select digest from static_service.contents where digest = any($1) and coding = 0',
-      [digests],
+      'select digest from static_service.contents where digest between $1 and $2 and coding = 0',
+      [prefix, `${prefix}g`],
     )
-    return new Set(rows.map(({ digest }) => digest))
-  }
-
-  /** Stores small contents outside of the catalog's transactions: for a restore. */
-  async addBytes(contents: { digest: string; bytes: Buffer }[]): Promise<void> {
-    await this.#postgres.query(
-      `insert into static_service.contents (digest, coding, size, bytes)
-         select digest, 0, length(bytes), bytes from unnest($1::text[], $2::bytea[]) n (digest, bytes)
-       on conflict do nothing`,
-      [contents.map(({ digest }) => digest), contents.map(({ bytes }) => bytes)],
-    )
-  }
-
-  /** Turns an uploaded object into a content outside of the catalog's transactions: for a restore. */
-  async addObject(digest: string, object: StoredObject): Promise<void> {
-    await this.#postgres.transaction(async (transaction) => {
-      await transaction.query(
-        `with intent as (
-           delete from static_service.intents where object_key = $3
-             and not exists (select from static_service.contents where digest = $1 and coding = 0)
-           returning object_key
-         )
-         insert into static_service.contents (digest, coding, size, object_key, etag)
-           select $1, 0, $2, object_key, $4 from intent`,
-        [digest, object.size, object.key, object.etag ?? null],
-      )
-    })
+    return rows.map(({ digest }) => digest)
   }
 
   /** Records that an object is going to be uploaded. It is deleted unless it is committed before it expires. */

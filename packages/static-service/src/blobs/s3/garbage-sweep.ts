@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { Postgres } from '@domains-and-files/persistence'
 import type { Bucket } from './bucket.ts'
 
@@ -21,14 +22,18 @@ interface Garbage {
  */
 export class GarbageSweep {
   readonly #dependencies: Dependencies
-  readonly #timer: NodeJS.Timeout
+  #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
   /** Objects deleted by this process. */
   deleted = 0
 
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies
-    const intervalMs = Math.min(Math.max(dependencies.graceSeconds * 500, 1000), 60_000)
+  }
+
+  /** Sweeps from time to time. */
+  start(): void {
+    const intervalMs = Math.min(Math.max(this.#dependencies.graceSeconds * 500, 1000), 60_000)
     this.#timer = setInterval(() => void this.run(), intervalMs).unref()
   }
 
@@ -113,3 +118,45 @@ export class GarbageSweep {
 }
 
 const batchSize = 32
+
+/**
+ * Keeps all replicas from deleting objects while a backup runs. Taken before the backup's snapshot: what is garbage by
+ * then is not in the snapshot, and nothing else is deleted. A hold whose process was killed expires.
+ */
+export class GarbageHold implements AsyncDisposable {
+  readonly #postgres: Postgres
+  readonly #id = randomUUID()
+  readonly #timer: NodeJS.Timeout
+  #renewing: Promise<void> = Promise.resolve()
+
+  static async take(postgres: Postgres): Promise<GarbageHold> {
+    const hold = new GarbageHold(postgres)
+    await hold.#renew()
+    return hold
+  }
+
+  private constructor(postgres: Postgres) {
+    this.#postgres = postgres
+    this.#timer = setInterval(() => {
+      // The next renewal comes long before the hold expires.
+      this.#renewing = this.#renew().catch(() => undefined)
+    }, renewalMs)
+    this.#timer.unref()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#renewing
+    await this.#postgres.query('delete from static_service.backups where id = $1', [this.#id])
+  }
+
+  async #renew() {
+    await this.#postgres.query(
+      `insert into static_service.backups values ($1, clock_timestamp() + interval '10 minutes')
+       on conflict (id) do update set expires_at = excluded.expires_at`,
+      [this.#id],
+    )
+  }
+}
+
+const renewalMs = 60_000

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { type Metrics, registerCounter, registerGauge } from '@domains-and-files/http'
 import { type Postgres, Probe, type Transaction } from '@domains-and-files/persistence'
 import {
   type CompressedCoding,
@@ -11,17 +12,16 @@ import {
   maxSmallBytes,
 } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
-import type { BlobStore } from '../blob-store.ts'
+import type { BlobStore, StoredEntry } from '../blob-store.ts'
 import type { ContentTransaction } from '../content-transaction.ts'
 import type { VerifiedContents } from '../integrity.ts'
 import { StagedBlob, type StoredBlob } from '../staged-blob.ts'
 import type { Bucket } from './bucket.ts'
-import { ContentCommit } from './content-commit.ts'
-import { ContentTable } from './content-table.ts'
+import { ContentCommit, PendingContents } from './content-commit.ts'
+import { type ContentRow, ContentTable } from './content-table.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader } from './object-reader.ts'
 import { ObjectUploads } from './object-uploads.ts'
-import { PendingContents } from './pending-contents.ts'
 
 export interface S3BlobStoreOptions {
   /** With `contentMigrations` applied. */
@@ -33,6 +33,8 @@ export interface S3BlobStoreOptions {
   graceSeconds: number
   /** For temporary files. */
   dataDir: string
+  /** For maintenance beside running replicas: neither sweeps garbage nor probes the bucket. */
+  isCommand?: boolean
   /** Errors in the background: each is tried again. */
   onError: (error: unknown) => void
 }
@@ -51,7 +53,7 @@ export class S3BlobStore implements BlobStore {
   readonly #tmp: string
   readonly #table: ContentTable
   readonly #uploads: ObjectUploads
-  readonly #probe: Probe
+  #probe: Probe | undefined
   readonly #pending = new PendingContents()
   readonly #staged = new Set<string>()
   #open = 0
@@ -72,6 +74,8 @@ export class S3BlobStore implements BlobStore {
     this.#uploads = new ObjectUploads({ bucket, table: this.#table, prefix, onError })
     this.commits = new ContentCommit(this.#pending, graceSeconds)
     this.sweep = new GarbageSweep({ postgres, bucket, graceSeconds, onError })
+    if (options.isCommand) return
+    this.sweep.start()
     this.#probe = new Probe({
       check: () => this.#reachBucket(),
       intervalMs: probeIntervalMs,
@@ -94,7 +98,10 @@ export class S3BlobStore implements BlobStore {
 
   async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
     const row = await this.#table.find(digest, coding)
-    if (!row) return undefined
+    return row && this.#openRow(row)
+  }
+
+  #openRow(row: ContentRow): OpenBlob {
     if ('bytes' in row) return openBytes(row.bytes)
     this.#open += 1
     return new ObjectReader(this.#options.bucket, row, () => {
@@ -122,10 +129,30 @@ export class S3BlobStore implements BlobStore {
     return this.#table.removeForm(digest, coding)
   }
 
+  /** As `open`, of a blob as of a snapshot of the database: for a backup. */
+  async openAt(snapshot: Transaction, digest: string): Promise<OpenBlob | undefined> {
+    const row = await this.#table.find(digest, 'identity', snapshot)
+    return row && this.#openRow(row)
+  }
+
+  async list(prefix: string): Promise<StoredEntry[]> {
+    const digests = await this.#table.digests(prefix)
+    return digests.map((digest) => ({ name: `contents/${digest}`, digest }))
+  }
+
+  removeEntries(): Promise<void> {
+    return this.#table.removeUnreferenced()
+  }
+
+  // PostgreSQL checks its pages itself.
+  async findFaults() {
+    return []
+  }
+
   check() {
     return {
       disk: { status: this.#canWrite() ? ('ok' as const) : ('unavailable' as const) },
-      s3: { status: this.#probe.isAvailable ? ('ok' as const) : ('unavailable' as const) },
+      s3: { status: this.#probe?.isAvailable ? ('ok' as const) : ('unavailable' as const) },
     }
   }
 
@@ -138,7 +165,7 @@ export class S3BlobStore implements BlobStore {
   }
 
   async close(): Promise<void> {
-    await this.#probe.close()
+    await this.#probe?.close()
     await this.sweep.close()
     await this.#uploads.settle()
     this.#options.bucket.close()
@@ -185,3 +212,40 @@ const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b785
 const probeIntervalMs = 2000
 // Shorter than the limit of other calls: /health tells within 7 s that the store is silent.
 const probeTimeoutMs = 5000
+
+/** Calls to the object store by operation, and the objects that wait for their deletion. */
+export function registerS3Metrics(
+  metrics: Metrics | undefined,
+  { bucket, store }: { bucket: Bucket; store: S3BlobStore },
+) {
+  const label = 'operation'
+  registerCounter(
+    metrics,
+    { name: 'static_s3_calls_total', help: 'Calls to the object store', label },
+    () => bucket.counts.by('calls'),
+  )
+  registerCounter(
+    metrics,
+    { name: 'static_s3_failures_total', help: 'Calls to the object store that failed', label },
+    () => bucket.counts.by('failures'),
+  )
+  registerCounter(
+    metrics,
+    { name: 'static_s3_seconds_total', help: 'Time of calls to the object store', label },
+    () => bucket.counts.by('seconds'),
+  )
+  registerGauge(
+    metrics,
+    {
+      name: 'static_s3_objects_waiting',
+      help: 'Objects that wait for their deletion (garbage), and uploads without a commit (intents)',
+      label: 'kind',
+    },
+    () => store.sweep.count(),
+  )
+  registerCounter(
+    metrics,
+    { name: 'static_s3_objects_deleted_total', help: 'Objects deleted by this process' },
+    () => store.sweep.deleted,
+  )
+}

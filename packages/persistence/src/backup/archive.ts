@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Postgres } from '../postgres/postgres.ts'
 import type { Transaction } from '../postgres/transaction.ts'
 
@@ -35,6 +37,23 @@ export interface Damage {
 
 /** Small private files by their name, such as `users.json`. */
 export type PrivateFiles = Record<string, Buffer | string>
+
+/** The users file and the secret of a data directory. What JWT_SECRET_FILE names elsewhere is not backed up. */
+export async function readPrivateFiles({ dataDir, usersFile }: DataPlaces): Promise<PrivateFiles> {
+  const places = { 'users.json': usersFile, 'jwt.secret': undefined }
+  const files: PrivateFiles = {}
+  for (const [name, elsewhere] of Object.entries(places)) {
+    const bytes = await readFile(elsewhere ?? join(dataDir, name)).catch(ignoreMissing)
+    if (bytes) files[name] = bytes
+  }
+  return files
+}
+
+export interface DataPlaces {
+  dataDir: string
+  /** The users file, if it is not in the data directory. */
+  usersFile: string | undefined
+}
 
 export interface BackupWork {
   /** Copies all rows as of one moment. */
@@ -84,4 +103,8 @@ export interface ArchivedService {
   openFolder: (folder: string) => Promise<RestoreTarget>
   /** With `DATABASE_URL`; then nothing is restored into `dataDir`. */
   openDatabase?: (() => Promise<DatabaseTarget>) | undefined
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
 }

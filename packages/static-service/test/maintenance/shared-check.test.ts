@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { checkShared } from '../../../src/maintenance/shared/shared-check.ts'
-import { type SharedStores, startSharedStores } from '../../support/shared-stores.ts'
-import { start } from '../../support/start.ts'
-import { digestOf, flip } from '../../support/stored-contents.ts'
+import { check } from '../../src/maintenance/check.ts'
+import { type SharedStores, startSharedStores } from '../support/shared-stores.ts'
+import { start } from '../support/start.ts'
+import { digestOf, flip } from '../support/stored-contents.ts'
 
 const large = randomBytes(300_000)
 const style = 'p { color: black }\n'.repeat(200_000)
@@ -30,7 +30,7 @@ test('contents and compressed forms in PostgreSQL and S3 that are sound are coun
   await using stores = await startSharedStores()
   await fill(stores)
 
-  const report = await checkShared(stores.env)
+  const report = await check(stores.env)
 
   const bytes = 5 + large.length + style.length
   expect(report).toEqual({ files: 4, contents: 3, bytes, damages: [], orphans: [] })
@@ -46,7 +46,7 @@ test('objects and rows that are altered or missing are named by the files that h
   )
   await stores.query("update static_service.files set size = 6 where path = 'small.txt'")
 
-  const { damages } = await checkShared(stores.env)
+  const { damages } = await check(stores.env)
 
   const faults = Object.fromEntries(damages.map(({ path, fault }) => [path, fault]))
   expect(faults['docs/copy.bin']).toContain('is not the one that was stored')
@@ -65,13 +65,13 @@ test('a repair removes damaged compressed forms and contents that no file refers
   await stores.query("insert into static_service.contents values ($1, 0, 5, 'alone', null, null)", [
     digestOf('alone'),
   ])
-  const found = await checkShared(stores.env)
+  const found = await check(stores.env)
   expect(found.damages).toEqual([{ path: 'style.css', fault: 'its br form is damaged' }])
   expect(found.orphans).toEqual([`contents/${digestOf('alone')}`])
 
-  await checkShared(stores.env, { repair: true })
+  await check(stores.env, { repair: true })
 
-  expect(await checkShared(stores.env)).toMatchObject({ damages: [], orphans: [] })
+  expect(await check(stores.env)).toMatchObject({ damages: [], orphans: [] })
 })
 
 test('while S3 is away nothing is called damaged', async () => {
@@ -79,7 +79,7 @@ test('while S3 is away nothing is called damaged', async () => {
   await fill(stores)
   await stores.s3.pause()
 
-  await expect(checkShared(stores.env, { repair: true })).rejects.toThrow(
+  await expect(check(stores.env, { repair: true })).rejects.toThrow(
     'Cannot use the bucket in S3_BUCKET: Error, connect ECONNREFUSED',
   )
   expect(await stores.query('select from static_service.contents')).toHaveLength(6)

@@ -1,16 +1,11 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as nextIteration } from 'node:timers/promises'
+import { unreadable } from '../backup-commands.ts'
 import { DataDirError } from '../errors.ts'
 import type { BlobRef, Damage } from './archive.ts'
 import type { Progress } from './progress.ts'
 import type { Repository } from './repository.ts'
 import type { Snapshot } from './snapshot.ts'
-
-/** Why something cannot be read. */
-export function unreadable(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
-  return `cannot be read (${code})`
-}
 
 /** The damaged blobs that a job has met, each once. */
 export class DamageList {
@@ -20,8 +15,8 @@ export class DamageList {
     if (!this.#faults.has(digest)) this.#faults.set(digest, fault)
   }
 
-  get digests(): string[] {
-    return [...this.#faults.keys()]
+  get all(): Damage[] {
+    return [...this.#faults].map(([digest, fault]) => ({ digest, fault }))
   }
 
   has(digest: string): boolean {
@@ -42,8 +37,9 @@ export class DamageList {
   }
 
   /** @throws {DataDirError} that names every file, if there is damage other than `known`. */
-  async refuse(snapshot: Snapshot, known: string[] = []): Promise<void> {
-    if (this.digests.every((digest) => known.includes(digest))) return
+  async refuse(snapshot: Snapshot, known: Damage[] = []): Promise<void> {
+    const knownDigests = new Set(known.map(({ digest }) => digest))
+    if (this.all.every(({ digest }) => knownDigests.has(digest))) return
     throw new DataDirError(await this.describe('contents are damaged', snapshot))
   }
 }
@@ -84,7 +80,7 @@ export async function verifySnapshot(checking: Checking): Promise<DamageList> {
   const { blobs, damaged } = snapshot.manifest
   await snapshot.verify()
   const damages = new DamageList()
-  for (const digest of damaged) damages.add({ digest, fault: 'was damaged when it was backed up' })
+  for (const damage of damaged) damages.add(damage)
   progress.begin('checked', blobs)
   for await (const refs of snapshot.blobs()) {
     signal.throwIfAborted()

@@ -1,0 +1,95 @@
+import type { Sql, SqlTransaction } from '../sql/sql.ts'
+import { dialect, join, name, type Statement, sql } from '../sql/statement.ts'
+import type { Row, Table } from './archive.ts'
+
+/** A table of both databases, with the same columns in each. */
+export interface SqlTable {
+  name: string
+  /** The columns of a unique key, in order. */
+  key: string[]
+  /** The identity column, if there is one: numbers of rows that were deleted are not given again. */
+  identity?: string
+}
+
+/** The rows of tables as of one moment, and the last number of each identity. */
+export const readTables = (snapshot: SqlTransaction, tables: SqlTable[]): Table[] =>
+  tables.flatMap((table) => {
+    const { name: tableName, identity } = table
+    const rows = { name: tableName, rows: () => readRows(snapshot, table) }
+    if (!identity) return [rows]
+    return [
+      rows,
+      { name: `${tableName}.identity`, rows: () => readIdentity(snapshot, tableName, identity) },
+    ]
+  })
+
+/** Adds rows that `readTables` has read; in one transaction. Those whose keys exist stay as they are. */
+export async function writeRows(database: Sql, table: string, rows: Row[]): Promise<void> {
+  const [first] = rows
+  if (!first) return
+  await database.transaction((transaction) =>
+    table.endsWith('.identity')
+      ? setIdentity(transaction, first)
+      : insertRows(transaction, table, rows),
+  )
+}
+
+async function insertRows(transaction: SqlTransaction, table: string, rows: Row[]) {
+  const columns = Object.keys(rows[0] ?? {})
+  // At most 32,766 values can be bound in SQLite, and 65,535 in PostgreSQL.
+  const maxRows = Math.floor(30_000 / columns.length)
+  for (let at = 0; at < rows.length; at += maxRows) {
+    const values = rows
+      .slice(at, at + maxRows)
+      .map((row) => sql`(${join(columns.map((column) => row[column]))})`)
+    await transaction.run(
+      sql`insert into ${name(table)} (${columnList(columns)}) values ${join(values)} on conflict do nothing`,
+    )
+  }
+}
+
+async function* readRows(snapshot: SqlTransaction, { name: table, key }: SqlTable) {
+  const columns = columnList(key)
+  let after: Statement = sql``
+  for (;;) {
+    const rows: Row[] = await snapshot.all(
+      sql`select * from ${name(table)} ${after} order by ${columns} limit ${batchRows}`,
+    )
+    const last = rows.at(-1)
+    if (!last) return
+    yield rows
+    after = sql`where (${columns}) > (${join(key.map((column) => last[column]))})`
+  }
+}
+
+const batchRows = 200
+
+async function* readIdentity(snapshot: SqlTransaction, table: string, column: string) {
+  const sequence = `${table}_${column}_seq`
+  const found = await snapshot.get<{ last: number }>(
+    sql`${dialect({
+      sqlite: sql`select seq last from sqlite_sequence where name = ${table}`,
+      postgres: sql`select last_value - (not is_called)::int last from ${name(sequence)}`,
+    })}`,
+  )
+  yield [{ table, sequence, last: found?.last ?? 0 }]
+}
+
+async function setIdentity(transaction: SqlTransaction, { table, sequence, last }: Row) {
+  if (transaction.dialect === 'postgres') {
+    // A definition binds no values.
+    const next = sql([String(Number(last) + 1)])
+    await transaction.run(sql`alter sequence ${name(String(sequence))} restart with ${next}`)
+    return
+  }
+  await transaction.run(sql`delete from sqlite_sequence where name = ${table}`)
+  await transaction.run(sql`insert into sqlite_sequence (name, seq) values (${table}, ${last})`)
+}
+
+const columnList = (columns: string[]): Statement => join(columns.map(column))
+
+// Names of columns are not qualified with the schema.
+function column(identifier: string): Statement {
+  if (!/^[a-z_][a-z0-9_]*$/.test(identifier)) throw new Error(`${identifier} is not a column`)
+  return sql([identifier])
+}

@@ -1,0 +1,190 @@
+import { existsSync } from 'node:fs'
+import {
+  importUsers,
+  isAuthTable,
+  openAuthFile,
+  readAuthFolder,
+  readAuthSchema,
+} from '@domains-and-files/auth'
+import {
+  announceBackup,
+  type BackupBlobs,
+  type BackupSource,
+  type DatabaseTarget,
+  DataDirError,
+  type DataPlaces,
+  type ReadableBlob,
+  type RestoreTarget,
+  type Row,
+  type Sql,
+  type Table,
+  writeRows,
+} from '@domains-and-files/persistence'
+import type { OpenBlob } from '../blobs/blob-reader.ts'
+import { GarbageHold } from '../blobs/s3/garbage-sweep.ts'
+import { snapshotOf } from '../catalog/archive.ts'
+import type { CatalogSnapshot } from '../catalog/catalog-archive.ts'
+import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
+import type { FileRow, VersionRow } from '../files/file-record.ts'
+import {
+  openFolder,
+  openFolderReader,
+  openShared,
+  type SharedStores,
+  type Stores,
+  throwExplained,
+} from './stores.ts'
+
+// Compressed forms are not backed up: the service makes them again on demand.
+
+const tablesOf = ({ files, versions, contents }: CatalogSnapshot): Table[] => [
+  { name: 'files', rows: () => asRows(files()) },
+  { name: 'versions', rows: () => asRows(versions()) },
+  { name: 'blobs', rows: () => asRows(contents()) },
+]
+
+async function* asRows<Each extends object>(batches: AsyncIterable<Each[]>): AsyncGenerator<Row[]> {
+  for await (const batch of batches)
+    yield batch.map((each) => Object.fromEntries(Object.entries(each)))
+}
+
+/** A data directory. While it is open, the service deletes no blob. @throws {DataDirError} */
+export async function openFolderSource(places: DataPlaces): Promise<BackupSource> {
+  const { dataDir } = places
+  if (!existsSync(databaseFile(dataDir)))
+    throw new DataDirError(`There is nothing of the static-service in ${dataDir}.`)
+  await using opened = new AsyncDisposableStack()
+  // Before the snapshot: see FolderBlobStore.
+  opened.defer(announceBackup(dataDir))
+  const { catalog, blobs } = opened.use(await openFolderReader(dataDir))
+  const stack = opened.move()
+  return {
+    async read(work) {
+      await catalog.snapshot((snapshot) =>
+        readAuthFolder(places, ({ tables, files }) =>
+          work.rows([...tablesOf(snapshot), ...tables], files),
+        ),
+      )
+      await work.blobs((digest) => blobs.open(digest))
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  }
+}
+
+/** PostgreSQL and S3. While it is open, no replica deletes an object. */
+export async function openSharedSource(): Promise<BackupSource> {
+  await using opened = new AsyncDisposableStack()
+  const { postgres, blobs } = opened.use(await openShared(process.env))
+  opened.use(await GarbageHold.take(postgres))
+  const stack = opened.move()
+  return {
+    // Small blobs are rows, so all are read in the snapshot.
+    read: (work) =>
+      postgres.snapshot(async (transaction) => {
+        const { tables, files } = await readAuthSchema(transaction)
+        await work.rows([...tablesOf(await snapshotOf(transaction)), ...tables], files)
+        await work.blobs((digest) =>
+          blobs.openAt(transaction, digest).then(explained, throwExplained),
+        )
+      }),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  }
+}
+
+/** Read in order; while the store does not answer, in a sentence that says so. */
+function explained(blob: OpenBlob | undefined): ReadableBlob | undefined {
+  blob?.expect?.(0, blob.size)
+  return (
+    blob && {
+      size: blob.size,
+      read: (start, length) => blob.read(start, length).catch(throwExplained),
+      [Symbol.asyncDispose]: () => blob[Symbol.asyncDispose](),
+    }
+  )
+}
+
+/** Stores in a folder that is being built. */
+export async function openFolderTarget(folder: string): Promise<RestoreTarget> {
+  await using opened = new AsyncDisposableStack()
+  const stores = opened.use(await openFolder(folder))
+  const tokens = openAuthFile(folder)
+  opened.defer(() => tokens.close())
+  return targetOf(stores, tokens, opened.move())
+}
+
+export async function openSharedTarget(): Promise<DatabaseTarget> {
+  await using opened = new AsyncDisposableStack()
+  const stores: SharedStores = opened.use(await openShared(process.env))
+  const { postgres: database } = stores
+  return {
+    ...targetOf(stores, database, opened.move()),
+    database,
+    tables: ['files', 'blobs', 'versions', 'contents', 'users', 'api_tokens'],
+    writeFiles: importUsers,
+  }
+}
+
+const targetOf = (stores: Stores, tokens: Sql, opened: AsyncDisposableStack): RestoreTarget => ({
+  async write(table, rows, blobs) {
+    if (isAuthTable(table)) return writeRows(tokens, table, rows)
+    // The rows are those that a catalog's snapshot has.
+    if (table === 'versions') return stores.catalog.importVersions(rows as unknown as VersionRow[])
+    if (table !== 'files')
+      throw new DataDirError(`The backup has a table ${table}, which is not known.`)
+    const files = rows as unknown as FileRow[]
+    for (const group of groupsOf(files))
+      await writeFiles(stores, group, blobs).catch(throwExplained)
+  },
+  [Symbol.asyncDispose]: () => opened.disposeAsync(),
+})
+
+// As uploads do: the bytes first, then the rows that refer to them. Files of damaged blobs are left out.
+async function writeFiles({ catalog, blobs }: Stores, files: FileRow[], backup: BackupBlobs) {
+  await using staged = new AsyncDisposableStack()
+  const sizes = new Map(files.map(({ digest, size }) => [digest, size]))
+  const store = async ([digest, size]: [string, number]) =>
+    (await isStored(digest, size)) || (await stage(digest, size)) ? [] : [digest]
+  const ends = await Promise.allSettled([...sizes].map(store))
+  const failed = ends.find((end) => end.status === 'rejected')
+  if (failed) throw failed.reason
+  const damaged = new Set(ends.flatMap((end) => (end.status === 'fulfilled' ? end.value : [])))
+  const whole = files.filter(({ digest }) => !damaged.has(digest))
+  if (whole.length > 0) await catalog.importFiles(whole)
+
+  async function isStored(digest: string, size: number) {
+    return (await blobs.formSize(digest, 'identity')) === size
+  }
+
+  async function stage(digest: string, size: number): Promise<boolean> {
+    await using source = await backup.open({ digest, size })
+    if (!source) return false
+    const draft = staged.use(blobs.draft())
+    for (let at = 0; at < source.size; at += chunkBytes)
+      await draft.write(await source.read(at, chunkBytes))
+    await draft.seal()
+    const kept = await draft.keep()
+    if (kept.digest !== digest) backup.onDamage({ digest, fault: 'has been altered' })
+    else backup.onBlob({ size })
+    return kept.digest === digest
+  }
+}
+
+// Large files one by one: what a group has stored is not sent again after an interruption.
+function* groupsOf(files: FileRow[]): Generator<FileRow[]> {
+  let group: FileRow[] = []
+  let bytes = 0
+  for (const file of files) {
+    if (group.length === maxGroupFiles || (group.length > 0 && bytes + file.size > maxGroupBytes)) {
+      yield group
+      group = []
+      bytes = 0
+    }
+    group.push(file)
+    bytes += file.size
+  }
+  if (group.length > 0) yield group
+}
+
+const maxGroupFiles = 64
+const maxGroupBytes = 16_777_216
+const chunkBytes = 1_048_576

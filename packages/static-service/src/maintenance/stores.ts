@@ -1,0 +1,119 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { authMigrations } from '@domains-and-files/auth'
+import { databaseConfig, databaseSettings, HttpError, readEnv } from '@domains-and-files/http'
+import {
+  createDirectory,
+  DataDirError,
+  lockDataDir,
+  Postgres,
+} from '@domains-and-files/persistence'
+import { z } from 'zod'
+import type { BlobStore } from '../blobs/blob-store.ts'
+import { FolderBlobStore } from '../blobs/disk/folder-blob-store.ts'
+import { Bucket } from '../blobs/s3/bucket.ts'
+import { contentMigrations } from '../blobs/s3/migrations.ts'
+import { S3BlobStore } from '../blobs/s3/s3-blob-store.ts'
+import type { Catalog } from '../catalog/catalog.ts'
+import { catalogMigrations, schemaName } from '../catalog/migrations.ts'
+import { openPostgresCatalog } from '../catalog/postgres/postgres-catalog.ts'
+import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
+import { openSqliteCatalog } from '../catalog/sqlite/sqlite-catalog.ts'
+import { s3Config, s3Settings } from '../s3-settings.ts'
+
+/** The catalog and its blobs, opened for a command. */
+export interface Stores extends AsyncDisposable {
+  catalog: Catalog
+  blobs: BlobStore
+}
+
+export interface SharedStores extends Stores {
+  blobs: S3BlobStore
+  postgres: Postgres
+}
+
+/** Those of a data directory, to be read beside a running service. @throws {DataDirError} */
+export async function openFolderReader(dataDir: string): Promise<Stores> {
+  await using opened = new AsyncDisposableStack()
+  const catalog = await openSqliteCatalog(dataDir, { isReadOnly: true })
+  opened.defer(() => catalog.close())
+  const blobs = FolderBlobStore.openReader(dataDir)
+  opened.defer(() => blobs.close())
+  return { catalog, blobs, ...closing(opened.move()) }
+}
+
+/** Those of a data directory that no service uses; created if they are missing. */
+export async function openFolder(dataDir: string): Promise<Stores> {
+  await using opened = new AsyncDisposableStack()
+  const catalog = await openSqliteCatalog(dataDir)
+  opened.defer(() => catalog.close())
+  const blobs = await FolderBlobStore.open(dataDir, {
+    isReferenced: (digest) => catalog.isReferenced(digest),
+    otherDatabases: [databaseFile(dataDir)],
+    onError: () => undefined, // The next start collects what is left.
+  })
+  opened.defer(() => blobs.close())
+  return { catalog, blobs, ...closing(opened.move()) }
+}
+
+/** As `openFolder`, for a repair: locked, and with the names of the temporary files that opening removes. */
+export async function openLocked(dataDir: string): Promise<Stores & { removed: string[] }> {
+  await using opened = new AsyncDisposableStack()
+  opened.defer(lockDataDir(dataDir))
+  const tmp = join(dataDir, 'tmp')
+  const names = existsSync(tmp) ? await readdir(tmp) : []
+  const { catalog, blobs } = opened.use(await openFolder(dataDir))
+  const removed = names.map((name) => join('tmp', name))
+  return { catalog, blobs, removed, ...closing(opened.move()) }
+}
+
+/** Those of PostgreSQL and S3, beside running replicas. @throws {InvalidEnvironment | DataDirError} */
+export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> {
+  const settings = readEnv(z.object({ ...databaseSettings, ...s3Settings }), env)
+  const [database, s3] = [databaseConfig(settings), s3Config(settings)]
+  if (!database || !s3) throw new DataDirError('Set DATABASE_URL and S3_BUCKET, both or neither.')
+  await using opened = new AsyncDisposableStack()
+  const postgres = await Postgres.open({
+    ...database,
+    timeoutMs: statementMs,
+    isRestore: true,
+    schema: schemaName,
+    migrations: { ...authMigrations, catalog: catalogMigrations, contents: contentMigrations },
+    onError: () => undefined, // A statement that fails is reported by itself.
+  })
+  opened.defer(() => postgres.close())
+  const bucket = await Bucket.open(s3)
+  // Not DATA_DIR itself: a replica on this machine has its temporary files there.
+  const parent = resolve(env.DATA_DIR || 'data/static-service')
+  await createDirectory(parent)
+  const dataDir = await mkdtemp(join(parent, 'command-'))
+  opened.defer(() => rm(dataDir, { recursive: true, force: true }))
+  const blobs = await S3BlobStore.open({
+    ...{ ...s3, postgres, bucket, dataDir, isCommand: true },
+    onError: () => undefined, // What is not discarded expires.
+  })
+  opened.defer(() => blobs.close())
+  const catalog = await openPostgresCatalog(postgres, { contents: blobs.commits })
+  opened.defer(() => catalog.close())
+  return { catalog, blobs, postgres, ...closing(opened.move()) }
+}
+
+// A command may wait longer than a request.
+const statementMs = 60_000
+
+const closing = (opened: AsyncDisposableStack): AsyncDisposable => ({
+  [Symbol.asyncDispose]: () => opened.disposeAsync(),
+})
+
+/** Says in a sentence why a store fails: it is no bug of the command. */
+export function throwExplained(error: unknown): never {
+  if (!(error instanceof HttpError)) throw error
+  const { cause } = error
+  if (error.status === 507)
+    throw new DataDirError('The disk is full: free space and try again.', { cause })
+  // The error of a HEAD request has no message: its response has no body.
+  const reason = cause instanceof Error ? `${cause.name}, ${cause.message}` : error.message
+  const sentence = `Cannot use the bucket in S3_BUCKET: ${reason.replace(/\.$/, '')}.`
+  throw new DataDirError(sentence, { cause })
+}
