@@ -7,6 +7,7 @@ import {
   type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
+import { leaseNow } from '../ledger/replicas/leases.ts'
 import type { Priority, StoredCall } from './call-windows.ts'
 
 /** The shared budget of one registrar account, as a process reads it. Times are the database's. */
@@ -67,7 +68,7 @@ export class CallBudget {
   /** Deletes calls that no window counts any more, and holds that have expired. */
   async prune(keepMs: number): Promise<void> {
     const ofAccount = sql`account = ${this.#account}`
-    await this.#sql.run(sql`delete from ${holds} where ${ofAccount} and until <= ${now}`)
+    await this.#sql.run(sql`delete from ${holds} where ${ofAccount} and until <= ${leaseNow}`)
     await this.#sql.run(sql`delete from ${calls} where ${ofAccount} and at <= ${now} - ${keepMs}`)
   }
 
@@ -103,10 +104,10 @@ export class CallBudget {
         'calls', coalesce((select json_agg(json_build_object('id', id, 'at', at, 'priority', priority) order by id)
           from ${calls} where calls.account = budgets.account and id > ${since.id} and at > ${now} - ${since.keepMs}), '[]'),
         'holds', coalesce((select json_agg(json_build_object('priority', priority, 'slots', slots))
-          from ${holds} where call_holds.account = budgets.account and until > ${now}), '[]'),
+          from ${holds} where call_holds.account = budgets.account and until > ${leaseNow}), '[]'),
         'waiters', coalesce((select json_agg(json_build_object('priority', priority, 'calls', calls))
           from ${waiters} where call_waiters.account = budgets.account and replica <> ${this.#replica}
-            and until > ${now}), '[]')
+            and until > ${leaseNow}), '[]')
       ) as state from ${budgets} where account = ${this.#account}`)
     if (!row) throw new Error('no budget')
     return row.state
@@ -115,10 +116,10 @@ export class CallBudget {
   async #take(transaction: SqlTransaction, taken: BudgetChanges) {
     for (const { id, priority, slots } of taken.holds)
       await transaction.run(sql`insert into ${holds} (id, account, priority, slots, until)
-        values (${id}, ${this.#account}, ${priority}, ${slots}, ${now} + ${holdMs})`)
+        values (${id}, ${this.#account}, ${priority}, ${slots}, ${leaseNow} + ${holdMs})`)
     for (const id of taken.used)
       await transaction.run(
-        sql`update ${holds} set slots = slots - 1, until = ${now} + ${holdMs} where id = ${id}`,
+        sql`update ${holds} set slots = slots - 1, until = ${leaseNow} + ${holdMs} where id = ${id}`,
       )
     if (taken.used.length > 0)
       await transaction.run(
@@ -132,7 +133,7 @@ export class CallBudget {
     )
     for (const [priority, count] of waiting)
       await transaction.run(sql`insert into ${waiters} (account, replica, priority, calls, until)
-        values (${this.#account}, ${this.#replica}, ${priority}, ${count}, ${now} + ${waiterMs})`)
+        values (${this.#account}, ${this.#replica}, ${priority}, ${count}, ${leaseNow} + ${waiterMs})`)
   }
 
   async #count(transaction: SqlTransaction, made: Priority[]): Promise<number | undefined> {

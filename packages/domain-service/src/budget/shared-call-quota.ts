@@ -103,11 +103,10 @@ export class SharedCallQuota implements CallQuota {
     { priority, ...options }: { priority: Priority; maxWaitMs: number; caller: string | undefined },
   ): OpenedReservation {
     const slots = Math.min(calls, this.#windows.most(priority))
-    const { clock } = this.#options
     const id = randomUUID()
     let expiresAt = 0
     const renew = () => {
-      expiresAt = clock.now() + holdMs
+      expiresAt = performance.now() + holdMs
     }
     const waiting = this.#wait({ priority, calls: slots, ...options }, (changes) => {
       this.#windows.hold(priority, slots)
@@ -123,7 +122,7 @@ export class SharedCallQuota implements CallQuota {
         renew()
       }).granted
     const reservation = new Reservation(slots, {
-      use: () => (clock.now() < expiresAt ? use() : this.take('follow-up')),
+      use: () => (performance.now() < expiresAt ? use() : this.take('follow-up')),
       followUp: () => this.take('follow-up'),
       release: () => {
         this.#released.push(id)

@@ -1,6 +1,7 @@
 import { list, name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
 import { type Row, subtract } from '../dns/record.ts'
 import type { ChangeFilter, ChangeRequest, ChangeZones, QueuedChange, Snapshot } from './change.ts'
+import { leaseNow } from './replicas/leases.ts'
 import * as sends from './sends.ts'
 import { type ChangeRow, conditionOf, listedColumns, toStoredChange } from './stored-change.ts'
 import { decompress, getZones } from './zone-snapshots.ts'
@@ -46,7 +47,7 @@ export class ChangeHistory {
    */
   ready(domain: string): Promise<QueuedChange[]> {
     const isSomebodyWaiting = sql`exists (select 1 from ${changes} as awaited where awaited.domain = ${domain}
-      and awaited.status = 'queued' and awaited.is_async = 0 and awaited.awaited_until > ${now})`
+      and awaited.status = 'queued' and awaited.is_async = 0 and awaited.awaited_until > ${leaseNow})`
     const which = sql`${this.isAwaited} and (not_before <= ${now} or ${isSomebodyWaiting})`
     return this.#waiting(domain, { limit: 1_000, which })
   }

@@ -10,6 +10,7 @@ import type {
   StoredProblem,
 } from './change.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
+import { leaseNow } from './replicas/leases.ts'
 import { callerIdOf } from './stored-change.ts'
 import { compress, getZones, putZones } from './zone-snapshots.ts'
 
@@ -42,7 +43,7 @@ export async function insertChange(
       where ${ofKey} and created_at <= ${now} - ${keyMs}`)
   const inserted = await transaction.get<{ id: number }>(sql`
     insert into ${changes} (${requestColumns}, status, is_async, verified, created_at, awaited_until, warnings)
-    values (${requestValues(request)}, 'queued', ${isAsync}, 0, ${now}, ${now} + ${awaitedMs}, '[]')
+    values (${requestValues(request)}, 'queued', ${isAsync}, 0, ${now}, ${leaseNow} + ${awaitedMs}, '[]')
     on conflict (caller, idempotency_key) where idempotency_key is not null do nothing returning id`)
   if (inserted) {
     if (isAsync) await checkQueue(transaction, caller)

@@ -15,7 +15,7 @@ import type { ChangeOutcome, ChangeRequest, SendIntent, SendOutcome } from './ch
 import { ChangeHistory } from './change-history.ts'
 import { endChanges, endUnsent, insertChange, type UnsentEnd } from './changes.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
-import { type Leases, notify } from './replicas/leases.ts'
+import { type Leases, leaseNow, notify } from './replicas/leases.ts'
 import { increaseVersion, type ZoneVersions } from './replicas/zone-versions.ts'
 import * as sends from './sends.ts'
 
@@ -60,10 +60,10 @@ export class Ledger extends ChangeHistory {
   readonly #isAbandoned: Statement
 
   constructor({ sql: database, replicas }: LedgerOptions) {
-    super(database, replicas ? sql`(is_async = 1 or awaited_until > ${now})` : sql`1 = 1`)
+    super(database, replicas ? sql`(is_async = 1 or awaited_until > ${leaseNow})` : sql`1 = 1`)
     this.#replicas = replicas
     this.#isAbandoned = replicas
-      ? sql`(is_async = 0 and awaited_until <= ${now} - ${abandonedMs})`
+      ? sql`(is_async = 0 and awaited_until <= ${leaseNow} - ${abandonedMs})`
       : sql`is_async = 0` // Only what an earlier process has left is asked for.
   }
 
@@ -220,7 +220,7 @@ export class Ledger extends ChangeHistory {
   // The lock keeps a holder from renewing its lease meanwhile.
   async #recoverClaimed(transaction: SqlTransaction) {
     await transaction.run(sql`with free as (select name, fence from ${name('leases')}
-        where until <= ${now} and exists (select 1 from ${changes} where domain = name and status = 'sending')
+        where until <= ${leaseNow} and exists (select 1 from ${changes} where domain = name and status = 'sending')
         for update skip locked)
       update ${changes} set ${this.#putBack} from free
       where domain = free.name and coalesce(claim_fence, 0) <= free.fence and ${isUnsent}`)

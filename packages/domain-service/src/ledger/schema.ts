@@ -1,5 +1,6 @@
 import {
   bytes,
+  dialect,
   identity,
   int8,
   type Migrations,
@@ -137,8 +138,15 @@ const budget = sql`
     primary key (account, replica, priority)
   ) ${strict}`
 
+const leaseClock = dialect({
+  sqlite: sql``,
+  postgres: sql`create function ${name('lease_ms')}() returns bigint language sql volatile
+    as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint $$;`,
+})
+
 // No process of the embedded form writes to them.
 const replicas = sql`
+  ${leaseClock}
   create table ${name('leases')} (
     name text primary key,
     holder text not null,

@@ -16,6 +16,7 @@ import {
   type SendOutcome,
 } from './change.ts'
 import { effectColumns, endChanges, insertSending, keyMs } from './changes.ts'
+import { leaseNow } from './replicas/leases.ts'
 import { type ChangeRow, listedColumns, toStoredChange } from './stored-change.ts'
 import { getZones, putZones, unusedMs } from './zone-snapshots.ts'
 
@@ -154,7 +155,7 @@ export async function unsettledDomains(database: Sql): Promise<string[]> {
   const rows = await database.all<{ domain: string }>(sql`
     select domain from (select domain from ${sends} where ${isOpen}
       union select domain from ${sends} where given_up_at > ${now} - ${lateMs} and unanswered > 0) unsettled
-    where not exists (select 1 from ${name('leases')} where name = domain and until > ${now})`)
+    where not exists (select 1 from ${name('leases')} where name = domain and until > ${leaseNow})`)
   return rows.map(({ domain }) => domain)
 }
 

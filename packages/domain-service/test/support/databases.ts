@@ -30,32 +30,36 @@ export async function makeDatabase() {
   return { url, postgres, [Symbol.asyncDispose]: dispose }
 }
 
-/** Sets the clock by which the service's tables live to so many milliseconds from now. */
-export const setDatabaseTime = (postgres: Pick<Postgres, 'query'>, offsetMs: number) =>
+/** `now_ms` is the clock of the tables, `lease_ms` that of what replicas renew. */
+type DatabaseClock = 'now_ms' | 'lease_ms'
+
+export const replaceClock = (
+  postgres: Pick<Postgres, 'query'>,
+  clock: DatabaseClock,
+  select: string,
+) =>
   postgres.query(
-    `create or replace function domain_service.now_ms() returns bigint language sql volatile
-       as $$ select (extract(epoch from clock_timestamp()) * 1000)::bigint + ${offsetMs} $$`,
+    `create or replace function domain_service.${clock}() returns bigint language sql volatile as $$ ${select} $$`,
   )
 
-/** Stops that clock at so many milliseconds after 2100-01-01. */
-export const stopDatabaseTime = (postgres: Pick<Postgres, 'query'>, milliseconds: number) =>
-  postgres.query(
-    `create or replace function domain_service.now_ms() returns bigint language sql volatile
-       as $$ select ${Date.UTC(2100, 0) + milliseconds}::bigint $$`,
+/** Sets a clock of the database to so many milliseconds from now. */
+export const setDatabaseTime = (
+  postgres: Pick<Postgres, 'query'>,
+  offsetMs: number,
+  clock: DatabaseClock = 'now_ms',
+) =>
+  replaceClock(
+    postgres,
+    clock,
+    `select (extract(epoch from clock_timestamp()) * 1000)::bigint + ${offsetMs}`,
   )
 
-/** Sets that clock while replicas run and no client waits: they have renewed meanwhile what they hold. */
-export async function setReplicasTime(postgres: Postgres, offsetMs: number) {
-  await postgres.transaction(async (transaction) => {
-    const [row] = await transaction.query<{ moved: number }>(
-      `select (extract(epoch from clock_timestamp()) * 1000)::bigint + $1 - domain_service.now_ms() as moved`,
-      [offsetMs],
-    )
-    await setDatabaseTime(transaction, offsetMs)
-    for (const table of ['leases', 'call_holds', 'call_waiters'])
-      await transaction.query(`update domain_service.${table} set until = until + $1`, [row?.moved])
-  })
-}
+/** Stops a clock of the database at so many milliseconds after 2100-01-01. */
+export const stopDatabaseTime = (
+  postgres: Pick<Postgres, 'query'>,
+  milliseconds: number,
+  clock: DatabaseClock = 'now_ms',
+) => replaceClock(postgres, clock, `select ${Date.UTC(2100, 0) + milliseconds}::bigint`)
 
 /** Whether services store their state in PostgreSQL unless a test says otherwise. */
 export const usesPostgres = process.env.TEST_STORAGE === 'postgres'

@@ -58,11 +58,6 @@ async function openPostgres(): Promise<TestLedger> {
     sql: postgres,
     setTime: async (offsetMs) => {
       await setDatabaseTime(postgres, offsetMs)
-      for (const domain of domains) {
-        const lease = leases.current(domain)
-        if (lease) await leases.release(lease)
-      }
-      await acquire()
     },
     endProcess: () => leases.close(),
   }

@@ -1,6 +1,6 @@
 import { type Sandbox, startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test } from 'vitest'
-import { connect, setReplicasTime } from '../support/databases.ts'
+import { connect, setDatabaseTime } from '../support/databases.ts'
 import { joinWrites } from '../support/join-writes.ts'
 import { startReplicas } from '../support/replicas.ts'
 import { apiKey, realRate, type Service, www } from '../support/start.ts'
@@ -34,7 +34,7 @@ async function startPair() {
   const [first, second] = replicas
   const advance = async (milliseconds: number) => {
     offsetMs += milliseconds
-    await setReplicasTime(database, offsetMs)
+    await setDatabaseTime(database, offsetMs)
   }
   return { first, second, sandbox, advance, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }

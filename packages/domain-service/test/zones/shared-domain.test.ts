@@ -197,7 +197,7 @@ test('a client that waits for calls together with an asynchronous change gets a 
 /** The lease of the domain as another replica holds it, until it is released. */
 async function holdLease(postgres: Pick<Postgres, 'query'>) {
   await postgres.query(
-    `insert into domain_service.leases values ('example.com', 'another', 1, domain_service.now_ms() + 3600000)`,
+    `insert into domain_service.leases values ('example.com', 'another', 1, domain_service.lease_ms() + 3600000)`,
   )
   return () => postgres.query('update domain_service.leases set until = 0')
 }

@@ -1,4 +1,5 @@
-import { list, name, now, type Sql, sql } from '@domains-and-files/persistence'
+import { list, name, type Sql, sql } from '@domains-and-files/persistence'
+import { leaseNow } from './leases.ts'
 
 /** How long a change may still be begun after the last renewal. Clients get their answers later than that. */
 export const awaitedMs = 4_000
@@ -69,7 +70,7 @@ export class AwaitedChanges {
         with renewed as (update ${changes} set awaited_until = ${until}
           where id in (select id from ${changes} where id in (${list(ids)}) and status in ('queued', 'sending')
             and awaited_until < ${until} for update skip locked))
-        select ${now} as now`)
+        select ${leaseNow} as now`)
       this.#renewedAt = row?.now ?? 0
       const expiresAt = performance.now() + awaitedMs
       for (const [, wait] of waits) wait.expiresAt = expiresAt

@@ -34,7 +34,7 @@ async function openReplica(request = requestBy('admin')) {
 test('a change that somebody waits for can be begun however late', async () => {
   await using replica = await openReplica()
   const { id, ledger } = replica
-  await setDatabaseTime(replica.postgres, 5_000)
+  await setDatabaseTime(replica.postgres, 5_000, 'lease_ms')
   const late = await replica.ready()
 
   replica.renew(replica.postgres)
@@ -49,11 +49,11 @@ test('a change that nobody waits for any more cannot be begun, and is cancelled'
     requestBy('admin', { idempotency: { key: 'key', fingerprint: 'one' } }),
   )
   const { id, ledger } = replica
-  await setDatabaseTime(replica.postgres, 5_000)
+  await setDatabaseTime(replica.postgres, 5_000, 'lease_ms')
   await ledger.recover()
   const late = [await replica.ready(), await ledger.claim([id]), await replica.status()]
 
-  await setDatabaseTime(replica.postgres, 31_000)
+  await setDatabaseTime(replica.postgres, 31_000, 'lease_ms')
   await ledger.recover()
 
   expect(late).toEqual([[], [], 'queued'])
@@ -67,7 +67,7 @@ test('an asynchronous change waits however long', async () => {
   const { ledger, postgres } = replica
   const id = await enqueue(ledger, requestBy('admin'))
 
-  await setDatabaseTime(postgres, 3_600_000)
+  await setDatabaseTime(postgres, 3_600_000, 'lease_ms')
   await ledger.recover()
 
   expect(await replica.ready()).toEqual([id])

@@ -45,23 +45,23 @@ test('a lease that is renewed outlives its time, and one that is not is acquired
   const { postgres, first, second } = replicas
   const readLeft = async () => {
     const [lease] = await postgres.query<{ left: number }>(
-      'select until - domain_service.now_ms() as left from domain_service.leases',
+      'select until - domain_service.lease_ms() as left from domain_service.leases',
     )
     return lease?.left
   }
-  await stopDatabaseTime(postgres, 0)
+  await stopDatabaseTime(postgres, 0, 'lease_ms')
   await first.tryAcquire(domain)
 
-  await stopDatabaseTime(postgres, ttlMs - 1)
+  await stopDatabaseTime(postgres, ttlMs - 1, 'lease_ms')
   await expect.poll(readLeft).toBe(ttlMs)
-  await stopDatabaseTime(postgres, ttlMs + 1)
+  await stopDatabaseTime(postgres, ttlMs + 1, 'lease_ms')
   const whileRenewed = await second.tryAcquire(domain)
   await first.close()
   await postgres.query(
-    `update domain_service.leases set holder = 'dead', until = domain_service.now_ms() + 1`,
+    `update domain_service.leases set holder = 'dead', until = domain_service.lease_ms() + 1`,
   )
   const whileAlive = await second.tryAcquire(domain)
-  await stopDatabaseTime(postgres, ttlMs + 2)
+  await stopDatabaseTime(postgres, ttlMs + 2, 'lease_ms')
 
   expect([whileRenewed, whileAlive]).toEqual([undefined, undefined])
   expect(await second.tryAcquire(domain)).toMatchObject({ fence: 2 })
