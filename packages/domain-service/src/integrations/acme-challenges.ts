@@ -78,7 +78,7 @@ export class AcmeChallenges {
     await this.#sweepDomain(host.domain, value)
     const [present, absent] = [[toKey(challenge)], outdated.map(toKey)]
     const edit = { kind: 'ensure', present, absent, defaultTtl: challengeTtl } as const
-    const added = await writer.write(host.domain, edit, context)
+    const { added } = await writer.write(host.domain, edit, context)
     if (added.some((record) => isRecordOf(challenge, record))) await store.confirm(challenge)
     // Somebody else's record, which happens to have this value.
     else if (isNew) await store.removeUnconfirmed(challenge)

@@ -98,19 +98,22 @@ async function updateHost(
   const mayWrite = (address: string) => mayWriteRrset(context.caller, host.name, typeOf(address))
   if (!addresses.every(mayWrite)) return '!yours'
   try {
-    // A cached zone is enough to tell that nothing changed, so a router that repeats itself costs no call.
+    // A cached zone is enough to tell that nothing changed, so a router that repeats itself costs no call; but for a
+    // change that is still to come, which this address then follows.
+    const isChanging = await zones.hasPending(host.domain)
     const { value: zone } = await zones.read(host.domain, false)
     const edits = addresses.flatMap((address) => {
       const type = typeOf(address)
       const rrset = findRrset(zone, host.name, type)
       const isSame = rrset?.values.length === 1 && isSameAddress(rrset.values[0], address)
       const ttl = rrset?.ttl ?? defaultTtl
-      return isSame
+      return isSame && !isChanging
         ? []
         : { kind: 'setRrset' as const, name: host.name, type, ttl, values: [address] }
     })
-    await Promise.all(edits.map((edit) => writer.write(host.domain, edit, context)))
-    return `${edits.length > 0 ? 'good' : 'nochg'} ${addresses.join(',')}`
+    const effects = await Promise.all(edits.map((edit) => writer.write(host.domain, edit, context)))
+    const isChanged = effects.some(({ added, removed }) => added.length + removed.length > 0)
+    return `${isChanged ? 'good' : 'nochg'} ${addresses.join(',')}`
   } catch (error) {
     if (!(error instanceof HttpError)) throw error
     return error.status >= 500 ? '911' : 'dnserr'

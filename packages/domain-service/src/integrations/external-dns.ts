@@ -134,11 +134,12 @@ class ExternalDnsWebhook {
     if (worst) throw worst
   }
 
-  // external-dns repeats its plan until all of it is done: what is done already must not cost calls.
+  // external-dns repeats its plan until all of it is done: what is done already must not cost calls. A change that is
+  // still to come may undo it.
   async #write(domain: Domain, edit: EnsureEdit, context: WriteContext) {
-    const { writer } = this.#dependencies
-    const isQueued = await writer.isQueued(domain, edit, context)
-    if (isQueued || !(await this.#isDone(domain, edit))) await writer.write(domain, edit, context)
+    const { writer, zones } = this.#dependencies
+    const isChanging = await zones.hasPending(domain)
+    if (isChanging || !(await this.#isDone(domain, edit))) await writer.write(domain, edit, context)
   }
 
   async #isDone(domain: Domain, edit: EnsureEdit): Promise<boolean> {

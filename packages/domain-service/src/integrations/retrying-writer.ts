@@ -22,6 +22,13 @@ export const contextOf = (request: FastifyRequest): WriteContext => ({
   requestId: request.id,
 })
 
+interface Effect {
+  added: HostRecord[]
+  removed: HostRecord[]
+}
+
+const nothing: Effect = { added: [], removed: [] }
+
 interface Options {
   zones: ZoneWriter
   ledger: Ledger
@@ -32,29 +39,30 @@ interface Options {
 
 const retryAfterSeconds = 15
 const pollMs = 500
-const maxRemembered = 10_000
+const maxDomains = 1_000
+const maxOfDomain = 100
 
 /** Writes for clients that cannot wait: after 25 s they get 503, the write goes on, and a repeat finds it done. */
 export class RetryingWriter {
   readonly #options: Required<Options>
-  /** Ids of queued changes by their content, so that repeats do not queue them again. */
-  readonly #queued = new Map<string, number>()
+  /** Queued changes by domain, newest first, so that repeats do not queue them again. */
+  readonly #queued = new Map<string, { id: number; write: ZoneWrite }[]>()
 
   constructor(options: Options) {
     this.#options = { maxWaitMs: 25_000, ...options }
   }
 
   /**
-   * @returns the records that were added.
+   * @returns what it changed.
    * @throws {HttpError} 503 registrar_busy with Retry-After while the write goes on.
    */
-  async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<HostRecord[]> {
+  async write(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<Effect> {
     const { clock, maxWaitMs } = this.#options
     let isLate = false
     const done = this.#carryOut(domain, writeOf(edit, context), () => isLate)
     try {
-      const added = await Promise.race([done, delay(clock, maxWaitMs)])
-      if (added) return added
+      const effect = await Promise.race([done, delay(clock, maxWaitMs)])
+      if (effect) return effect
     } catch (error) {
       throw visibleError(error, context.caller)
     }
@@ -63,16 +71,11 @@ export class RetryingWriter {
     throw registrarBusy(retryAfterSeconds)
   }
 
-  /** Whether this write was queued before and is not done yet. */
-  async isQueued(domain: Domain, edit: ZoneEdit, context: WriteContext): Promise<boolean> {
-    return (await this.#findQueued(domain, writeOf(edit, context))) !== undefined
-  }
-
-  async #carryOut(domain: Domain, write: ZoneWrite, isLate: () => boolean): Promise<HostRecord[]> {
+  async #carryOut(domain: Domain, write: ZoneWrite, isLate: () => boolean): Promise<Effect> {
     const queued = await this.#findQueued(domain, write)
     if (queued !== undefined) return this.#awaitQueued(queued, isLate)
     try {
-      return (await this.#options.zones.write(domain, write)).added
+      return await this.#options.zones.write(domain, write)
     } catch (error) {
       if (!isUnsent(error)) throw error
       return this.#awaitQueued(await this.#queue(domain, write), isLate)
@@ -80,31 +83,35 @@ export class RetryingWriter {
   }
 
   async #findQueued(domain: Domain, write: ZoneWrite): Promise<number | undefined> {
-    const id = this.#queued.get(keyOf(domain, write))
-    const change = id === undefined ? undefined : await this.#options.ledger.find(id)
-    return change?.status === 'queued' ? id : undefined
+    const known = this.#queued.get(domain.name) ?? []
+    // A repeat takes effect after what was asked for meanwhile, so an older change does not stand for it.
+    const latest = known.find((each) => isSame(each.write, write) || isTouching(each.write, write))
+    if (!latest || !isSame(latest.write, write)) return undefined
+    const change = await this.#options.ledger.find(latest.id)
+    return change?.status === 'queued' ? latest.id : undefined
   }
 
   async #queue(domain: Domain, write: ZoneWrite): Promise<number> {
     const known = await this.#findQueued(domain, write)
     if (known !== undefined) return known
-    if (this.#queued.size >= maxRemembered) this.#queued.clear()
     const { id } = await this.#options.zones.changes.add(domain, write)
-    this.#queued.set(keyOf(domain, write), id)
+    if (this.#queued.size >= maxDomains) this.#queued.clear()
+    const others = this.#queued.get(domain.name) ?? []
+    this.#queued.set(domain.name, [{ id, write }, ...others.slice(0, maxOfDomain - 1)])
     return id
   }
 
-  async #awaitQueued(id: number, isLate: () => boolean): Promise<HostRecord[]> {
+  async #awaitQueued(id: number, isLate: () => boolean): Promise<Effect> {
     const { ledger, clock } = this.#options
     while (!isLate()) {
       const change = await ledger.find(id)
-      if (change?.status === 'confirmed') return change.summary?.added ?? []
+      if (change?.status === 'confirmed') return change.summary ?? nothing
       if (change?.problem) throw fromStoredProblem(change.problem)
       if (change?.status !== 'queued' && change?.status !== 'sending')
         throw registrarBusy(retryAfterSeconds)
       await delay(clock, pollMs)
     }
-    return []
+    return nothing
   }
 }
 
@@ -118,8 +125,25 @@ const writeOf = (edit: ZoneEdit, { caller, requestId }: WriteContext): ZoneWrite
   requestId,
 })
 
-const keyOf = (domain: Domain, { callerId, edit }: ZoneWrite) =>
-  JSON.stringify([domain.name, callerId, edit])
+const isSame = (one: ZoneWrite, other: ZoneWrite) =>
+  one.callerId === other.callerId && JSON.stringify(one.edit) === JSON.stringify(other.edit)
+
+// Whether the outcome depends on the order of two writes.
+const isTouching = (one: ZoneWrite, other: ZoneWrite) => {
+  const others = targetsOf(other.edit)
+  return targetsOf(one.edit).some((target) =>
+    others.some(
+      (each) => `${each} `.startsWith(`${target} `) || `${target} `.startsWith(`${each} `),
+    ),
+  )
+}
+
+// `name type` of an RRset, `name type address` of a record.
+function targetsOf(edit: ZoneEdit): string[] {
+  if (edit.kind === 'setRrset') return [`${edit.name} ${edit.type}`]
+  const records = edit.kind === 'ensure' ? [...edit.present, ...edit.absent] : []
+  return records.map(({ name, type, address }) => `${name} ${type} ${address}`)
+}
 
 // Nothing was sent, for want of calls or because the registrar fails: it may work later.
 const isUnsent = (error: unknown) =>

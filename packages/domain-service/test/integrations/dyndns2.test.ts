@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { driveClock } from '../support/drive-clock.ts'
+import { FakeClock } from '../support/fake-clock.ts'
 import { basic, createToken, send } from '../support/protocol-client.ts'
 import { type Service, start } from '../support/start.ts'
 
@@ -150,4 +152,25 @@ test('the same host more than 30 times in 5 minutes is abuse', async () => {
   for (let n = 0; n < 30; n++) expect((await update(service, query, token)).text).toMatch(/^nochg/)
 
   expect((await update(service, query, token)).text).toBe('abuse')
+})
+
+test('an address is not nochg while another one is on its way', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ domains, clock })
+  const token = await createToken(service, limits)
+  const set = (address: string) =>
+    update(service, `hostname=home.example.com&myip=${address}`, token)
+  const first = await driveClock(clock, service, set('192.0.2.10'))
+  const command = 'namecheap.domains.dns.getHosts'
+  service.sandbox.fault({ kind: 'reset', command, times: 0 })
+  const moved = await driveClock(clock, service, set('192.0.2.11'))
+
+  const back = await driveClock(clock, service, set('192.0.2.10'))
+  service.sandbox.clearFaults()
+  let settled = back
+  while (settled.text === '911') settled = await driveClock(clock, service, set('192.0.2.10'))
+
+  expect([first.text, moved.text, back.text]).toEqual(['good 192.0.2.10', '911', '911'])
+  expect(settled.text).toMatch(/^(?:good|nochg) 192\.0\.2\.10$/)
+  expect(service.live()).toEqual(['home A 192.0.2.10 120 10'])
 })

@@ -1,14 +1,14 @@
 import { HttpError } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
 import type { Domain } from '../../src/dns/domain-name.ts'
-import type { ZoneEdit } from '../../src/dns/edits/zone-edit.ts'
+import type { EnsureEdit } from '../../src/dns/edits/zone-edit.ts'
 import { registrarBusy, writeNotConfirmed } from '../../src/errors.ts'
 import { RetryingWriter } from '../../src/integrations/retrying-writer.ts'
 import type { ZoneWrite } from '../../src/zones/zone-write.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 
 const domain: Domain = { name: 'example.com', sld: 'example', tld: 'com' }
-const edit = (address: string): ZoneEdit => ({
+const edit = (address: string): EnsureEdit => ({
   kind: 'ensure',
   present: [{ name: 'a', type: 'TXT', address }],
   absent: [],
@@ -72,6 +72,20 @@ test('a write that found no free calls is queued once, however often it is repea
   expect(codes).toEqual(['registrar_busy', 'registrar_busy', 'registrar_busy'])
   expect(done).toBe('registrar_busy')
   expect(queued.map((write) => write.edit)).toEqual([edit('v'), edit('w'), edit('v')])
+})
+
+test('a repeat of what another write has undone meanwhile is queued after that', async () => {
+  const { writer, clock, queued } = setUp(() => Promise.reject(registrarBusy(30)))
+  const undone: EnsureEdit = { kind: 'ensure', present: [], absent: edit('v').present }
+  const attempt = async (each: EnsureEdit) => {
+    const code = codeOf(writer.write(domain, each, context))
+    await clock.advance(25_000)
+    return code
+  }
+
+  for (const each of [edit('v'), undone, edit('w'), edit('v'), edit('w')]) await attempt(each)
+
+  expect(queued.map((write) => write.edit)).toEqual([edit('v'), undone, edit('w'), edit('v')])
 })
 
 test.each([
