@@ -10,6 +10,25 @@ export interface StoredBlob {
   size: number
 }
 
+/** What the contents of a store hold in memory while they arrive. */
+export class StagingMemory {
+  readonly #maxBytes: number
+  #bytes = 0
+
+  constructor(maxBytes = defaultStagingBytes) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Then contents go to their files as they come: many slow uploads must not fill the memory with begun batches. */
+  get isShort(): boolean {
+    return this.#bytes > this.#maxBytes
+  }
+
+  add(bytes: number) {
+    this.#bytes += bytes
+  }
+}
+
 interface StagedBlobOptions {
   /** The file for the bytes that do not stay in memory. */
   file: string
@@ -17,6 +36,7 @@ interface StagedBlobOptions {
   isFlushed: boolean
   /** How many bytes may stay in memory: no more than a small content has. */
   memoryBytes: number
+  memory: StagingMemory
   /** Makes a small content durable and leases it until the returned function is called. */
   storeSmall: (digest: string, bytes: Uint8Array) => Promise<() => void>
   /** Makes a flushed file the content of its digest, durably, and leases it likewise. */
@@ -44,6 +64,8 @@ export class StagedBlob implements AsyncDisposable {
   #writing: Promise<void> | undefined
   #flushedBytes = 0
   #size = 0
+  /** Bytes that count in `memory`. */
+  #heldBytes = 0
   #release: (() => void) | undefined
 
   constructor(options: StagedBlobOptions) {
@@ -67,7 +89,9 @@ export class StagedBlob implements AsyncDisposable {
   /** @throws {HttpError} `insufficient_storage` when the disk is full. */
   async write(chunk: Buffer): Promise<void> {
     this.#size += chunk.length
-    if (!this.#hash && this.#size <= this.#options.memoryBytes) this.#chunks.push(chunk)
+    this.#hold(chunk.length)
+    const { memory, memoryBytes } = this.#options
+    if (!this.#hash && this.#size <= memoryBytes && !memory.isShort) this.#chunks.push(chunk)
     else await this.#writeOut(chunk).catch(throwStorageFailure)
   }
 
@@ -99,6 +123,7 @@ export class StagedBlob implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#options.onEnd()
     await this.#close()
+    this.#hold(-this.#heldBytes)
     this.#release?.()
     if (this.#isOnDisk) await rm(this.#options.file, { force: true })
   }
@@ -109,10 +134,12 @@ export class StagedBlob implements AsyncDisposable {
     this.#digest(this.#hash ? [chunk] : this.#chunks)
     this.#handle ??= await this.#open()
     this.#batchBytes += chunk.length
-    if (this.#batchBytes < batchBytes) return
+    const { memory } = this.#options
+    if (this.#batchBytes < batchBytes && !memory.isShort) return
     await this.#writing
     this.#startWriting(this.#handle)
     this.#startFlushing(this.#handle)
+    if (memory.isShort) await this.#writing
     if (this.#failure) throw this.#failure
   }
 
@@ -128,7 +155,15 @@ export class StagedBlob implements AsyncDisposable {
   #startWriting(handle: FileHandle) {
     const batch = this.#chunks.splice(0)
     this.#batchBytes = 0
-    this.#writing = writeAll(handle, batch).catch((error) => this.#fail(error))
+    const length = batch.reduce((sum, chunk) => sum + chunk.length, 0)
+    this.#writing = writeAll(handle, batch)
+      .catch((error) => this.#fail(error))
+      .finally(() => this.#hold(-length))
+  }
+
+  #hold(bytes: number) {
+    this.#heldBytes += bytes
+    this.#options.memory.add(bytes)
   }
 
   // Flushed while bytes still arrive, so that little is left to wait for at the end.
@@ -198,6 +233,8 @@ const flushBytes = 33_554_432
 
 // Two batches are in memory: one that is written, and one that arrives.
 const batchBytes = 1_048_576
+
+const defaultStagingBytes = 33_554_432
 
 /** Writes all bytes of these buffers: one call may take fewer than it was given. */
 async function writeAll(handle: FileHandle, buffers: Buffer[]): Promise<void> {

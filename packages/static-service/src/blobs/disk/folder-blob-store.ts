@@ -13,7 +13,7 @@ import {
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import type { BlobStore, StoredEntry } from '../blob-store.ts'
 import type { VerifiedContents } from '../integrity.ts'
-import { StagedBlob } from '../staged-blob.ts'
+import { StagedBlob, StagingMemory } from '../staged-blob.ts'
 import { blobDatabaseName } from './blob-database.ts'
 import { DiskSpace } from './disk-space.ts'
 import { BlobLeases, Garbage } from './garbage.ts'
@@ -27,6 +27,8 @@ export interface FolderBlobStoreOptions {
   isBackedUp?: () => boolean
   /** Further databases in the data directory, whose write-ahead logs are truncated when space is short. */
   otherDatabases?: string[]
+  /** Bytes that arriving contents hold in memory, above which they go to their files as they come. Default: 32 MiB. */
+  maxStagingBytes?: number
   /** Called when contents could not be removed, which are tried again, at the latest by the next start. */
   onError: (error: unknown) => void
 }
@@ -43,6 +45,7 @@ export class FolderBlobStore implements BlobStore {
   readonly #space: DiskSpace
   readonly #garbage: Garbage
   readonly #staged = new Set<string>()
+  readonly #memory: StagingMemory
   readonly #leases = new BlobLeases((digest) => this.collect([digest]))
 
   /** Creates what is missing and removes the staged contents of an earlier process. */
@@ -69,6 +72,7 @@ export class FolderBlobStore implements BlobStore {
   ) {
     this.#dataDir = dataDir
     this.#options = options
+    this.#memory = new StagingMemory(options.maxStagingBytes)
     this.small = new SmallBlobs(dataDir, options)
     this.#space = new DiskSpace({
       dataDir,
@@ -94,6 +98,7 @@ export class FolderBlobStore implements BlobStore {
       file,
       isFlushed: true,
       memoryBytes: Math.min(memoryBytes, maxSmallBytes),
+      memory: this.#memory,
       storeSmall: (digest, bytes) =>
         this.#leaseStored(digest, () => {
           this.#space.demandForRow()

@@ -15,7 +15,7 @@ import { type OpenBlob, openBytes } from '../blob-reader.ts'
 import type { BlobStore, StoredEntry } from '../blob-store.ts'
 import type { ContentTransaction } from '../content-transaction.ts'
 import type { VerifiedContents } from '../integrity.ts'
-import { StagedBlob, type StoredBlob } from '../staged-blob.ts'
+import { StagedBlob, StagingMemory, type StoredBlob } from '../staged-blob.ts'
 import type { Bucket } from './bucket.ts'
 import { ContentCommit, PendingContents } from './content-commit.ts'
 import { type ContentRow, ContentTable } from './content-table.ts'
@@ -56,6 +56,7 @@ export class S3BlobStore implements BlobStore {
   #probe: Probe | undefined
   readonly #pending = new PendingContents()
   readonly #staged = new Set<string>()
+  readonly #memory = new StagingMemory()
   #open = 0
 
   /** Creates the folder for temporary files, and empties it. */
@@ -90,6 +91,7 @@ export class S3BlobStore implements BlobStore {
       file,
       isFlushed: false,
       memoryBytes: Math.min(memoryBytes, maxSmallBytes),
+      memory: this.#memory,
       storeSmall: async (digest, bytes) => this.#pending.add({ digest, size: bytes.length, bytes }),
       storeFile: (path, blob) => this.#storeFile(path, blob),
       onEnd: () => this.#staged.delete(file),

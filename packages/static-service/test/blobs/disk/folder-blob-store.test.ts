@@ -17,12 +17,16 @@ const sizes: [string, string][] = [
 ]
 
 /** A store, and the digests that files refer to. */
-async function open(dataDir = mkdtempSync(join(tmpdir(), 'static-store-'))) {
+async function open(
+  dataDir = mkdtempSync(join(tmpdir(), 'static-store-')),
+  options: { maxStagingBytes?: number } = {},
+) {
   const referenced = new Set<string>()
   const errors: unknown[] = []
   const store = await FolderBlobStore.open(dataDir, {
     isReferenced: async (digest) => referenced.has(digest),
     onError: (error) => errors.push(error),
+    ...options,
   })
   const close = async () => {
     await store.close()
@@ -247,4 +251,25 @@ test('of many contents to collect, 64 at a time are checked and removed', async 
   await store.close()
 
   expect([counts.length, Math.max(...counts)]).toEqual([500, 64])
+})
+
+test('while memory is short, contents go to their files as they come, small ones too', async () => {
+  const { store, dataDir } = await open(undefined, { maxStagingBytes: 100_000 })
+  const stagedBytes = () =>
+    readdirSync(join(dataDir, 'tmp')).map((name) => statSync(join(dataDir, 'tmp', name)).size)
+  await using first = store.draft()
+  await using second = store.draft()
+
+  await first.write(Buffer.alloc(90_000)) // A begun batch.
+  const before = stagedBytes()
+  await second.write(Buffer.alloc(20_000))
+  const after = stagedBytes()
+  await first.write(Buffer.alloc(10))
+  await second.write(Buffer.alloc(10))
+  await second.seal()
+
+  expect(before).toEqual([0])
+  expect(after).toContain(20_000)
+  const { digest } = await second.keep()
+  expect(digest).toBe(digestOf('\0'.repeat(20_010)))
 })
