@@ -32,17 +32,6 @@ const pauseMs = 4_000
 const isUnsent = sql`status = 'sending' and (send_id is null or exists
   (select 1 from ${sendsTable} where sends.id = send_id and state in ('refused', 'unsent')))`
 
-/**
- * Marks what a restored backup has queued: nothing of it is carried out before `endHold`. Its given-up sends are as old as
- * the backup, so that no late write is repaired with its zones. Part of a restore.
- */
-export async function holdQueued(transaction: SqlTransaction): Promise<void> {
-  await transaction.run(
-    sql`update ${changes} set is_held = 1 where status in ('queued', 'sending') and is_async = 1`,
-  )
-  await transaction.run(sql`update ${sendsTable} set unanswered = 0`)
-}
-
 interface LedgerOptions {
   sql: Sql & { readonly isAvailable: boolean }
   /** Where several processes share the database. */

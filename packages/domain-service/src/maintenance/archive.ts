@@ -105,8 +105,15 @@ export async function openDatabaseTarget(settings: Database): Promise<DatabaseTa
 }
 
 const write = (database: Sql, table: string, rows: Row[]) =>
-  writeRows(database, table, table === 'changes' ? rows.map(hold) : rows)
+  writeRows(database, table, rows.map(restored[table] ?? ((row) => row)))
 
-// It may have been carried out after the backup was made: an admin decides.
-const hold = (row: Row): Row =>
-  row.status === 'queued' || row.status === 'sending' ? { ...row, is_held: 1 } : row
+/** Rows that a restore changes. */
+const restored: Record<string, (row: Row) => Row> = {
+  // It may have been carried out after the backup was made: an admin decides.
+  changes: (row) => {
+    const isPending = row.status === 'queued' || row.status === 'sending'
+    return isPending ? { ...row, is_held: 1 } : row
+  },
+  // A late write would be repaired with a zone that is as old as the backup.
+  sends: (row) => ({ ...row, unanswered: 0 }),
+}

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
@@ -84,4 +85,19 @@ test('a full disk is 507 for a write, and no failure for a read', async () => {
   database.database.pragma('max_page_count = 1000000')
   await confirm(ledger, zoneOf(b), large)
   expect(ledger.isWritable()).toBe(true)
+})
+
+test('after the database files were deleted nothing is written, and health is unavailable', async () => {
+  await using service = await start()
+  await service.call('POST', `${hosts}/A`, { body: { name: 'before', address: '192.0.2.9' } })
+  const zone = service.live()
+  for (const end of ['', '-wal', '-shm']) rmSync(join(service.dataDir, databaseName + end))
+
+  const write = await service.call('POST', `${hosts}/A`, {
+    body: { name: 'after', address: '192.0.2.9' },
+  })
+
+  expect([write.status, write.body.code]).toEqual([503, 'unavailable'])
+  expect(service.live()).toEqual(zone)
+  expect(await healthOf(service)).toMatchObject({ checks: { database: { status: 'unavailable' } } })
 })

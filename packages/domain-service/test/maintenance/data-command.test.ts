@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { start, www } from '../support/start.ts'
+import { type Service, start, www } from '../support/start.ts'
 
 const zone = '/api/domains/example.com/dns/hosts'
 
@@ -44,6 +44,34 @@ test('a backup of a running service brings back its history, its users and the c
   expect((await second.call('GET', history)).body.history).toEqual(before.body.history)
   const users = [service.dataDir, copy].map((folder) => readFileSync(join(folder, 'users.json')))
   expect(users[1]).toEqual(users[0])
+})
+
+test('what was queued when a backup was made waits for an admin after the restore', async () => {
+  const outside = makeFolder()
+  const [backup, copy] = [join(outside, 'monday'), join(outside, 'copy')]
+  const queue = (service: Service, name: string) =>
+    service.call('POST', `${zone}/A`, {
+      body: { name, address: '192.0.2.9' },
+      headers: { prefer: 'respond-async' },
+    })
+  await using other = await start()
+  const { sandbox } = other
+  await using service = await start({ sandbox, env: { REGISTRAR_RATE: '1/day' } })
+  const path = (await queue(service, 'early')).headers.get('location') ?? ''
+  const made = runCli(service.dataDir, 'backup', backup)
+  const restored = runCli(copy, 'restore', backup)
+  await using second = await start({ dataDir: copy, sandbox })
+  const statusOf = async (change: string) => (await second.call('GET', change)).body.status
+
+  const later = (await queue(second, 'later')).headers.get('location') ?? ''
+  await expect.poll(() => statusOf(later)).toBe('confirmed')
+  const during = (await second.call('GET', path)).body
+  const released = await second.call('POST', '/api/changes/held/release')
+
+  expect([made.status, restored.status]).toEqual([0, 0])
+  expect(during).toMatchObject({ status: 'queued', held: true })
+  expect(released.body.count).toBe(1)
+  await expect.poll(() => statusOf(path)).toBe('confirmed')
 })
 
 test('a backup of another service is refused', async () => {

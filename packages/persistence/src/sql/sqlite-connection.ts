@@ -98,11 +98,20 @@ export class DatabaseFiles {
     this.#identities = new Map(paths.map((path) => [path, identityOf(path)]))
   }
 
+  get areIntact(): boolean {
+    return this.#changed === undefined
+  }
+
   /** @throws {DatabaseUnavailableError} where one is not the file that was opened. */
   check(): void {
-    for (const [path, identity] of this.#identities)
-      if (identityOf(path) !== identity)
-        throw new DatabaseUnavailableError(new Error(`${path} was deleted or replaced`))
+    const changed = this.#changed
+    if (changed !== undefined)
+      throw new DatabaseUnavailableError(new Error(`${changed} was deleted or replaced`))
+  }
+
+  get #changed(): string | undefined {
+    for (const [path, identity] of this.#identities) if (identityOf(path) !== identity) return path
+    return undefined
   }
 }
 

@@ -36,6 +36,7 @@ export class SqliteSql implements Sql {
   #lastWrite: Promise<unknown> = Promise.resolve()
   /** When a write last ended, and how. */
   #known = { at: performance.now(), isAvailable: true }
+  #isIntact = true
 
   /** @throws {DataDirError} when a newer version of the service has migrated the database. */
   constructor(options: SqliteOptions) {
@@ -47,7 +48,14 @@ export class SqliteSql implements Sql {
     database.pragma('busy_timeout = 0')
     database.exec('select 1 from sqlite_schema')
     this.#files = new DatabaseFiles(options.file)
-    this.#timer = setInterval(() => this.#checkFiles(), checkMs).unref()
+    this.#timer = setInterval(() => {
+      this.#isIntact = this.#files.areIntact
+    }, checkMs).unref()
+  }
+
+  /** Whether the files are still those that were opened; checked each second and before each commit. */
+  get isIntact(): boolean {
+    return this.#isIntact
   }
 
   /**
@@ -59,7 +67,7 @@ export class SqliteSql implements Sql {
       this.#known.at = performance.now()
       this.#probe().catch(() => undefined)
     }
-    return this.#known.isAvailable
+    return this.#known.isAvailable && this.#isIntact
   }
 
   /** The writing connection, for what only SQLite has. Never leave a transaction open on it. */
@@ -86,7 +94,7 @@ export class SqliteSql implements Sql {
     const result = this.#lastWrite.then(async () => {
       try {
         await beginImmediate(this.#writer.database, deadline)
-        const value = await inTransaction(this.#writer, work, () => this.#files.check())
+        const value = await inTransaction(this.#writer, work, () => this.#checkFiles())
         this.#known = { at: performance.now(), isAvailable: true }
         return value
       } catch (error) {
@@ -155,11 +163,13 @@ export class SqliteSql implements Sql {
     )
   }
 
+  /** @throws {DatabaseUnavailableError} */
   #checkFiles() {
     try {
       this.#files.check()
     } catch (error) {
-      this.#noteFailure(error)
+      this.#isIntact = false
+      throw error
     }
   }
 

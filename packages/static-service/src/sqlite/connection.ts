@@ -18,9 +18,11 @@ export function openWriter(file: string, { isVacuumed = false } = {}): Database 
   return db
 }
 
-/** Whether another process has held the lock of a database for the whole time limit. */
-export const isLocked = (error: unknown) =>
-  error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
+/** Whether another process has held the lock of a database for the whole time limit, or has taken its files away. */
+export const isOutage = (error: unknown) =>
+  error instanceof Error &&
+  'code' in error &&
+  /^(?:SQLITE_BUSY|DATABASE_UNAVAILABLE$)/.test(String(error.code))
 
 /** A read-only connection to a database that exists. */
 export function openReader(file: string): Database {

@@ -1,5 +1,6 @@
 import { workerData } from 'node:worker_threads'
-import { isLocked, openWriter } from '../../sqlite/connection.ts'
+import { DatabaseFiles } from '@domains-and-files/persistence'
+import { isOutage, openWriter } from '../../sqlite/connection.ts'
 import { serveCalls } from '../../sqlite/worker-rpc.ts'
 import type { ContentCoding } from '../blob-path.ts'
 import type { VerifiedContent } from '../integrity.ts'
@@ -23,10 +24,12 @@ export type BlobCommand =
 /** Of a removal, whether what was to be removed was there. */
 export type BlobOutcome = { done: boolean } | { failed: string; code: string }
 
-const db = openWriter(String(workerData))
+const file = String(workerData)
+const db = openWriter(file)
 const store = prepareStore(db)
 const remove = prepareRemove(db)
 const recordVerified = prepareRecordVerified(db)
+const files = new DatabaseFiles(file)
 
 const methods = {
   commit,
@@ -42,13 +45,23 @@ serveCalls(methods, () => void db.close())
 // If the group fails, each command is tried alone: on a full disk, removals still work where stores do not.
 function commit(commands: BlobCommand[]): BlobOutcome[] {
   try {
-    return db.transaction(() => commands.map(apply)).immediate()
+    return db.transaction(() => applyAll(commands)).immediate()
   } catch (error) {
     // Each would wait as long for the lock of another process.
-    if (isLocked(error)) throw error
+    if (isOutage(error)) throw error
     if (commands.length === 1) return [failureOf(error)]
     return commands.flatMap((command) => commit([command]))
   }
+}
+
+function applyAll(commands: BlobCommand[]): BlobOutcome[] {
+  const outcomes = commands.map(apply)
+  // What is committed to deleted files is lost. An error that crosses threads keeps its code.
+  if (!files.areIntact)
+    throw Object.assign(new Error(`files of ${file} were deleted or replaced`), {
+      code: 'DATABASE_UNAVAILABLE',
+    })
+  return outcomes
 }
 
 function apply(command: BlobCommand): BlobOutcome {

@@ -1,4 +1,5 @@
-import { type Database, isLocked, openReader } from '../../sqlite/connection.ts'
+import { DatabaseFiles } from '@domains-and-files/persistence'
+import { type Database, isOutage, openReader } from '../../sqlite/connection.ts'
 import { GroupCommit } from '../../sqlite/group-commit.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
@@ -14,6 +15,7 @@ import type { BlobCommand, BlobOutcome, BlobWorkerMethods } from './blob-worker.
 export class SmallBlobs implements VerifiedContents {
   readonly #db: Database
   readonly #worker: WorkerRpc<BlobWorkerMethods>
+  readonly #files: DatabaseFiles
   readonly #commits: GroupCommit<BlobCommand, BlobOutcome>
   readonly #read
   readonly #size
@@ -25,10 +27,11 @@ export class SmallBlobs implements VerifiedContents {
   constructor(dataDir: string, { isReadOnly = false } = {}) {
     const file = blobDatabaseFile(dataDir)
     this.#db = isReadOnly ? openReader(file) : openBlobDatabase(file)
+    this.#files = new DatabaseFiles(file)
     this.#db.pragma('query_only = 1') // From here on only the worker writes.
     this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), file)
     this.#commits = new GroupCommit((commands) => this.#worker.ask('commit', commands), {
-      isOutage: isLocked,
+      isOutage,
     })
     const where = 'from contents where digest = ? and coding = ?'
     this.#read = this.#db.prepare<[Buffer, number], Buffer>(`select bytes ${where}`).pluck()
@@ -123,9 +126,10 @@ export class SmallBlobs implements VerifiedContents {
     return found === 'ok' ? undefined : String(found)
   }
 
-  /** Does nothing while the worker is alive. @throws what ended it. */
+  /** Does nothing while the worker is alive and its files are there. @throws what ended it, or which file is gone. */
   check(): void {
     this.#worker.check()
+    this.#files.check()
   }
 
   async close(): Promise<void> {

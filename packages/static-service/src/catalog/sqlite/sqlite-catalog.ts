@@ -1,5 +1,4 @@
 import {
-  DatabaseUnavailableError,
   render,
   type Sql,
   SqliteSql,
@@ -93,9 +92,7 @@ class SqliteDatabase implements CatalogDatabase {
     try {
       return await this.#writer.ask('commit', commands)
     } catch (error) {
-      const isAway =
-        error instanceof Error && 'code' in error && error.code === 'DATABASE_UNAVAILABLE'
-      throw isAway ? new DatabaseUnavailableError(error) : storageFailure(error)
+      throw storageFailure(error)
     }
   }
 
@@ -103,6 +100,7 @@ class SqliteDatabase implements CatalogDatabase {
     try {
       this.#writer.check()
       this.#reader.check()
+      if (!this.#database.isIntact) throw new Error('files of the catalog were deleted or replaced')
       const found = this.#totals.get()
       if (!found) throw new Error('the catalog has no root directory')
       const { newestVersion, ...totals } = found
