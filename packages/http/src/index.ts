@@ -41,7 +41,7 @@ export {
   type TagList,
 } from './requests/entity-tags.ts'
 export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
-export type { RawResponse, RawRoute } from './requests/raw-route.ts'
+export type { RawBody, RawResponse, RawRoute } from './requests/raw-route.ts'
 export { forwardingCheck } from './requests/request-head.ts'
 export { describeIssue, toFaults } from './requests/validation.ts'
 export { InvalidEnvironment, readEnv } from './settings/read-env.ts'

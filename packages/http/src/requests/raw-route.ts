@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { isSent } from '../limits/connections.ts'
 import type { AccessLog } from '../logging/access-log.ts'
@@ -8,13 +9,16 @@ import type { TrustProxy } from '../settings/server-settings.ts'
 import { HeadSender, type PreparedHead, prepareHead } from './prepared-head.ts'
 import { clientAddressReader, findFramingFault, requestIdOf } from './request-head.ts'
 
+/** The next chunk is requested when the kernel has taken the one before; `return` is called if the client goes away. */
+export interface RawBody extends AsyncIterator<Buffer, void> {
+  /** Others wait for memory: a client that does not read is disconnected sooner. */
+  readonly isScarce?: boolean
+}
+
 export interface RawResponse {
   head: PreparedHead
-  /**
-   * Absent: HEAD, 204 and 304. A string holds one byte per character (latin1): small ones are sent in one write. The
-   * next chunk is requested when the kernel has taken the one before; `return` is called if the client goes away.
-   */
-  body?: Buffer | string | AsyncIterator<Buffer, void> | undefined
+  /** Absent: HEAD, 204 and 304. A string holds one byte per character (latin1): small ones are sent in one write. */
+  body?: Buffer | string | RawBody | undefined
 }
 
 /**
@@ -62,6 +66,7 @@ export class RawRouteServer {
   readonly #dependencies: Dependencies
   readonly #clientAddress: (request: IncomingMessage) => string
   readonly #heads: HeadSender
+  readonly #pipelined = new WeakMap<Socket, number>()
   #isStopping = false
 
   constructor(app: FastifyInstance, route: RawRoute, dependencies: Dependencies) {
@@ -87,10 +92,23 @@ export class RawRouteServer {
         requestId: requestIdOf(request),
         began: performance.now(),
       }
-      // A pipelined request waits for the responses before its own, so that it holds no file and no memory meanwhile.
       if (response.socket) this.#serve(exchange)
-      else response.once('socket', () => this.#serve(exchange))
+      else this.#serveInTurn(exchange)
     }
+  }
+
+  // A pipelined request waits for the responses before its own, so that it holds no file and no memory meanwhile. Node reads
+  // on as long as little waits to be sent, so their number has a limit, too.
+  #serveInTurn(exchange: Exchange) {
+    const { request, response } = exchange
+    const { socket } = request
+    const waiting = this.#pipelined.get(socket) ?? 0
+    if (waiting === maxPipelined) return socket.destroy()
+    this.#pipelined.set(socket, waiting + 1)
+    response.once('socket', () => {
+      this.#pipelined.set(socket, (this.#pipelined.get(socket) ?? 1) - 1)
+      this.#serve(exchange)
+    })
   }
 
   #serve(exchange: Exchange) {
@@ -128,12 +146,15 @@ export class RawRouteServer {
     else this.#recordOnceClosed(exchange)
   }
 
-  async #stream(exchange: Exchange, body: AsyncIterator<Buffer, void>) {
+  async #stream(exchange: Exchange, body: RawBody) {
     const { response } = exchange
+    const { stallTimeout } = this.#dependencies
     const outcome = this.#recordOnceClosed(exchange)
     try {
-      for await (const chunk of { [Symbol.asyncIterator]: () => body })
+      for await (const chunk of { [Symbol.asyncIterator]: () => body }) {
+        response.setTimeout(body.isScarce ? Math.min(stallTimeout, scarceTimeout) : stallTimeout)
         await written(response, chunk)
+      }
       response.end()
     } catch (error) {
       if (response.destroyed) return
@@ -194,6 +215,8 @@ export class RawRouteServer {
   }
 }
 
+const maxPipelined = 64
+
 interface Outcome {
   isAborted?: boolean
   error?: Error | undefined
@@ -209,6 +232,8 @@ function isBelow(prefix: string, url: string): boolean {
     return false
   }
 }
+
+const scarceTimeout = 10_000
 
 const malformed = (fault: string) =>
   new HttpError(400, 'malformed_request', fault, { headers: { connection: 'close' } })

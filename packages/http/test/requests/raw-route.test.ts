@@ -1,5 +1,6 @@
+import { ServerResponse } from 'node:http'
 import { connect } from 'node:net'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { HttpError, prepareHead, type RawResponse, type RawRoute } from '../../src/index.ts'
 import { start } from '../support/start.ts'
 
@@ -154,4 +155,32 @@ test.each([
   )
 
   expect(text).toContain(`HTTP/1.1 ${status} `)
+})
+
+test.each([
+  [true, 10_000],
+  [false, 60_000],
+])('where memory is scarce (%s) a client may stall for %i ms', async (isScarce, ms) => {
+  const setTimeout = vi.spyOn(ServerResponse.prototype, 'setTimeout')
+  onTestFinished(() => setTimeout.mockRestore())
+  const body = Object.assign(chunks('hello'), { isScarce })
+  await using service = await start({ rawRoute: route(() => response(body)) })
+
+  await (await fetch(`${service.url}/raw/a`)).text()
+
+  expect(setTimeout).toHaveBeenLastCalledWith(ms)
+})
+
+test('more pipelined requests than anybody needs end the connection', async () => {
+  const first = Promise.withResolvers<RawResponse>()
+  let count = 0
+  const respond = () => {
+    count += 1
+    return first.promise
+  }
+  await using service = await start({ rawRoute: route(respond) })
+
+  const text = await service.raw('GET /raw/a HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(100))
+
+  expect([text, count]).toEqual(['', 1])
 })

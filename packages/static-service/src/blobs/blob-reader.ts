@@ -5,8 +5,6 @@ export interface OpenBlob extends AsyncDisposable {
   readonly size: number
   /** Identifies the file or object as it is now; undefined for bytes that are in memory. */
   readonly stamp: string | undefined
-  /** Whether bytes that were read may be in use elsewhere: never read into a buffer of the caller. */
-  readonly isShared?: boolean
   /** Announces that these bytes are read next, in order. A store that pays for each request fetches them in one. */
   expect?(start: number, end: number): void
   /** These bytes, or those up to the end; read into the given buffer, if any. */

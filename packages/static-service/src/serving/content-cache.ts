@@ -7,7 +7,7 @@ import { IntegrityProofs } from '../blobs/integrity.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../files/file-record.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
-import { ChunkCache } from './chunk-cache.ts'
+import { ChunkMemory, type LargeContent } from './chunk-memory.ts'
 import type { Content } from './content-stream.ts'
 import { LruLoader } from './lru-loader.ts'
 import type { ServedFile } from './served-file.ts'
@@ -33,7 +33,7 @@ export class ContentCache {
   readonly #files: LruLoader<ServedFile>
   readonly #codings: LruLoader<readonly ContentCoding[]>
   readonly #contents: LruLoader<Buffer>
-  readonly #chunks: ChunkCache
+  readonly #chunks: ChunkMemory
   readonly #proofs: IntegrityProofs
 
   constructor({ store, catalog, compressor, memoryBytes, describe }: Dependencies) {
@@ -45,7 +45,7 @@ export class ContentCache {
     this.#proofs = new IntegrityProofs(store.verified)
     this.#files = new LruLoader(share, () => 4096)
     this.#codings = new LruLoader(share, () => 64)
-    this.#chunks = new ChunkCache(2 * share)
+    this.#chunks = new ChunkMemory(2 * share)
     this.#contents = new LruLoader(memoryBytes - 4 * share, (content) => content.length)
     // It precedes the response to the change.
     catalog.onChange((paths) => this.#files.invalidate(paths))
@@ -54,7 +54,7 @@ export class ContentCache {
 
   /** Its caches by the label of their metrics. */
   get memory() {
-    const chunks = this.#chunks.memory
+    const chunks = this.#chunks.cache
     return { rows: this.#files, forms: this.#codings, contents: this.#contents, chunks }
   }
 
@@ -152,12 +152,12 @@ export class ContentCache {
     return await this.#discard(row, coding)
   }
 
-  async #openProven(row: FileRow, coding: ContentCoding): Promise<OpenBlob | undefined> {
+  async #openProven(row: FileRow, coding: ContentCoding): Promise<LargeContent | undefined> {
     const blob = await this.#open(row, coding)
     if (!blob) return undefined
     try {
       if (await this.#proofs.isRight(blob, row, coding))
-        return this.#chunks.through(blob, contentKey(row, coding))
+        return this.#chunks.request(blob, contentKey(row, coding))
     } catch (error) {
       await blob[Symbol.asyncDispose]()
       throw error

@@ -1,10 +1,9 @@
-import { HttpError } from '@domains-and-files/http'
-import type { OpenBlob } from '../blobs/blob-reader.ts'
+import { HttpError, type RawBody } from '@domains-and-files/http'
 import type { Piece } from '../rfc9110/byte-ranges.ts'
-import { chunkBytes } from './chunk-cache.ts'
+import type { Chunk, LargeContent } from './chunk-memory.ts'
 
 /** The bytes of a representation: small ones in memory, others open on the disk, to be disposed of by the caller. */
-export type Content = Buffer | OpenBlob
+export type Content = Buffer | LargeContent
 
 /** The pieces of a content that is in memory. */
 export function joinPieces(content: Buffer, pieces: Piece[]): Buffer {
@@ -15,96 +14,105 @@ export function joinPieces(content: Buffer, pieces: Piece[]): Buffer {
 }
 
 /**
- * The pieces of a blob in chunks; each is valid until the next one is requested. One chunk is read ahead, so that the disk
- * works while the socket drains. The blob is closed after the last chunk, after a failure, and by `return`.
+ * The pieces of a content in chunks; each is valid until the next one is requested. While memory suffices one chunk is read
+ * ahead, so that the disk works while the socket drains. The content is closed after the last chunk, after a failure, and by
+ * `return`.
  */
-export class BlobStream implements AsyncIterator<Buffer, void> {
-  readonly #blob: OpenBlob
-  readonly #chunks: Chunks
-  #next: Promise<IteratorResult<Buffer, void>>
+export class ContentStream implements RawBody {
+  readonly #content: LargeContent
+  readonly #digest: string
+  readonly #pieces: Piece[]
+  /** Bytes of the first piece that were read. */
+  #position = 0
+  #current: Chunk | undefined
+  #ahead: Promise<Chunk | undefined> | undefined
 
-  /** Rejects, with the blob closed, when the first bytes cannot be read: no header has been sent yet. */
-  static async open(blob: OpenBlob, pieces: Piece[], digest: string): Promise<BlobStream> {
-    const chunks = readChunks(blob, pieces, digest)
+  /** Rejects, with the content closed, when the first bytes cannot be read: no header has been sent yet. */
+  static async open(
+    content: LargeContent,
+    pieces: Piece[],
+    digest: string,
+  ): Promise<ContentStream> {
+    const stream = new ContentStream(content, pieces, digest)
     try {
-      return new BlobStream(blob, chunks, await chunks.next())
+      await stream.#readAhead()
     } catch (error) {
-      await blob[Symbol.asyncDispose]()
+      await stream.return()
       throw error
     }
+    return stream
   }
 
-  private constructor(blob: OpenBlob, chunks: Chunks, first: IteratorResult<Buffer, void>) {
-    this.#blob = blob
-    this.#chunks = chunks
-    this.#next = Promise.resolve(first)
+  private constructor(content: LargeContent, pieces: Piece[], digest: string) {
+    this.#content = content
+    this.#pieces = [...pieces]
+    this.#digest = digest
+  }
+
+  get isScarce(): boolean {
+    return this.#content.memory.isScarce
   }
 
   async next(): Promise<IteratorResult<Buffer, void>> {
+    this.#releaseCurrent()
     try {
-      const result = await this.#next
-      if (result.done) await this.#blob[Symbol.asyncDispose]()
-      else this.#readAhead()
-      return result
+      const chunk = await (this.#ahead ?? this.#read())
+      this.#ahead = undefined
+      if (!chunk) return await this.return()
+      this.#current = chunk
+      // Its failure is reported by the call that awaits it.
+      if (!this.isScarce) this.#readAhead().catch(() => undefined)
+      return { done: false, value: chunk.bytes }
     } catch (error) {
-      await this.#blob[Symbol.asyncDispose]()
+      await this.return()
       throw error
     }
   }
 
   async return(): Promise<IteratorResult<Buffer, void>> {
     // A descriptor is not closed under a running read.
-    await this.#next.catch(() => undefined)
-    await this.#blob[Symbol.asyncDispose]()
+    const unread = await this.#ahead?.catch(() => undefined)
+    this.#ahead = undefined
+    unread?.release()
+    this.#releaseCurrent()
+    await this.#content.blob[Symbol.asyncDispose]()
     return { done: true, value: undefined }
   }
 
   #readAhead() {
-    this.#next = this.#chunks.next()
-    // Reported by the call that awaits it.
-    this.#next.catch(() => undefined)
+    this.#ahead = this.#read()
+    return this.#ahead
   }
-}
 
-type Chunks = AsyncGenerator<Buffer, void>
-
-// Full chunks are read into two buffers in turn: new ones took an eighth of the time of a large file.
-async function* readChunks(blob: OpenBlob, pieces: Piece[], digest: string): Chunks {
-  const buffers: Buffer[] = []
-  let count = 0
-  for (const piece of pieces) {
+  async #read(): Promise<Chunk | undefined> {
+    const [piece] = this.#pieces
+    if (!piece) return undefined
     if (Buffer.isBuffer(piece)) {
-      yield piece
-      continue
+      this.#pieces.shift()
+      return { bytes: piece, release: () => undefined }
     }
-    blob.expect?.(piece.start, piece.end)
-    for (let start = piece.start; start < piece.end; start += chunkBytes) {
-      const length = Math.min(chunkBytes, piece.end - start)
-      let into: Buffer | undefined
-      if (length === chunkBytes && !blob.isShared) {
-        into = buffers[count % 2] ??= Buffer.allocUnsafeSlow(chunkBytes)
-        count += 1
-      }
-      yield await readChunk(blob, { start, length, digest, into })
+    const { start, end } = piece
+    if (this.#position === 0) this.#content.blob.expect?.(start, end)
+    const chunk = await this.#hold(start + this.#position, end)
+    this.#position += chunk.bytes.length
+    if (start + this.#position >= end) {
+      this.#pieces.shift()
+      this.#position = 0
+    }
+    return chunk
+  }
+
+  async #hold(start: number, end: number): Promise<Chunk> {
+    try {
+      return await this.#content.memory.hold(this.#content, start, end)
+    } catch (cause) {
+      if (cause instanceof HttpError) throw cause
+      throw new Error(`the blob ${this.#digest} cannot be read`, { cause })
     }
   }
-}
 
-interface ChunkRequest {
-  start: number
-  length: number
-  digest: string
-  into: Buffer | undefined
-}
-
-async function readChunk(blob: OpenBlob, { start, length, digest, into }: ChunkRequest) {
-  let chunk: Buffer
-  try {
-    chunk = await blob.read(start, length, into)
-  } catch (cause) {
-    if (cause instanceof HttpError) throw cause
-    throw new Error(`the blob ${digest} cannot be read`, { cause })
+  #releaseCurrent() {
+    this.#current?.release()
+    this.#current = undefined
   }
-  if (chunk.length === length) return chunk
-  throw new Error(`the blob ${digest} has become shorter than it was when opened`)
 }

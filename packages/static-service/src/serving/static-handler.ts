@@ -14,7 +14,7 @@ import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
 import type { ContentCache } from './content-cache.ts'
-import { BlobStream, type Content, joinPieces } from './content-stream.ts'
+import { type Content, ContentStream, joinPieces } from './content-stream.ts'
 import { canOffload, hasFile, type Offload, offloadHeaders } from './proxy-offload.ts'
 import {
   crossOriginHeaders,
@@ -263,7 +263,7 @@ const maxTextBytes = 2048
 function sendPieces(selected: Selected, content: Content): Reply {
   const { file, selection } = selected
   const isInMemory = Buffer.isBuffer(content)
-  const size = isInMemory ? content.length : content.size
+  const size = isInMemory ? content.length : content.blob.size
   const part = Array.isArray(selection)
     ? frame(selection, { contentType: file.contentType, size })
     : undefined
@@ -271,7 +271,7 @@ function sendPieces(selected: Selected, content: Content): Reply {
   const head = part ? partHead(selected, query, part) : headOf(selected, query, size)
   const pieces = part?.pieces ?? [{ start: 0, end: size }]
   if (isInMemory) return { head, body: joinPieces(content, pieces) }
-  return BlobStream.open(content, pieces, file.row.digest).then((body) => ({ head, body }))
+  return ContentStream.open(content, pieces, file.row.digest).then((body) => ({ head, body }))
 }
 
 function withVary({ status, code, message, headers }: HttpError, file: ServedFile) {
