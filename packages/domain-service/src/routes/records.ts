@@ -14,8 +14,13 @@ import {
   zone,
   zoneTag,
 } from './openapi-examples.ts'
-import { addedRecordFaults } from './record-faults.ts'
-import { AtRecord, EmailType, patchFields, recordFields } from './record-schema.ts'
+import {
+  AtRecord,
+  addedRecordFaults,
+  EmailType,
+  patchFields,
+  recordFields,
+} from './record-input.ts'
 import { AtDomain, readResponses, readSchema, readZone } from './zone-request.ts'
 import { AddedAnswer, describePart, describeWrite, HostRecord } from './zone-schema.ts'
 import { acceptedResponse, writeSchema, writeZone, zoneResponses } from './zone-write.ts'

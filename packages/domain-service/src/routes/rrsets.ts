@@ -14,8 +14,7 @@ import {
   writeHeaders,
   zoneTag,
 } from './openapi-examples.ts'
-import { rrsetFaults } from './record-faults.ts'
-import { EmailType, RecordType, recordFields, text } from './record-schema.ts'
+import { EmailType, RecordType, recordFields, rrsetFaults, text } from './record-input.ts'
 import { AtDomain, readResponses, readSchema, readZone } from './zone-request.ts'
 import { describePart, outcomeFields } from './zone-schema.ts'
 import { acceptedResponse, writeSchema, writeZone, zoneBodyLimit } from './zone-write.ts'

@@ -9,7 +9,7 @@ import { authorOf, type WriteResult, type ZoneWrite } from '../zones/zone-write.
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { Change, describeChange, setRetryAfter } from './change-schema.ts'
 import { writeFailures, writeHeaders, zoneTag } from './openapi-examples.ts'
-import { editFaults } from './record-faults.ts'
+import { editFaults } from './record-input.ts'
 import { visibleError } from './visible-records.ts'
 import { domainOf } from './zone-request.ts'
 import { type Answering, WrittenAnswer } from './zone-schema.ts'

@@ -123,3 +123,25 @@ test('a challenge whose client did not wait for it is swept, too', async () => {
 
   expect([(await presenting).status, repeated.status]).toEqual([503, 200])
 })
+
+test('a value that is cleaned up while it waits to be set does not appear later', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ clock })
+  const token = await createToken(service, { role: 'editor' })
+  const command = 'namecheap.domains.dns.getHosts'
+  service.sandbox.fault({ kind: 'reset', command, times: 0 })
+  const presented = await driveClock(clock, service, present(service, token, 'waiting'))
+  service.sandbox.clearFaults()
+
+  const cleanUp = () => driveClock(clock, service, post(service, token, ['cleanup', 'waiting']))
+  let cleaned = await cleanUp()
+  while (cleaned.status === 503) cleaned = await cleanUp()
+  const queued = async () => {
+    const { body } = await service.call('GET', '/api/changes?status=queued')
+    return body.change_list?.length
+  }
+  await driveClock(clock, service, Promise.resolve(expect.poll(queued).toBe(0)))
+
+  expect([presented.status, cleaned.status]).toEqual([503, 200])
+  expect(values(service)).toEqual([])
+})

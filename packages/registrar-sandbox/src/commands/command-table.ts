@@ -6,8 +6,7 @@ import { getInfo } from './info.ts'
 import * as listing from './listing.ts'
 import type { Params } from './parameters.ts'
 import * as registration from './registration.ts'
-import type { Element } from './xml.ts'
-import { renderRefusal, renderResult } from './xml.ts'
+import { type Element, element, renderDocument } from './xml.ts'
 
 /** Credentials, and the addresses that may call; `*` allows any. */
 export interface Access {
@@ -104,4 +103,46 @@ export class CommandTable {
     if (name.toLowerCase() !== userName.toLowerCase()) throw errors.userNameUnknown()
     if (!allowedIps.includes(ip) && !allowedIps.includes('*')) throw errors.clientIpRefused(ip)
   }
+}
+
+interface Envelope {
+  /** As the registrar spells it; undefined if unknown. */
+  command: string | undefined
+  /** As the caller spelled it; empty without authentication. */
+  requested: string
+  milliseconds: number
+}
+
+// The answer of an executed command.
+function renderResult(envelope: Envelope, result: Element[]): string {
+  return renderEnvelope('OK', [], envelope, result)
+}
+
+// The answer of a refused command.
+function renderRefusal(envelope: Envelope, refusal: errors.ErrorResponse): string {
+  const refusals = [element('Error', { Number: refusal.number }, refusal.message)]
+  const command = refusal.isGlobal ? undefined : envelope.command
+  const requested = refusal.isGlobal ? '' : envelope.requested
+  return renderEnvelope('ERROR', refusals, { ...envelope, command, requested }, refusal.skeleton)
+}
+
+function renderEnvelope(
+  status: string,
+  refusals: Element[],
+  { command, requested, milliseconds }: Envelope,
+  result: Element[],
+): string {
+  const response = command ? [element('CommandResponse', { Type: command }, result)] : []
+  const attributes = { Status: status, xmlns: 'http://api.namecheap.com/xml.response' }
+  const parts = [
+    element('Errors', {}, refusals),
+    element('Warnings'),
+    element('RequestedCommand', {}, requested.toLowerCase()),
+    ...response,
+    element('Server', {}, 'SANDBOX01'),
+    // The registrar does write the sign twice.
+    element('GMTTimeDifference', {}, '--5:00'),
+    element('ExecutionTime', {}, String(Number((milliseconds / 1000).toFixed(3)))),
+  ]
+  return renderDocument(element('ApiResponse', attributes, parts))
 }

@@ -1,5 +1,3 @@
-import type { ErrorResponse } from './errors.ts'
-
 type Value = string | number | boolean
 
 /** One XML element: attributes in their order, then text or elements. */
@@ -19,7 +17,7 @@ export function element(
 }
 
 /** Renders a document as the registrar does: two spaces, CRLF, none after the last tag. */
-function renderDocument(root: Element): string {
+export function renderDocument(root: Element): string {
   return ['<?xml version="1.0" encoding="utf-8"?>', ...render(root, '')].join('\r\n')
 }
 
@@ -47,46 +45,4 @@ function escapeText(value: string): string {
 
 function refer(character: string): string {
   return `&#x${character.charCodeAt(0).toString(16).toUpperCase()};`
-}
-
-interface Envelope {
-  /** As the registrar spells it; undefined if unknown. */
-  command: string | undefined
-  /** As the caller spelled it; empty without authentication. */
-  requested: string
-  milliseconds: number
-}
-
-/** The answer of an executed command. */
-export function renderResult(envelope: Envelope, result: Element[]): string {
-  return renderEnvelope('OK', [], envelope, result)
-}
-
-/** The answer of a refused command. */
-export function renderRefusal(envelope: Envelope, refusal: ErrorResponse): string {
-  const errors = [element('Error', { Number: refusal.number }, refusal.message)]
-  const command = refusal.isGlobal ? undefined : envelope.command
-  const requested = refusal.isGlobal ? '' : envelope.requested
-  return renderEnvelope('ERROR', errors, { ...envelope, command, requested }, refusal.skeleton)
-}
-
-function renderEnvelope(
-  status: string,
-  errors: Element[],
-  { command, requested, milliseconds }: Envelope,
-  result: Element[],
-): string {
-  const response = command ? [element('CommandResponse', { Type: command }, result)] : []
-  const attributes = { Status: status, xmlns: 'http://api.namecheap.com/xml.response' }
-  const parts = [
-    element('Errors', {}, errors),
-    element('Warnings'),
-    element('RequestedCommand', {}, requested.toLowerCase()),
-    ...response,
-    element('Server', {}, 'SANDBOX01'),
-    // The registrar does write the sign twice.
-    element('GMTTimeDifference', {}, '--5:00'),
-    element('ExecutionTime', {}, String(Number((milliseconds / 1000).toFixed(3)))),
-  ]
-  return renderDocument(element('ApiResponse', attributes, parts))
 }

@@ -4,7 +4,64 @@ import { readDomain } from '../dns/domain-name.ts'
 import type { Candidate, Pointer } from '../dns/edits/candidate.ts'
 import { findConflicts } from '../dns/edits/compose-zone.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
+import { emailTypes } from '../dns/email-type.ts'
+import { recordTypes } from '../dns/record-types.ts'
 import { type RecordPatch, toRow } from '../dns/record-validation.ts'
+import { record } from './openapi-examples.ts'
+import { AtDomain } from './zone-request.ts'
+
+// Names, addresses and bounds are validated against the live zone: what is already there unchanged is never refused.
+export const text = z.string('must be a string')
+const integer = z.int('must be a whole number')
+
+export const EmailType = z
+  .string()
+  .transform((value) => value.toUpperCase())
+  .pipe(z.enum(emailTypes, `must be one of ${emailTypes.join(', ')}`))
+  .meta({ enum: [...emailTypes], description: 'default: unchanged' })
+
+/** The type of a record in a path, in any case. */
+export const RecordType = z
+  .string()
+  .transform((type) => type.toUpperCase())
+  .pipe(z.enum(recordTypes, `must be one of ${recordTypes.join(', ')}`))
+  .meta({ description: 'in any case', enum: [...recordTypes], examples: ['A'] })
+
+export const AtRecord = AtDomain.extend({
+  record: z.string().meta({ description: 'its id, as in the zone', examples: [record.id] }),
+})
+
+/** The fields of a record in a request body, but for its type. */
+export const recordFields = {
+  name: text.meta({ description: '@ for the domain itself', examples: ['www'] }),
+  address: text.meta({ examples: ['192.0.2.10'] }),
+  ttl: integer.optional().meta({
+    description: 'seconds; default: that of the live record, else 1800',
+    minimum: 60,
+    maximum: 60_000,
+  }),
+  mx_pref: integer.optional().meta({
+    description: 'used for MX only; default: that of the live record, else 10',
+    minimum: 0,
+    maximum: 65_535,
+  }),
+  id: z.string().optional().meta({ description: 'ignored' }),
+}
+
+/** The records of a list in a request body. */
+export const Records = z.array(
+  z.strictObject({ ...recordFields, type: text.meta({ examples: ['A'] }) }),
+  'must be a list of records',
+)
+
+/** The fields of a JSON merge patch of a record (RFC 7396). */
+export const patchFields = {
+  name: text.optional(),
+  type: text.optional().meta({ description: 'as it is: a type cannot be changed' }),
+  address: text.optional(),
+  ttl: integer.nullable().optional().meta({ description: 'seconds; null: 1800' }),
+  mx_pref: integer.nullable().optional().meta({ description: 'used for MX only; null: 10' }),
+}
 
 /** The faults of an edit that no live record excuses, so that they can be found before the zone is read. */
 export function editFaults(edit: ZoneEdit, domain: string): Fault[] {
@@ -75,12 +132,23 @@ const listedPointer =
   (field) =>
     `/${list}/${index}/${field}`
 
-const text = z.string().optional().catch(undefined)
-const integer = z.int().optional().catch(undefined)
-const PathValues = z.object({ domain: text, record: text, name: text, type: text })
+const maybeText = z.string().optional().catch(undefined)
+const maybeInteger = z.int().optional().catch(undefined)
+const PathValues = z.object({
+  domain: maybeText,
+  record: maybeText,
+  name: maybeText,
+  type: maybeText,
+})
 const BodyObject = z.record(z.string(), z.unknown()).catch({})
 const BodyList = z.array(z.unknown()).catch([])
-const Fields = z.object({ name: text, type: text, address: text, ttl: integer, mx_pref: integer })
+const Fields = z.object({
+  name: maybeText,
+  type: maybeText,
+  address: maybeText,
+  ttl: maybeInteger,
+  mx_pref: maybeInteger,
+})
 
 function domainOf(params: unknown): string {
   const domain = readDomain(PathValues.parse(params).domain ?? '')
