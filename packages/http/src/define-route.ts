@@ -10,7 +10,7 @@ import type {
 import type { z } from 'zod'
 import type { Fault } from './problem-details.ts'
 
-/** Who may call a route: everybody, or callers with at least this role. */
+/** The callers of a route: all (`public`), or those with at least this role. */
 export type Access = 'public' | 'viewer' | 'editor' | 'admin'
 
 /** A header: its purpose, and an example value. */
@@ -45,7 +45,7 @@ declare module 'fastify' {
     /** The path whose routes serve the other methods of this one; without it they are 405. */
     otherMethods?: string
   }
-  // Documentation of a route beside its schemas. Words are Markdown.
+  // Documentation of a route beside its schemas; texts are Markdown.
   interface FastifySchema {
     /** Not in the OpenAPI document. */
     hide?: boolean

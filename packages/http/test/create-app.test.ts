@@ -122,7 +122,7 @@ test.each([
   ['wide', `{"items":[${'{},'.repeat(6000)}{}]}`],
   ['full of keys', `{${Array.from({ length: 6000 }, (_, at) => `"k${at}":1`)}}`],
   ['deep', `${'['.repeat(400_000)}${']'.repeat(400_000)}`],
-])('a body that is very %s is not judged at all', async (_name, body) => {
+])('a body that is very %s is refused before it is validated', async (_name, body) => {
   await using service = await start()
 
   const answer = await fetch(`${service.url}/things/a`, { ...json({}), body })
@@ -131,7 +131,7 @@ test.each([
   expect(await answer.json()).toMatchObject({ code: 'body_too_large' })
 })
 
-test('of very many faults a thousand are told, and how many there are', async () => {
+test('of very many faults 1,000 are listed, with their number', async () => {
   await using service = await start()
   const body = `{"items":[${'{},'.repeat(2999)}{}]}`
 
@@ -144,7 +144,7 @@ test('of very many faults a thousand are told, and how many there are', async ()
   expect(detail).toContain('and 5999 more')
 })
 
-test('a body that is not UTF-8 is refused, not mended', async () => {
+test('a body that is not UTF-8 is refused, not repaired', async () => {
   await using service = await start()
   const body = Buffer.concat([
     Buffer.from('{"items":[{"name":"'),
@@ -187,13 +187,13 @@ test.each([
   ['one of the caller', 'a'.repeat(128), true],
   ['one that is too long', 'a'.repeat(129), false],
   ['one that is not ASCII', 'caf\u00e9', false],
-])('the request id: %s', async (_name, id, kept) => {
+])('the request id: %s', async (_name, id, isUsed) => {
   await using service = await start()
 
   const answer = await fetch(`${service.url}/health`, { headers: { 'x-request-id': id } })
 
   const given = answer.headers.get('x-request-id')
-  expect(given === id).toBe(kept)
+  expect(given === id).toBe(isUsed)
   expect(given).toMatch(/^[\x20-\x7e]{1,128}$/)
 })
 
@@ -460,18 +460,18 @@ test('origins that are not named get no CORS headers', async () => {
       },
     })
 
-  const friend = await preflight('https://app.example')
-  const stranger = await preflight('https://evil.example')
+  const named = await preflight('https://app.example')
+  const unnamed = await preflight('https://evil.example')
   const nowhere = await fetch(`${service.url}/nothing`)
 
-  expect(friend.status).toBe(204)
-  expect(friend.headers.has('content-length')).toBe(false)
-  expect(friend.headers.get('access-control-allow-origin')).toBe('https://app.example')
-  expect(stranger.headers.get('access-control-allow-origin')).toBeNull()
+  expect(named.status).toBe(204)
+  expect(named.headers.has('content-length')).toBe(false)
+  expect(named.headers.get('access-control-allow-origin')).toBe('https://app.example')
+  expect(unnamed.headers.get('access-control-allow-origin')).toBeNull()
   expect(nowhere.status).toBe(404)
 })
 
-test('a log line tells the request and never its credentials or query', async () => {
+test('a log line names the request, without its credentials and query', async () => {
   await using service = await start()
 
   await fetch(`${service.url}/things?page=2`, {

@@ -64,7 +64,7 @@ const Body = z.object({
   errors: z.array(z.object({ path: z.string(), message: z.string() })).default([]),
 })
 
-test('following `next` nobody misses or repeats an item because others came or went', async () => {
+test('following `next` misses and repeats no item, although others come and go', async () => {
   const names = ['a', 'b', 'd', 'e', 'f']
   await using list = await startList(names)
 

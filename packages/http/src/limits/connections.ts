@@ -10,7 +10,7 @@ import type { BodyLimits, RequestBodies } from './request-bodies.ts'
 export interface ConnectionLimits extends BodyLimits {
   /** Milliseconds per event-loop iteration in which requests are served; the rest wait for the next iteration. */
   sliceMs: number
-  /** Milliseconds that a request may wait; after that it is refused when its turn comes. */
+  /** Milliseconds that a request may wait; after that it is refused when it is dequeued. */
   maxQueueMs: number
   /** Requests that may wait; further ones are refused at once. */
   maxQueued: number
@@ -48,7 +48,7 @@ export function limitConnections(
     isStopping = true
   })
   app.addHook('onSend', (_request, reply, payload, done) => {
-    // Nothing would close a connection later that is busy now.
+    // A busy connection is closed with its response: nothing closes it later.
     if (isStopping) reply.header('connection', 'close')
     // RFC 9110, 8.6. The CORS plugin sets it.
     if (reply.statusCode === 204) reply.removeHeader('content-length')

@@ -19,18 +19,18 @@ export interface BodyLimits {
 interface Body {
   request: IncomingMessage
   response: ServerResponse
-  /** Bytes that this process holds of it. */
+  /** Bytes of it in memory. */
   held: number
-  /** Of the socket, at the last look. */
+  /** Of the socket, at the last sample. */
   bytesRead: number
-  quietLooks: number
-  windowLooks: number
+  quietSamples: number
+  windowSamples: number
   windowBytes: number
 }
 
 /**
- * The bodies of requests, from their headers to the end of the response. What all of them hold is bounded: a body is
- * counted until its response has ended, since the request may wait with it. A body that stalls or drips is cut with 408.
+ * The request bodies of a server. Together they hold at most `maxBodyMemory` bytes: a body counts until its response has
+ * ended, since the request may wait with it. A body that stalls or drips is cut with 408.
  */
 export class RequestBodies {
   readonly #server: Server
@@ -69,7 +69,7 @@ export class RequestBodies {
     const limit = announced === undefined ? maxBytes : Number(announced)
     if (limit > maxBytes) return Promise.reject(bodyTooLarge())
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-    // One allocation, not a list of chunks: chunks of a byte each would take a hundred times their length.
+    // Not a list of chunks: a chunk of one byte takes a hundred.
     let bytes = Buffer.alloc(0)
     let length = 0
     const onData = (chunk: Buffer) => {
@@ -77,7 +77,7 @@ export class RequestBodies {
         const end = length + chunk.length
         if (end > limit) throw bodyTooLarge()
         if (end > bytes.length) {
-          // What was outgrown stays in memory until it is collected, so a large body gets its announced length.
+          // Outgrown buffers stay in memory until they are collected: a large body gets its announced length at once.
           const isLarge = announced !== undefined && end > maxGrownBytes
           const size = isLarge ? limit : Math.min(Math.max(end, 2 * length, 256), limit)
           this.hold(request, size - bytes.length)
@@ -101,10 +101,13 @@ export class RequestBodies {
   /** Watches and counts the body of a request, from now to the end of its response. */
   add(request: IncomingMessage, response: ServerResponse) {
     const { bytesRead } = request.socket
-    const counts = { held: 0, bytesRead, quietLooks: 0, windowLooks: 0, windowBytes: 0 }
+    const counts = { held: 0, bytesRead, quietSamples: 0, windowSamples: 0, windowBytes: 0 }
     this.#bodies.set(request, { request, response, ...counts })
     response.once('close', () => this.#release(request))
-    this.#timer ??= setInterval(() => this.#cutStalled(), this.#limits.bodyIdleTimeout / looks)
+    this.#timer ??= setInterval(
+      () => this.#cutStalled(),
+      this.#limits.bodyIdleTimeout / idleSamples,
+    )
     this.#timer.unref()
   }
 
@@ -116,7 +119,7 @@ export class RequestBodies {
     this.#forgetEnded(body)
   }
 
-  // A body may go on after its response.
+  // A body may continue after its response.
   #forgetEnded({ request, response }: Body) {
     if (!request.complete && !request.socket.destroyed) return
     if (response.closed) this.#bodies.delete(request)
@@ -125,7 +128,7 @@ export class RequestBodies {
     this.#timer = undefined
   }
 
-  // Counts looks instead of time: a process that was stopped for a while has not read what arrived meanwhile.
+  // Counts samples instead of time: a process that was suspended has not yet read what arrived meanwhile.
   #cutStalled() {
     for (const body of this.#bodies.values()) {
       const { request } = body
@@ -144,15 +147,16 @@ export class RequestBodies {
     body.bytesRead += received
     // Unread bytes mean that the service is slow, not the client.
     const isUnread = request.readableLength > 0
-    body.quietLooks = received > 0 || isUnread ? 0 : body.quietLooks + 1
-    body.windowLooks = isUnread ? 0 : body.windowLooks + 1
+    body.quietSamples = received > 0 || isUnread ? 0 : body.quietSamples + 1
+    body.windowSamples = isUnread ? 0 : body.windowSamples + 1
     body.windowBytes = isUnread ? 0 : body.windowBytes + received
-    if (body.quietLooks >= looks) return true
-    if (body.windowLooks < windowLooks) return false
+    if (body.quietSamples >= idleSamples) return true
+    if (body.windowSamples < windowSamples) return false
     // After the response the rest is only discarded.
-    const minBytes = (minBytesPerSecond * windowLooks * this.#limits.bodyIdleTimeout) / looks / 1000
+    const minBytes =
+      (minBytesPerSecond * windowSamples * this.#limits.bodyIdleTimeout) / idleSamples / 1000
     const isSlow = response.headersSent || body.windowBytes < minBytes
-    body.windowLooks = 0
+    body.windowSamples = 0
     body.windowBytes = 0
     return isSlow
   }
@@ -180,13 +184,14 @@ export function limitBodies(
 export const receiveBody = ({ server, raw, routeOptions }: FastifyRequest): Promise<Buffer> =>
   server.requestBodies.receive(raw, routeOptions.bodyLimit ?? smallBody)
 
-/** Maximum bytes of a body of which the route says nothing else: a login, a record. */
+/** Maximum bytes of a body on routes without a `bodyLimit`, such as the login. */
 export const smallBody = 16_384
 
 const maxGrownBytes = 65_536
 
-const looks = 10
-const windowLooks = 3 * looks
+// A body without progress is cut at its tenth sample; its pace is measured over thirty.
+const idleSamples = 10
+const windowSamples = 3 * idleSamples
 const minBytesPerSecond = 1024
 
 const bodyTooLarge = () =>

@@ -39,7 +39,7 @@ export class AccessLog {
     this.#name = JSON.stringify(log.bindings().name ?? '')
   }
 
-  /** False while LOG_LEVEL is above info: then nobody needs to make entries. */
+  /** False while LOG_LEVEL is above info: then callers need no entry. */
   get isEnabled(): boolean {
     return this.#log.isLevelEnabled('info')
   }
@@ -69,7 +69,10 @@ export class AccessLog {
 export function registerLogMetrics(metrics: Metrics | undefined, { output }: Logger) {
   registerCounter(
     metrics,
-    { name: 'log_lines_dropped_total', help: 'Log lines lost: disk full, or reader slow or gone' },
+    {
+      name: 'log_lines_dropped_total',
+      help: 'Log lines lost: disk full, or reader slow or closed',
+    },
     () => output.droppedLines,
   )
 }

@@ -6,7 +6,7 @@ export interface LogOutput {
   write(line: string): void
   /** Queues a line that may wait 100 ms for others. SIGKILL and power cuts lose the lines that wait. */
   writeBatched(line: string): void
-  /** Lines that could not be written: the disk was full, the reader slow or gone. */
+  /** Lines that could not be written: the disk was full, the reader slow or closed. */
   readonly droppedLines: number
 }
 

@@ -14,7 +14,7 @@ export interface Metrics {
 }
 
 /**
- * The metrics of a process, with those of Node. Undefined without a token: nobody can read them, so nothing is counted
+ * The metrics of a process, with those of Node. Undefined without a token: then none can be read, so nothing is counted
  * and the Prometheus client, a tenth of the start, is not loaded.
  */
 export async function createMetrics(token: string | undefined): Promise<Metrics | undefined> {

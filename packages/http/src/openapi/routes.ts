@@ -7,7 +7,7 @@ import type { DocumentedRoute } from './operation.ts'
 
 /**
  * GET /openapi.json and the page /docs, for every route registered later. The document is generated on first request:
- * most services are never asked.
+ * many processes never need it.
  */
 export function serveOpenapi(app: FastifyInstance, about: About) {
   const routes: DocumentedRoute[] = []

@@ -11,7 +11,7 @@ export interface PreparedHead {
   start: string
   /** From the end of the request id on. */
   rest: string
-  /** Names and values in turn, as `writeHead` takes them; the second entry is the request id. */
+  /** Names and values alternately, as `writeHead` takes them; the second entry is the request id. */
   headers: string[]
 }
 

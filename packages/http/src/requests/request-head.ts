@@ -15,7 +15,7 @@ export function requestIdOf({ headers }: IncomingMessage): string {
   return typeof sent === 'string' && /^[\x20-\x7e]{1,128}$/.test(sent) ? sent : randomUUID()
 }
 
-/** Node server options that pass ambiguous requests on to `rejectAmbiguousFraming`. */
+/** Node server options that pass ambiguous requests on to `checkRequestHeads`. */
 export const parserOptions = {
   // Duplicate singleton headers are joined, so that their reader rejects them; Node would keep the first.
   joinDuplicateHeaders: true,

@@ -7,7 +7,7 @@ type Environment = Record<string, string | undefined>
 
 /**
  * Parses the environment by one schema. An empty variable counts as absent. `NAME_FILE` names a file with the value of
- * the secret NAME, such as a secret mounted into a container. Warns of variables whose names are nearly those of settings.
+ * the secret NAME, such as a secret mounted into a container. Warns of variables with a name close to that of a setting.
  * @throws {InvalidEnvironment} listing every error.
  */
 export function readEnv<Schema extends z.ZodObject>(

@@ -18,7 +18,7 @@ export function integerSetting(min: number, max = Number.MAX_SAFE_INTEGER) {
 /** The proxies whose `X-Forwarded-For` is trusted: all, none, these addresses, or a number of hops. */
 export type TrustProxy = boolean | string[] | ((address: string, hop: number) => boolean)
 
-/** The setting TRUST_PROXY: `true`, `false`, a number of hops, or addresses and networks. Trusts nobody by default. */
+/** The setting TRUST_PROXY: `true`, `false`, a number of hops, or addresses and networks. Default: none. */
 const trustProxySetting = z.string().default('false').transform(readTrustProxy)
 
 function readTrustProxy(text: string, context: z.core.$RefinementCtx): TrustProxy {

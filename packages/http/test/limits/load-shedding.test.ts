@@ -85,14 +85,14 @@ test('new connections are accepted during a burst of requests', async () => {
   await using service = await start()
   const port = Number(new URL(service.url).port)
   let answers = 0
-  const crowd = Array.from({ length: 300 }, () => {
+  const burst = Array.from({ length: 300 }, () => {
     const socket = net.connect(port, '127.0.0.1', () => socket.write(ask('/things')))
     return socket.on('data', () => {
       answers += 1
       socket.write(ask('/things'))
     })
   })
-  await Promise.all(crowd.map((socket) => once(socket, 'data')))
+  await Promise.all(burst.map((socket) => once(socket, 'data')))
   answers = 0
 
   await Promise.all(
@@ -102,7 +102,7 @@ test('new connections are accepted during a burst of requests', async () => {
       socket.destroy()
     }),
   )
-  for (const socket of crowd) socket.destroy()
+  for (const socket of burst) socket.destroy()
 
   // One connection is accepted per iteration, which would otherwise serve the whole burst.
   expect(answers).toBeLessThan((30 * 300) / 3)

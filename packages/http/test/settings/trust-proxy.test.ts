@@ -24,10 +24,10 @@ async function clientOf(trust: string, from: string, fields: Record<string, stri
 const proxy = '127.0.0.1'
 const other = '127.0.0.2'
 
-describe('the client is the last one that nobody trusted has named', () => {
+describe('the client is the last address that is not that of a trusted proxy', () => {
   test.each([
-    ['', proxy, '203.0.113.7', proxy, 'by default nobody is believed'],
-    ['false', proxy, '203.0.113.7', proxy, 'nobody is believed'],
+    ['', proxy, '203.0.113.7', proxy, 'by default no proxy is trusted'],
+    ['false', proxy, '203.0.113.7', proxy, 'no proxy is trusted'],
     ['0', proxy, '203.0.113.7', proxy, 'no hop is believed'],
 
     ['1', proxy, '203.0.113.7', '203.0.113.7', 'the nearest hop is believed'],
@@ -36,7 +36,7 @@ describe('the client is the last one that nobody trusted has named', () => {
     ['2', proxy, '203.0.113.7, 10.0.0.1', '203.0.113.7', 'two hops are believed'],
     ['2', proxy, '198.51.100.9, 203.0.113.7, 10.0.0.1', '203.0.113.7', 'not what stood before'],
     ['2', proxy, '203.0.113.7', '203.0.113.7', 'fewer hops than are believed'],
-    ['1', proxy, '', proxy, 'an empty field names nobody'],
+    ['1', proxy, '', proxy, 'an empty field names no client'],
 
     ['127.0.0.1', proxy, '203.0.113.7', '203.0.113.7', 'the proxy by its address'],
     ['127.0.0.1', other, '203.0.113.7', other, 'not from another address'],
@@ -66,7 +66,7 @@ describe('the client is the last one that nobody trusted has named', () => {
   })
 
   test.each(['forwarded', 'x-real-ip', 'x-client-ip', 'true-client-ip', 'cf-connecting-ip'])(
-    'the field %s says nothing, whoever is believed',
+    'the field %s is ignored, whatever is trusted',
     async (name) => {
       const fields = { [name]: name === 'forwarded' ? 'for=203.0.113.7' : '203.0.113.7' }
 
@@ -80,7 +80,7 @@ test.each([
   ['TRUE', 'words are in lower case'],
   ['-1', 'a negative number'],
   ['1.5', 'half a hop'],
-  ['localhost', 'a name, of which nobody knows where it leads'],
+  ['localhost', 'a name, which is not resolved'],
   ['10.0.0', 'half an address'],
   ['10.0.0.0/33', 'more bits than there are'],
   ['10.0.0.0/0', 'everybody, by the back door'],
