@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { start } from './support/start.ts'
+import { findCaller } from '../src/open-auth.ts'
+import { makeUser, start, writeUsers } from './support/start.ts'
 
 const realm = 'Bearer realm="test-service"'
 
@@ -148,4 +149,26 @@ test('an insufficient role gets 403 naming the required one', async () => {
 
   expect(answer).toMatchObject({ status: 403, code: 'forbidden' })
   expect(answer.body.detail).toBe('This needs the role admin')
+})
+
+test('a stored caller has the rights that its user has now, and none after a removal', async () => {
+  await using service = await start()
+  const find = (id: string) => findCaller(id, service)
+  const petra = await makeUser('petra', { id: '1', role: 'editor' })
+  await writeUsers(service.file, [...service.people, petra])
+
+  const first = await find('user:petra 1')
+  await writeUsers(service.file, [{ ...petra, role: 'viewer', domains: ['a.com'] }])
+  const demoted = await find('user:petra 1')
+  await writeUsers(service.file, [{ ...petra, id: '2' }])
+  const ofAnother = await find('user:petra 1')
+
+  expect(first).toEqual({ id: 'user:petra 1', username: 'petra', role: 'editor' })
+  expect(demoted).toMatchObject({ role: 'viewer', domains: ['a.com'] })
+  expect([ofAnother, await find('user:vera'), await find('token:none'), await find('x')]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ])
 })
