@@ -30,9 +30,10 @@ export const auth = fastifyPlugin(
     const { secret, audience, tokenTtl, users, apiTokens, hashes } = options
     const { loginLimits = defaultLoginLimits, verify = verifyPassword, now = Date.now } = options
     await app.register(jwt, jwtOptions(secret, audience))
-    const endings = await SessionEndings.open(options.database, now)
-    const sessions = new SessionTokens(app.jwt, { secret, ttl: tokenTtl, now, users, endings })
-    const lastLogins = new LastLogins(options.database, now, (error) =>
+    const { database } = options
+    const endings = await SessionEndings.open({ database, users, now })
+    const sessions = new SessionTokens(app.jwt, { secret, ttl: tokenTtl, now, endings })
+    const lastLogins = new LastLogins(database, now, (error) =>
       app.log.warn({ err: error }, 'last login not recorded'),
     )
     const limit = new LoginLimit(

@@ -3,6 +3,7 @@ import { name, type Sql, sql } from '@domains-and-files/persistence'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import { type Caller, callerOfUser } from '../rights.ts'
+import { userOf, usersTable } from '../users/sql-users.ts'
 import type { User, Users } from '../users/user.ts'
 
 const Claims = z.object({
@@ -20,7 +21,6 @@ interface SessionTokenOptions {
   secret: string
   ttl: number
   now: () => number
-  users: Pick<Users, 'find'>
   endings: SessionEndings
 }
 
@@ -73,8 +73,7 @@ export class SessionTokens {
     if (!claims || (claims.nbf !== undefined && claims.nbf * 1000 > now)) return 'invalid'
     if (claims.exp * 1000 <= now) return 'expired'
 
-    const { users, endings } = this.#options
-    const [user, ending] = await Promise.all([users.find(claims.sub), endings.find(claims.jti)])
+    const { user, ending } = await this.#options.endings.find(claims.jti, claims.sub)
     if (!user || ending?.password === null) return 'invalid'
     const passwords = [claims.pwd, ...(ending ? [ending.password] : [])]
     if (!passwords.some((password) => this.#isOfPassword(user, password))) return 'invalid'
@@ -139,38 +138,53 @@ interface Ending extends Session {
 
 const table = name('ended_sessions')
 
+interface EndingsOptions {
+  database: Sql
+  users: Pick<Users, 'find'>
+  /** Milliseconds since 1970. */
+  now: () => number
+}
+
+interface Found {
+  user: User | undefined
+  ending: Ending | undefined
+}
+
 /** Sessions that ended before they expire, or outlived a change of the password. */
 export class SessionEndings {
-  readonly #database: Sql
-  readonly #now: () => number
+  readonly #options: EndingsOptions
   /** All of them, where one process alone has the database. Replicas read it for each request. */
   readonly #known: Map<string, Ending> | undefined
 
-  private constructor(database: Sql, now: () => number, known: Ending[] | undefined) {
-    this.#database = database
-    this.#now = now
+  private constructor(options: EndingsOptions, known: Ending[] | undefined) {
+    this.#options = options
     this.#known = known && new Map(known.map((ending) => [ending.id, ending]))
   }
 
-  static async open(database: Sql, now: () => number): Promise<SessionEndings> {
-    if (database.dialect === 'postgres') return new SessionEndings(database, now, undefined)
-    return new SessionEndings(
-      database,
-      now,
-      await database.all<Ending>(sql`select * from ${table}`),
-    )
+  static async open(options: EndingsOptions): Promise<SessionEndings> {
+    const { database } = options
+    if (database.dialect === 'postgres') return new SessionEndings(options, undefined)
+    return new SessionEndings(options, await database.all<Ending>(sql`select * from ${table}`))
   }
 
-  async find(id: string): Promise<Ending | undefined> {
-    if (this.#known) return this.#known.get(id)
-    return this.#database.get<Ending>(sql`select * from ${table} where id = ${id}`)
+  /** What is known of a session of this user, and the user, in one query. */
+  async find(id: string, username: string): Promise<Found> {
+    const { database, users } = this.#options
+    if (this.#known) return { user: await users.find(username), ending: this.#known.get(id) }
+    const row = await database.get<{ definition: string; id: string | null } & Omit<Ending, 'id'>>(
+      sql`select definition, id, password, expires_at from ${usersTable}
+        left join ${table} on id = ${id} where username = ${username}`,
+    )
+    if (!row) return { user: undefined, ending: undefined }
+    return { user: userOf(row), ending: row.id === null ? undefined : { ...row, id: row.id } }
   }
 
   /** Also forgets sessions that have expired. */
   async add(ending: Ending): Promise<void> {
     const { id, password, expires_at: expiresAt } = ending
-    await this.#database.transaction(async (transaction) => {
-      await transaction.run(sql`delete from ${table} where expires_at <= ${this.#now()}`)
+    const { database, now } = this.#options
+    await database.transaction(async (transaction) => {
+      await transaction.run(sql`delete from ${table} where expires_at <= ${now()}`)
       await transaction.run(
         sql`insert into ${table} (id, password, expires_at) values (${id}, ${password}, ${expiresAt})
           on conflict (id) do update set password = excluded.password
@@ -178,7 +192,7 @@ export class SessionEndings {
       )
     })
     for (const known of this.#known?.values() ?? [])
-      if (known.expires_at <= this.#now()) this.#known?.delete(known.id)
+      if (known.expires_at <= now()) this.#known?.delete(known.id)
     if (this.#known?.get(id)?.password !== null) this.#known?.set(id, ending)
   }
 }

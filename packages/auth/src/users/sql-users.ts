@@ -6,7 +6,7 @@ interface Row {
   definition: string
 }
 
-const table = name('users')
+export const usersTable = name('users')
 
 /** Users in PostgreSQL, read for each look-up: a change counts on every replica at once. */
 export class SqlUsers implements Users {
@@ -22,7 +22,7 @@ export class SqlUsers implements Users {
 
   async find(username: string) {
     const row = await this.#database.get<Row>(
-      sql`select definition from ${table} where username = ${username}`,
+      sql`select definition from ${usersTable} where username = ${username}`,
     )
     return row && userOf(row)
   }
@@ -30,9 +30,9 @@ export class SqlUsers implements Users {
   // One query whether the user exists or not: the response time does not tell.
   async findLogin(username: string) {
     const rows = await this.#database.all<Row>(
-      sql`(select definition, 0 as rank from ${table} where username = ${username})
+      sql`(select definition, 0 as rank from ${usersTable} where username = ${username})
         union all
-        (select definition, 1 from ${table} order by position limit 1)
+        (select definition, 1 from ${usersTable} order by position limit 1)
         order by rank`,
     )
     const found = rows.map(userOf)
@@ -48,19 +48,19 @@ export class SqlUsers implements Users {
 
   async update(change: (users: User[]) => User[]) {
     await this.#database.transaction(async (transaction) => {
-      await transaction.run(sql`lock table ${table} in share row exclusive mode`)
+      await transaction.run(sql`lock table ${usersTable} in share row exclusive mode`)
       const before = await listUsers(transaction)
       const after = changeUsers(before, change)
       const names = list(after.map(({ username }) => username))
       await transaction.run(
         after.length === 0
-          ? sql`delete from ${table}`
-          : sql`delete from ${table} where username not in (${names})`,
+          ? sql`delete from ${usersTable}`
+          : sql`delete from ${usersTable} where username not in (${names})`,
       )
       for (const user of after.filter((each) => !before.includes(each))) {
         await transaction.run(
-          sql`insert into ${table} (username, position, definition)
-            select ${user.username}, coalesce(max(position), 0) + 1, ${JSON.stringify(user)} from ${table}
+          sql`insert into ${usersTable} (username, position, definition)
+            select ${user.username}, coalesce(max(position), 0) + 1, ${JSON.stringify(user)} from ${usersTable}
             on conflict (username) do update set definition = excluded.definition`,
         )
       }
@@ -69,8 +69,8 @@ export class SqlUsers implements Users {
 }
 
 async function listUsers(reader: SqlTransaction): Promise<User[]> {
-  const rows = await reader.all<Row>(sql`select definition from ${table} order by position`)
+  const rows = await reader.all<Row>(sql`select definition from ${usersTable} order by position`)
   return rows.map(userOf)
 }
 
-const userOf = ({ definition }: Row): User => User.parse(JSON.parse(definition))
+export const userOf = ({ definition }: Row): User => User.parse(JSON.parse(definition))
