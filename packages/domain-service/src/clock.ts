@@ -1,3 +1,5 @@
+import { setImmediate as nextIteration } from 'node:timers/promises'
+
 /** A timer that has not fired yet. */
 export interface Timer {
   cancel(): void
@@ -32,3 +34,16 @@ export const delay = (clock: Clock, milliseconds: number) =>
   new Promise<void>((resolve) => {
     clock.setTimer(resolve, milliseconds)
   })
+
+const sliceMs = 20
+
+/** Lets the event loop go on from time to time during long work: `await` what it returns between the steps. */
+export function slices(): () => Promise<void> | undefined {
+  let until = performance.now() + sliceMs
+  return () => {
+    if (performance.now() < until) return undefined
+    return nextIteration().then(() => {
+      until = performance.now() + sliceMs
+    })
+  }
+}

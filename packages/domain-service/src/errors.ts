@@ -49,6 +49,13 @@ export const forceForbidden = () =>
     'A token that is limited to some records cannot give up other records of the zone by ?force=true',
   )
 
+export const rightsEnded = () =>
+  new HttpError(
+    403,
+    'forbidden',
+    'The author of this change may not make it any more: its user or API token was removed, or has fewer rights',
+  )
+
 export const dnsNotManaged = (domain: string) =>
   new HttpError(
     409,

@@ -54,6 +54,7 @@ async function compose(config: Config, log: Logger, clock: Clock): Promise<App> 
     const domains = await DomainList.open({ registrar, ...storage.domainList, ttlMs, clock, log })
     const zones = new ZoneWriter({
       ...storage,
+      findCaller: auth.findCaller,
       registrar,
       clock,
       cacheTtlMs,

@@ -7,6 +7,7 @@ import {
   type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
+import { slices } from '../clock.ts'
 import {
   type LateSend,
   lateMs,
@@ -15,8 +16,10 @@ import {
   type SendIntent,
   type SendOutcome,
 } from './change.ts'
-import { effectColumns, endChanges, insertSending, keyMs } from './changes.ts'
+
+import { type EffectColumns, effectColumns, endChanges, insertSending, keyMs } from './changes.ts'
 import { leaseNow } from './replicas/leases.ts'
+
 import { type ChangeRow, listedColumns, toStoredChange } from './stored-change.ts'
 import { getZones, putZones, unusedMs } from './zone-snapshots.ts'
 
@@ -53,7 +56,12 @@ export async function startSend(transaction: SqlTransaction, send: SendIntent) {
   if (send.repairs.length > 0)
     await transaction.run(sql`update ${sends} set unanswered = unanswered - 1, repaired_by = ${id}
       where id in (${list(send.repairs)})`)
-  const effects = send.intents.map((intent) => effectColumns(intent, digestOf))
+  const nextSlice = slices()
+  const effects: EffectColumns[] = []
+  for (const intent of send.intents) {
+    await nextSlice()
+    effects.push(effectColumns(intent, digestOf))
+  }
   const known = send.intents.flatMap((intent, at) =>
     intent.id === undefined
       ? []
@@ -66,6 +74,7 @@ export async function startSend(transaction: SqlTransaction, send: SendIntent) {
       from (values ${join(known)}) as effect where changes.id = effect.column1`)
   const changeIds: number[] = []
   for (const [at, { id: known, request }] of send.intents.entries()) {
+    await nextSlice()
     const effect = effects[at] ?? []
     changeIds.push(known ?? (await insertSending(transaction, request, { sendId: id, effect })))
   }

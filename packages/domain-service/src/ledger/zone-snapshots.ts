@@ -1,6 +1,16 @@
 import { hash } from 'node:crypto'
-import { deflateRawSync, inflateRawSync } from 'node:zlib'
-import { join, list, name, now, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { promisify } from 'node:util'
+import { deflateRaw, deflateRawSync, inflateRawSync } from 'node:zlib'
+import {
+  join,
+  list,
+  name,
+  now,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
+import { slices } from '../clock.ts'
 import type { Row } from '../dns/record.ts'
 import type { Snapshot } from './change.ts'
 
@@ -19,7 +29,10 @@ export async function putZones(
 ): Promise<(snapshot: Snapshot) => string> {
   const digests = new Map<Snapshot, string>()
   const texts = new Map<string, string>()
+  const nextSlice = slices()
   for (const snapshot of snapshots) {
+    if (digests.has(snapshot)) continue
+    await nextSlice()
     const text = encodeSnapshot(snapshot)
     const digest = hash('sha256', text, 'base64url')
     digests.set(snapshot, digest)
@@ -33,7 +46,10 @@ export async function putZones(
   // In order, so that transactions that put the same zones do not wait for each other in a circle.
   const missing = [...texts].sort(([a], [b]) => (a < b ? -1 : 1))
   if (missing.length > 0) {
-    const rows = missing.map(([digest, text]) => sql`(${digest}, ${compress(text)}, ${now})`)
+    // On another thread: a batch may have hundreds of zones of 400 KB.
+    const rows: Statement[] = []
+    for (const [digest, text] of missing)
+      rows.push(sql`(${digest}, ${await compressAside(text)}, ${now})`)
     await transaction.run(
       sql`insert into ${zones} (digest, snapshot, used_at) values ${join(rows)}
         on conflict (digest) do update set used_at = excluded.used_at`,
@@ -64,6 +80,9 @@ function fail(reason: string): never {
 
 /** Level 1: intents are written while a client waits, and TXT values hardly compress. */
 export const compress = (text: string): Buffer => deflateRawSync(text, { level: 1 })
+const compressAside = async (text: string): Promise<Buffer> =>
+  text.length < 16_384 ? compress(text) : deflateRawAside(text, { level: 1 })
+const deflateRawAside = promisify<string, { level: number }, Buffer>(deflateRaw)
 export const decompress = (packed: Buffer): string => String(inflateRawSync(packed))
 
 // Rows are sorted, since the registrar gives them in any order: equal zones give equal texts.

@@ -1,7 +1,8 @@
 import { setImmediate as nextIteration, setTimeout as sleep } from 'node:timers/promises'
+import { allowsDomain, hasRole } from '@domains-and-files/auth'
 import { delay } from '../clock.ts'
 import type { Domain } from '../dns/domain-name.ts'
-import { changeNotQueued, serviceStopping } from '../errors.ts'
+import { changeNotQueued, rightsEnded, serviceStopping } from '../errors.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { BatchRecorder } from './batch/batch-recorder.ts'
 import { BatchCalls } from './batch/current-zone.ts'
@@ -115,7 +116,8 @@ export class DomainQueue {
       await batch.fail(this.#writes.splice(0), error)
       return
     }
-    const writes = await this.#take(await this.#gather())
+    const taken = await this.#take(await this.#gather())
+    const writes = (await Promise.all(taken.map((write) => this.#recheck(write)))).flat()
     const checks = this.#checks.splice(0)
     await batch.run(writes)
     for (const check of checks) check.resolve()
@@ -180,6 +182,22 @@ export class DomainQueue {
     } catch (error) {
       for (const write of writes) if (write.id !== undefined) write.reject(error)
       return writes.filter(({ id }) => id === undefined)
+    }
+  }
+
+  // The rights of the author may have ended since an asynchronous change was accepted.
+  async #recheck(write: QueuedWrite): Promise<QueuedWrite[]> {
+    const { batch } = this.#options
+    const { request, isAsync } = write
+    if (!isAsync || request.callerId === undefined) return [write]
+    try {
+      const caller = await batch.findCaller(request.callerId)
+      const mayWrite = caller && hasRole(caller, 'editor') && allowsDomain(caller, request.domain)
+      if (!mayWrite) throw rightsEnded()
+      return [{ ...write, request: { ...request, recordLimits: caller.records } }]
+    } catch (error) {
+      await new BatchRecorder(batch).fail(write, error)
+      return []
     }
   }
 

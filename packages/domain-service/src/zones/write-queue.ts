@@ -38,6 +38,9 @@ type OpenDomain = (domain: Domain, onIdle: () => void) => DomainWrites
 
 /** Maximum queued writes per domain; further requests get 503. */
 export const maxQueued = 1_000
+/** Maximum characters of JSON of the queued writes of one domain, and of all; further requests get 503. */
+const maxQueuedLength = 96 * 1024 * 1024
+const maxTotalLength = 128 * 1024 * 1024
 
 /** Asynchronous changes that `queued` gives at once. */
 const maxPulled = 100
@@ -47,6 +50,9 @@ export class WriteQueue {
   readonly #ledger: Ledger
   readonly #open: OpenDomain
   readonly #domains = new Map<string, DomainWrites>()
+  /** Characters of JSON of the writes that wait, by domain. */
+  readonly #lengths = new Map<string, number>()
+  #totalLength = 0
   #isClosing = false
   /** The asynchronous changes that this process has queued: the first, and the last so far. */
   #queued = { first: Number.POSITIVE_INFINITY, last: 0 }
@@ -75,8 +81,23 @@ export class WriteQueue {
   async write(domain: Domain, request: ChangeRequest): Promise<WriteResult> {
     if (this.#isClosing) throw serviceStopping()
     const writes = this.#writesOf(domain)
-    if (writes.waiting >= maxQueued) throw tooManyWaiting()
-    return writes.write(request)
+    const length = JSON.stringify(request.edit).length
+    const ofDomain = (this.#lengths.get(domain.name) ?? 0) + length
+    const isFull = ofDomain > maxQueuedLength || this.#totalLength + length > maxTotalLength
+    if (isFull || writes.waiting >= maxQueued) throw tooManyWaiting()
+    this.#countLength(domain, length)
+    try {
+      return await writes.write(request)
+    } finally {
+      this.#countLength(domain, -length)
+    }
+  }
+
+  #countLength({ name }: Domain, length: number) {
+    const ofDomain = (this.#lengths.get(name) ?? 0) + length
+    if (ofDomain > 0) this.#lengths.set(name, ofDomain)
+    else this.#lengths.delete(name)
+    this.#totalLength += length
   }
 
   async carryOut(domain: Domain, change: QueuedChange): Promise<WriteResult> {

@@ -76,8 +76,8 @@ export function toChangeRequest(
   const { edit, ifMatch, ifNoneMatch, force, by, token, callerId, recordLimits } = write
   const { requestId, idempotencyKey: key } = write
   const content = { domain: domain.name, edit, ifMatch, ifNoneMatch, force }
-  const fingerprint = hash('sha256', JSON.stringify([content, mode]), 'base64url')
-  const idempotency = key === undefined ? undefined : { key, fingerprint }
+  const fingerprint = () => hash('sha256', JSON.stringify([content, mode]), 'base64url')
+  const idempotency = key === undefined ? undefined : { key, fingerprint: fingerprint() }
   return { ...content, by, token, callerId, recordLimits, requestId, idempotency }
 }
 

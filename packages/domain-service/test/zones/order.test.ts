@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { z } from 'zod'
 import { FakeClock } from '../support/fake-clock.ts'
 import { type Service, start, www } from '../support/start.ts'
 
@@ -116,4 +117,71 @@ test('a queued change that is newer than a write under way is carried out after 
   await clock.advance(500)
   await expect.poll(() => changeAt(service, second)).toEqual(['confirmed', undefined])
   expect(service.live()).toContain('home A 192.0.2.12 300 10')
+})
+
+/** What an admin asks of the routes of auth, whose answers have other fields than those of domains. */
+async function askAsAdmin(service: Service, method: string, path: string, body?: object) {
+  const response = await fetch(service.url + path, {
+    method,
+    headers: {
+      authorization: `Bearer ${await service.sessionOf('admin')}`,
+      ...(body && { 'content-type': 'application/json' }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  })
+  expect(response.ok).toBe(true)
+  const Made = z.object({ id: z.string().optional(), token: z.string().optional() })
+  return Made.parse(response.status === 204 ? {} : await response.json())
+}
+
+const editor = '/api/users/editor'
+
+test.each<[string, (service: Service) => Promise<unknown>]>([
+  ['was removed', (service) => askAsAdmin(service, 'DELETE', editor)],
+  ['is a viewer now', (service) => askAsAdmin(service, 'PATCH', editor, { role: 'viewer' })],
+  [
+    'is limited to another domain now',
+    (service) => askAsAdmin(service, 'PATCH', editor, { domains: ['example.org'] }),
+  ],
+])('a queued change of a user who %s is refused when it is its turn', async (_name, change) => {
+  await using service = await startStill()
+  const { headers } = await service.call('PUT', home, {
+    body: { ttl: 300, values: ['192.0.2.11'] },
+    headers: prefer,
+    user: 'editor',
+  })
+  await change(service)
+
+  await service.call('DELETE', `${dns}/rrsets/other/A`)
+
+  const problemAt = async () => {
+    const { body } = await service.call('GET', headers.get('location') ?? '')
+    return body
+  }
+  await expect
+    .poll(problemAt)
+    .toMatchObject({ status: 'refused', problem: { status: 403, code: 'forbidden' } })
+  expect(service.live()).toHaveLength(1)
+})
+
+test('a queued change of an API token that was revoked is refused', async () => {
+  await using service = await startStill()
+  const made = await askAsAdmin(service, 'POST', '/api/tokens', { name: 'ci', role: 'editor' })
+  const answer = await fetch(service.url + home, {
+    method: 'PUT',
+    headers: {
+      ...prefer,
+      authorization: `Bearer ${made.token}`,
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify({ ttl: 300, values: ['192.0.2.11'] }),
+  })
+  expect(answer.status).toBe(202)
+  await askAsAdmin(service, 'DELETE', `/api/tokens/${made.id}`)
+
+  await service.call('DELETE', `${dns}/rrsets/other/A`)
+
+  const location = answer.headers.get('location') ?? ''
+  await expect.poll(() => changeAt(service, location)).toEqual(['refused', undefined])
+  expect(service.live()).toHaveLength(1)
 })

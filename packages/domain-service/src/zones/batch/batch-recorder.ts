@@ -1,4 +1,5 @@
 import type { HttpError, Logger } from '@domains-and-files/http'
+import { slices } from '../../clock.ts'
 import type { Zone } from '../../dns/record.ts'
 import { changeSuperseded, zoneKeepsChanging } from '../../errors.ts'
 import type { ChangeOutcome, Ledger, SendOutcome } from '../../ledger/ledger.ts'
@@ -85,8 +86,11 @@ export class BatchRecorder {
     const warnings = [...(unverified ? [notVerified] : []), ...(isRecorded ? [] : [notRecorded])]
     if (outcome.kind === 'differs' || outcome.kind === 'unknown')
       this.#logDoubt(send, outcome.error)
+    const isDone = new Set(done)
+    const nextSlice = slices()
     for (const each of send.evaluated) {
-      if (done.includes(each)) {
+      await nextSlice() // Each answer may have 400 KB.
+      if (isDone.has(each)) {
         this.#logDone(each)
         each.write.resolve(resultOf(each, { zone, verified: !unverified, warnings }))
       } else if (outcome.kind === 'written') await this.endUnsent(each, zone)

@@ -1,5 +1,6 @@
 import { type RecordLimit, requireWithinRecords } from '@domains-and-files/auth'
 import { includesTag, readIfMatch } from '@domains-and-files/http'
+import { slices } from '../../clock.ts'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { namedRrsets } from '../../dns/edits/named-rrsets.ts'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
@@ -29,18 +30,21 @@ export const isChange = ({ before, after }: Pick<EvaluatedWrite, 'before' | 'aft
   after !== before
 
 /** Evaluates writes in their order, each against the zone as the ones before leave it; a failing one changes nothing. */
-export function evaluateWrites(writes: QueuedWrite[], zone: Zone) {
+export async function evaluateWrites(writes: QueuedWrite[], zone: Zone) {
   let current = zone
-  const evaluated = writes.map((write) => {
+  const evaluated: EvaluatedWrite[] = []
+  const nextSlice = slices()
+  for (const write of writes) {
+    await nextSlice()
     const before = current
     try {
       const effect = evaluateWrite(write.request, before)
       current = effect.after
-      return { write, ...effect }
+      evaluated.push({ write, ...effect })
     } catch (error) {
-      return { write, before, after: before, warnings: [], error }
+      evaluated.push({ write, before, after: before, warnings: [], error })
     }
-  })
+  }
   return { evaluated, zone: current }
 }
 
@@ -51,18 +55,18 @@ const maxExamined = 16
  * Leaves out asynchronous writes of which later ones leave no trace: without such a write the zone ends the same, and
  * every other write has the same outcome. They go to `superseded`, with those later ones.
  */
-export function takeSuperseded(
+export async function takeSuperseded(
   writes: QueuedWrite[],
   zone: Zone,
   superseded: Map<QueuedWrite, QueuedWrite[]>,
-): QueuedWrite[] {
+): Promise<QueuedWrite[]> {
   if (!writes.slice(0, -1).some(({ isAsync }) => isAsync)) return writes
   let kept = writes
-  let { evaluated, zone: last } = evaluateWrites(kept, zone)
+  let { evaluated, zone: last } = await evaluateWrites(kept, zone)
   const candidates = evaluated.filter(({ write }) => write.isAsync).reverse()
   for (const { write } of candidates.filter((each) => isUndone(each, last)).slice(0, maxExamined)) {
     const others = kept.filter((each) => each !== write)
-    const without = evaluateWrites(others, zone)
+    const without = await evaluateWrites(others, zone)
     const outcomes = evaluated.filter((each) => each.write !== write)
     const isSameFor = ({ error }: EvaluatedWrite, at: number) =>
       (error === undefined) === (without.evaluated[at]?.error === undefined)

@@ -1,3 +1,4 @@
+import type { Caller } from '@domains-and-files/auth'
 import type { HttpError, Logger } from '@domains-and-files/http'
 import type { Clock } from '../../clock.ts'
 import type { Zone } from '../../dns/record.ts'
@@ -27,6 +28,8 @@ import { type WriteOutcome, writeVerified } from './verified-write.ts'
 
 export interface BatchDependencies {
   ledger: Ledger
+  /** The caller with this id, with its present rights; undefined if it is gone. */
+  findCaller: (id: string) => Promise<Caller | undefined>
   cache: Pick<ResponseCache<Zone>, 'put' | 'drop'>
   clock: Clock
   /** Whether a write that the registrar reports as done is read back. */
@@ -145,8 +148,8 @@ export class WriteBatch {
       const zone = await this.#currentZone(writes.length > 0)
       await this.#findLateWrite(zone)
       const intended = this.#late ? { ...zone, ...this.#late.send.confirmed } : zone
-      writes = takeSuperseded(writes, intended, this.#superseded)
-      const { evaluated, zone: after } = evaluateWrites(writes, intended)
+      writes = await takeSuperseded(writes, intended, this.#superseded)
+      const { evaluated, zone: after } = await evaluateWrites(writes, intended)
       if (after === zone) {
         this.#dependencies.cache.put(this.#domain, zone)
         for (const each of evaluated) await this.#recorder.endUnsent(each)
