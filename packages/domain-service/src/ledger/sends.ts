@@ -16,10 +16,8 @@ import {
   type SendIntent,
   type SendOutcome,
 } from './change.ts'
-
 import { type EffectColumns, effectColumns, endChanges, insertSending, keyMs } from './changes.ts'
 import { leaseNow } from './replicas/leases.ts'
-
 import { type ChangeRow, listedColumns, toStoredChange } from './stored-change.ts'
 import { getZones, putZones, unusedMs } from './zone-snapshots.ts'
 
