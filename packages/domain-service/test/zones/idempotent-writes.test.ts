@@ -139,6 +139,7 @@ test('a cancelled change gives its key back: the repeated request is queued agai
       body: { name: 'new', address: '192.0.2.9' },
       headers: { 'idempotency-key': 'key', prefer: 'respond-async' },
     })
+  await service.call('GET', hosts) // The only call: nothing can be carried out.
   const first = await queue()
   const cancelled = await service.call('DELETE', first.headers.get('location') ?? '')
 

@@ -1,4 +1,4 @@
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises'
 import type { Database, Statement as Prepared } from 'better-sqlite3'
 import { DatabaseFullError, DatabaseUnavailableError, DataDirError } from '../errors.ts'
 import type { Migrations, Sql, SqlTransaction } from './sql.ts'
@@ -181,14 +181,15 @@ export class SqliteSql implements Sql {
 }
 
 async function beginImmediate(database: Database, deadline: number) {
-  for (;;) {
+  for (let attempt = 0; ; attempt++) {
     try {
       database.exec('begin immediate')
       return
     } catch (error) {
       const isLocked = error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
       if (!isLocked || performance.now() >= deadline) throw error
-      await wait(retryMs)
+      // Another connection of this process is done in a moment.
+      await (attempt < 3 ? turn() : wait(retryMs))
     }
   }
 }
