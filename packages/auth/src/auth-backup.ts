@@ -15,7 +15,7 @@ import { authFileName } from './open-auth.ts'
 import { UserList } from './users/user.ts'
 
 /** What this package stores, for a backup. */
-export interface AuthArchive {
+interface AuthArchive {
   tables: Table[]
   files: PrivateFiles
 }

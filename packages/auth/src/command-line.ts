@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import type { ReadStream } from 'node:tty'
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { databaseConfig, databaseSettings, readEnv } from '@domains-and-files/http'
 import { explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
 import { z } from 'zod'
@@ -34,6 +35,19 @@ export async function printResult(
     const message = reason instanceof Error ? reason.message : String(reason)
     stderr.write(`${message}${isUsageError ? `. See ${command} --help` : ''}\n`)
     return isUsageError ? 2 : 1
+  }
+}
+
+/** The options and words of a command. @throws {UsageError} */
+export function readOptions<const Options extends ParseArgsOptionsConfig>(
+  args: string[],
+  options: Options,
+) {
+  try {
+    return parseArgs({ args, allowPositionals: true, options })
+  } catch (error) {
+    const [message = ''] = error instanceof Error ? error.message.split(/[.\n]/) : []
+    throw new UsageError(message)
   }
 }
 

@@ -1,7 +1,7 @@
 export { callerOf } from './access-control.ts'
-export type { ApiTokens, TokenRequest } from './api-tokens/api-tokens.ts'
+export type { ApiTokens } from './api-tokens/api-tokens.ts'
 export { importUsers, isAuthTable, readAuthFolder, readAuthSchema } from './auth-backup.ts'
-export { Network, namesRrset, type RecordLimit, type Rrset, writableTypes } from './limits.ts'
+export { Network, type RecordLimit, type Rrset, writableTypes } from './limits.ts'
 export type { HashQueue } from './login/password.ts'
 export { type Auth, openAuth, openAuthFile } from './open-auth.ts'
 export { type AuthOptions, auth } from './plugin.ts'
@@ -12,7 +12,6 @@ export {
   mayReadRrset,
   mayWriteRrset,
   outsideRecords,
-  Role,
   requireRrsetRead,
   requireRrsetWrites,
   requireWithinRecords,

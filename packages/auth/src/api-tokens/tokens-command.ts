@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { describeIssue } from '@domains-and-files/http'
 import { createDirectory } from '@domains-and-files/persistence'
 import { z } from 'zod'
@@ -8,6 +7,7 @@ import {
   type CommandLine,
   openCommandDatabase,
   printResult,
+  readOptions,
   UsageError,
   usesDatabase,
 } from '../command-line.ts'
@@ -112,26 +112,16 @@ async function openFiles(service: string, env: NodeJS.ProcessEnv) {
 
 type Options = ReturnType<typeof readArguments>['values']
 
-function readArguments(args: string[]) {
-  try {
-    return parseArgs({
-      args,
-      allowPositionals: true,
-      options: {
-        owner: { type: 'string' },
-        expires: { type: 'string' },
-        role: { type: 'string' },
-        domains: { type: 'string' },
-        record: { type: 'string', multiple: true },
-        networks: { type: 'string' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    })
-  } catch (error) {
-    const [message = ''] = error instanceof Error ? error.message.split(/[.\n]/) : []
-    throw new UsageError(message)
-  }
-}
+const readArguments = (args: string[]) =>
+  readOptions(args, {
+    owner: { type: 'string' },
+    expires: { type: 'string' },
+    role: { type: 'string' },
+    domains: { type: 'string' },
+    record: { type: 'string', multiple: true },
+    networks: { type: 'string' },
+    help: { type: 'boolean', short: 'h' },
+  })
 
 async function addToken(
   tokens: ApiTokens,

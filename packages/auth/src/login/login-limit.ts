@@ -40,10 +40,10 @@ export interface Attempt {
 /** Which limit an attempt reached. */
 export type Lockout = 'username and network' | 'network' | 'username'
 
-export type OnLockout = (attempt: Attempt, lockout: Lockout) => void
+type OnLockout = (attempt: Attempt, lockout: Lockout) => void
 
 /** Either the attempt had to wait and was not made, or it was made. */
-export interface AttemptOutcome {
+interface AttemptOutcome {
   /** 0 if the attempt was made. */
   secondsToWait: number
   isRight: boolean

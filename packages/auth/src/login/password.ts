@@ -4,14 +4,14 @@ import { HttpError } from '@domains-and-files/http'
 import pLimit, { type LimitFunction } from 'p-limit'
 
 /** The cost of one hash: memory in KiB, passes, lanes. */
-export interface Cost {
+interface Cost {
   memory: number
   passes: number
   lanes: number
 }
 
 /** A stored password hash, never the password. */
-export interface Phc {
+interface Phc {
   cost: Cost
   salt: Buffer
   hash: Buffer

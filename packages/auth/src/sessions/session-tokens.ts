@@ -15,7 +15,7 @@ const Claims = z.object({
 })
 
 /** Why a token is rejected. */
-export type RejectedToken = 'invalid' | 'expired'
+type RejectedToken = 'invalid' | 'expired'
 
 interface SessionTokenOptions {
   secret: string

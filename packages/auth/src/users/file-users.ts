@@ -12,7 +12,7 @@ interface Content {
 }
 
 /** The users file cannot be used. The message names the reason and quotes no content. */
-export class InvalidUsersFile extends StartRefusedError {
+class InvalidUsersFile extends StartRefusedError {
   constructor(file: string, cause: unknown) {
     super(`Cannot use the users file ${file}: ${explain(cause)}`)
   }

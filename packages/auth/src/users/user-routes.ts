@@ -31,6 +31,7 @@ interface Dependencies {
 }
 
 const inviteMs = 72 * 3_600_000
+const bodyLimit = 65_536 // 100 domains.
 
 const example = {
   username: 'alice',
@@ -139,6 +140,7 @@ const createUser = ({ users, hashes, now }: Dependencies) =>
     method: 'POST',
     url: '/api/users',
     config: { access: 'admin' },
+    bodyLimit,
     schema: {
       operationId: 'createUser',
       summary: 'Add a user',
@@ -187,6 +189,7 @@ const changeUser = ({ users, lastLogins }: Dependencies) =>
     method: 'PATCH',
     url: '/api/users/:username',
     config: { access: 'admin' },
+    bodyLimit,
     schema: {
       operationId: 'changeUser',
       summary: 'Change the rights of a user',

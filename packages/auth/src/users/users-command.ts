@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import {
   type CommandLine,
   openCommandDatabase,
   printResult,
   readNewPassword,
+  readOptions,
   UsageError,
   usesDatabase,
 } from '../command-line.ts'
@@ -94,25 +94,15 @@ function readService(service: string | undefined): string {
   throw new UsageError('With DATABASE_URL add --service domain or --service static')
 }
 
-function readArguments(args: string[]) {
-  try {
-    return parseArgs({
-      args,
-      allowPositionals: true,
-      options: {
-        role: { type: 'string' },
-        domains: { type: 'string' },
-        'all-domains': { type: 'boolean' },
-        force: { type: 'boolean' },
-        service: { type: 'string' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    })
-  } catch (error) {
-    const [message = ''] = error instanceof Error ? error.message.split(/[.\n]/) : []
-    throw new UsageError(message)
-  }
-}
+const readArguments = (args: string[]) =>
+  readOptions(args, {
+    role: { type: 'string' },
+    domains: { type: 'string' },
+    'all-domains': { type: 'boolean' },
+    force: { type: 'boolean' },
+    service: { type: 'string' },
+    help: { type: 'boolean', short: 'h' },
+  })
 
 async function addUser(
   store: Users,

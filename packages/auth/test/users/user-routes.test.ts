@@ -83,6 +83,17 @@ describe.each(forms)('users in %s', (_name, begin) => {
     expect(JSON.stringify(await service.users.list())).not.toContain(body.invite)
   })
 
+  test('a user may be limited to 100 domains of any length', async () => {
+    const domains = Array.from({ length: 100 }, (_, at) =>
+      [...Array(3).fill('d'.repeat(60)), `x${at}`, 'example.com'].join('.'),
+    )
+
+    const added = await add({ username: 'petra', domains })
+
+    expect(added.body.domains).toHaveLength(100)
+    expect((await add({ username: 'paul', domains: [...domains, 'a.com'] })).status).toBe(400)
+  })
+
   test('an invitation is valid for 72 hours', async () => {
     const early = (await add({ username: 'early' })).body.invite
     const late = (await add({ username: 'late' })).body.invite

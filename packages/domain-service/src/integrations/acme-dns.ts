@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import { type ApiTokens, type Caller, callerOf, Network } from '@domains-and-files/auth'
+import { type ApiTokens, type Caller, callerOf, hasRole, Network } from '@domains-and-files/auth'
 import { type App, HttpError, validationFailed } from '@domains-and-files/http'
 import { readDomain } from '../dns/domain-name.ts'
 import type { AcmeChallenges } from './acme-challenges.ts'
@@ -76,7 +76,7 @@ function serveRegister(scope: App, { domains, tokens }: Dependencies) {
         name: tokenNameOf(fulldomain),
         domains: [host.domain.name],
         records: [{ name: host.name, types: ['TXT'] }],
-        expires_in: caller.role === 'admin' ? 0 : tenYears,
+        expires_in: hasRole(caller, 'admin') ? 0 : tenYears,
         ...(networks.length > 0 ? { networks } : {}),
       })
       return reply
