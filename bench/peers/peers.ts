@@ -75,14 +75,10 @@ export function startFastifyStatic(folder: string, { root, logs = 'on' }: Server
 }
 
 /** Fastify with one route that gives a prepared response, and a token for it. */
-export async function startBare(
-  folder: string,
-  response: PreparedResponse,
-  logs: AccessLogs = 'on',
-) {
+export async function startBare(folder: string, response: PreparedResponse) {
   const file = writeConfig(folder, 'bare.json', JSON.stringify(response))
   const run = () => [...script('peers/bare.ts'), file]
-  const program = await start({ name: 'bare', folder, run, env: { ACCESS_LOG: logs } })
+  const program = await start({ name: 'bare', folder, run, env: { ACCESS_LOG: 'on' } })
   const token = await (await fetch(`${program.url}/token`)).text()
   return { ...program, token }
 }

@@ -9,7 +9,6 @@ import { startStatic, upload } from '../harness/services.ts'
 import { load } from '../harness/wrk.ts'
 import {
   type AccessLogs,
-  startBare,
   startCaddy,
   startFastifyStatic,
   startNginx,
@@ -36,12 +35,10 @@ interface PeerInput {
   response: PreparedResponse
 }
 
-const bare = 'limit: bare Fastify'
 const plain = 'limit: node:http, no log'
 
 const starters = {
   [plain]: ({ folder, response }: PeerInput) => startPlainHttp(folder, response),
-  [bare]: ({ folder, response, logs }: PeerInput) => startBare(folder, response, logs),
   nginx: ({ folder, ...options }: PeerInput) => startNginx(folder, options),
   caddy: ({ folder, ...options }: PeerInput) => startCaddy(folder, options),
   '@fastify/static': ({ folder, ...options }: PeerInput) => startFastifyStatic(folder, options),
@@ -59,8 +56,7 @@ export const readings = {
     work: 'GET /static, 1 KiB, hot',
     logs: 'on',
     goals: {
-      [plain]: atLeast(0.65),
-      [bare]: atLeast(1.5),
+      [plain]: atLeast(0.85),
       caddy: atLeast(2.5),
       '@fastify/static': atLeast(5),
       nginx: atLeast(0.45),
@@ -72,7 +68,6 @@ export const readings = {
     logs: 'off',
     goals: {
       [plain]: atLeast(0.85),
-      [bare]: atLeast(1.5),
       caddy: atLeast(2),
       nginx: atLeast(0.45),
     },
@@ -82,7 +77,7 @@ export const readings = {
     file: 'site/photo.jpg',
     size: 100 * 1024,
     logs: 'on',
-    goals: { nginx: atLeast(1.1) },
+    goals: { nginx: atLeast(1) },
   },
   'static-10m': {
     work: 'GET /static, 10 MiB, from the page cache',
@@ -95,7 +90,7 @@ export const readings = {
     ...small,
     work: 'GET /static, 304 by If-None-Match',
     logs: 'on',
-    goals: { [bare]: atLeast(1.4), [plain]: atLeast(0.65) },
+    goals: { [plain]: atLeast(0.9) },
     isConditional: true,
   },
 } as const satisfies Record<string, Reading>

@@ -72,7 +72,7 @@ export class ChunkMemory {
   }
 
   /** The next of the bytes from `start` to `end`, as many as memory allows; may wait for it. */
-  async hold(content: LargeContent, start: number, end: number): Promise<Chunk> {
+  async acquire(content: LargeContent, start: number, end: number): Promise<Chunk> {
     // Up to a multiple of their size, so that responses meet at the same chunks.
     const full = Math.min(chunkBytes - (start % chunkBytes), end - start)
     const name = nameOf(content, start, full)

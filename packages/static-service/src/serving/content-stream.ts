@@ -93,7 +93,7 @@ export class ContentStream implements RawBody {
     }
     const { start, end } = piece
     if (this.#position === 0) this.#content.blob.expect?.(start, end)
-    const chunk = await this.#hold(start + this.#position, end)
+    const chunk = await this.#acquire(start + this.#position, end)
     this.#position += chunk.bytes.length
     if (start + this.#position >= end) {
       this.#pieces.shift()
@@ -102,9 +102,9 @@ export class ContentStream implements RawBody {
     return chunk
   }
 
-  async #hold(start: number, end: number): Promise<Chunk> {
+  async #acquire(start: number, end: number): Promise<Chunk> {
     try {
-      return await this.#content.memory.hold(this.#content, start, end)
+      return await this.#content.memory.acquire(this.#content, start, end)
     } catch (cause) {
       if (cause instanceof HttpError) throw cause
       throw new Error(`the blob ${this.#digest} cannot be read`, { cause })

@@ -104,7 +104,8 @@ export class StaticHandler implements RawRoute {
     return this.#serve(asked, this.#find(request, target.path))
   }
 
-  // The only way to a file, and to its bytes, in memory or not. Whoever may not read a file must not find it here.
+  // The only way to a file, and to its bytes, in memory or not. A rule about who may read it belongs here: to all others the
+  // file is absent.
   #find(_request: IncomingMessage, path: string): Found | Promise<Found> {
     return this.#cache.find(path)
   }

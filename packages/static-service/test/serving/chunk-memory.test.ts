@@ -184,7 +184,7 @@ test('where memory is scarce contents are sent whole in small chunks', async () 
   expect(memory.heldBytes).toBe(0)
 })
 
-test('a failed read is told to all who share the chunk, and holds nothing', async () => {
+test('a failed read fails for all that share the chunk, and holds no memory', async () => {
   const memory = new ChunkMemory(1)
   const failure = Promise.withResolvers<Buffer>()
   const contents = Array.from({ length: 3 }, () => {
