@@ -7,7 +7,12 @@ import {
 } from '@domains-and-files/persistence'
 import type { FileRow, VersionRow } from '../files/file-record.ts'
 import type { CatalogSnapshot } from './catalog-archive.ts'
+import type { Outcome } from './changes/commands.ts'
+import { type Group, loadTarget } from './changes/load-files.ts'
+import { FreedContents } from './changes/loaded-files.ts'
+import { writeChanges } from './changes/write-changes.ts'
 import { fileColumns, Queries } from './queries.ts'
+import { records } from './records.ts'
 import { versionColumns } from './versions.ts'
 
 const batchRows = 1000
@@ -22,7 +27,7 @@ export function readSnapshot<T>(
 
 /** The rows that a transaction of one state sees. */
 export async function snapshotOf(transaction: SqlTransaction): Promise<CatalogSnapshot> {
-  const { newestVersion: _, ...totals } = await new Queries(transaction).totals()
+  const totals = await new Queries(transaction).totals()
   return {
     totals,
     files: () => readFiles(transaction),
@@ -64,4 +69,39 @@ async function* readBatches<Row extends object, Key>(
     yield rows
     key = keyOf(last)
   }
+}
+
+/** Adds files as they are, for a restore. Leaves paths that exist. */
+export async function importFiles(group: Group, rows: FileRow[]): Promise<Outcome> {
+  const paths = rows.map(({ path }) => path)
+  const digests = rows.map(({ digest }) => digest)
+  const target = await loadTarget(group, paths, digests)
+  const { table, dates } = target
+  const freed = new FreedContents()
+  for (const row of rows) {
+    if (table.find(row.path)) continue
+    if (table.isDirectory(row.path) || !table.add(row, freed)) {
+      throw new Error(`${row.path} is a directory, or below a file`)
+    }
+    dates.atLeast(row.updatedAt)
+  }
+  table.accept()
+  await writeChanges(group, target)
+  return { done: 'other' }
+}
+
+/** Adds version records with their numbers, for a restore. Leaves those that exist. */
+export async function importVersions({ transaction }: Group, rows: VersionRow[]): Promise<Outcome> {
+  const versions = rows.map(({ id, version, changelog, createdBy, createdAt }) => ({
+    ...{ id, version, changelog, created_by: createdBy, created_at: createdAt },
+  }))
+  await transaction.run(sql`insert into ${name('versions')} (id, version, changelog, created_by, created_at)
+    select id, version, changelog, created_by, created_at from ${records(versions, {
+      id: 'bigint',
+      version: 'text',
+      changelog: 'text',
+      created_by: 'text',
+      created_at: 'text',
+    })} where true on conflict do nothing`)
+  return { done: 'other' }
 }

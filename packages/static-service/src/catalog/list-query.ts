@@ -1,6 +1,6 @@
 import type { FileRow } from '../files/file-record.ts'
 import type { Category } from '../files/media-type.ts'
-import { fold } from './fold.ts'
+import { fold } from './listing/search-index.ts'
 
 export const sorts = ['path', '-path', 'updated_at', '-updated_at', 'size', '-size'] as const
 

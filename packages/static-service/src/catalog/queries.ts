@@ -62,8 +62,13 @@ export class Queries {
       from ${name('categories')} order by file_count desc, category`)
   }
 
+  async totals(): Promise<Totals> {
+    const { newestVersion: _, ...totals } = await this.readStatus()
+    return totals
+  }
+
   /** Counters, and the newest version record's name. */
-  async totals(): Promise<Totals & { newestVersion: string | null }> {
+  async readStatus(): Promise<Totals & { newestVersion: string | null }> {
     const totals = await this.#sql.get<Totals & { newestVersion: string | null }>(totalsStatement)
     if (!totals) throw new Error('the catalog has no root directory')
     return totals

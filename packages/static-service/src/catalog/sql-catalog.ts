@@ -1,13 +1,7 @@
 import { HttpError } from '@domains-and-files/http'
-import { DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
+import { DatabaseUnavailableError, name, now, sql } from '@domains-and-files/persistence'
 import { pathConflict, preconditionFailed, quotaExceeded } from '../errors.ts'
-import type {
-  CategoryCount,
-  FileRow,
-  NewFile,
-  NewVersion,
-  VersionRow,
-} from '../files/file-record.ts'
+import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-record.ts'
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
 import { readSnapshot } from './archive.ts'
@@ -18,51 +12,24 @@ import type {
   ListedVersion,
   Removed,
   SizeRange,
-  Totals,
 } from './catalog.ts'
 import type { CatalogSnapshot, Miscount } from './catalog-archive.ts'
+import type { CatalogDatabase, CatalogOptions } from './catalog-database.ts'
 import {
   type CatalogCommand,
   type ChangedPaths,
-  isDirectoryCommand,
+  isAlone,
   type MoveFileCommand,
   type Outcome,
 } from './changes/commands.ts'
-import type { SliceLimits } from './changes/directory-changes.ts'
 import { findMiscounts } from './find-miscounts.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
-import type { LongQueries } from './long-queries.ts'
 import { Queries } from './queries.ts'
 import { errorOf } from './rejection-errors.ts'
 
-/** What differs between the databases: where changes and long queries run, and how a file is found. */
-export interface CatalogDatabase {
-  /** Whether only this process changes the catalog. */
-  readonly isExclusive: boolean
-  /** For look-ups by key. */
-  readonly sql: Sql
-  /** One outcome per command, in order, each command done whole or not at all. */
-  commit(commands: CatalogCommand[]): Promise<Outcome[]>
-  readonly long: LongQueries
-  find(path: string): Promise<FileRow | undefined>
-  findNow?(path: string): FileRow | undefined
-  status(): CatalogStatus
-  /** Queries that wait for an answer. */
-  readonly waiting: number
-  close(): Promise<void>
-}
-
-export interface CatalogOptions {
-  /** Maximum bytes of the distinct contents; undefined: unlimited. */
-  quotaBytes?: number | undefined
-  /** How many files a change of a directory has in one transaction. */
-  limits?: SliceLimits | undefined
-}
-
 /** The catalog in a database. Changes are committed in groups. */
-export class SqlCatalog implements Catalog {
+export class SqlCatalog extends Queries implements Catalog {
   readonly #database: CatalogDatabase
-  readonly #queries: Queries
   readonly #quotaBytes: number | undefined
   readonly #commits: GroupCommit<CatalogCommand, Outcome>
   readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
@@ -73,14 +40,14 @@ export class SqlCatalog implements Catalog {
   #isClosing = false
 
   constructor(database: CatalogDatabase, { quotaBytes }: CatalogOptions) {
+    super(database.sql)
     this.#database = database
-    this.#queries = new Queries(database.sql)
     this.#quotaBytes = quotaBytes
     this.#commits = new GroupCommit((commands) => this.#commit(commands), {
       isOutage: (error) =>
         error instanceof DatabaseUnavailableError ||
         (error instanceof HttpError && error.status === 503),
-      isLarge: isDirectoryCommand,
+      isLarge: isAlone,
     })
   }
 
@@ -144,7 +111,7 @@ export class SqlCatalog implements Catalog {
     this.#freeListeners.push(listener)
   }
 
-  find(path: string): Promise<FileRow | undefined> {
+  override find(path: string): Promise<FileRow | undefined> {
     return this.#database.find(path)
   }
 
@@ -153,7 +120,7 @@ export class SqlCatalog implements Catalog {
   }
 
   async checkPut(path: string, conditions: Conditions): Promise<void> {
-    const { row, conflicts } = await this.#queries.findTarget(path)
+    const { row, conflicts } = await this.findTarget(path)
     if (!row && conflicts) throw pathConflict(path)
     if (!holds(conditions, row)) throw preconditionFailed(path)
   }
@@ -161,7 +128,7 @@ export class SqlCatalog implements Catalog {
   async checkQuota(path: string, size: SizeRange): Promise<void> {
     const quota = this.#quotaBytes
     if (quota === undefined) return
-    const { storedSize, hasSize, freed } = await this.#queries.readQuota(path, size)
+    const { storedSize, hasSize, freed } = await this.readQuota(path, size)
     if (storedSize + size.minBytes <= quota) return
     // It may equal a stored content, which takes no more room, or replace one.
     if (hasSize) return
@@ -180,32 +147,11 @@ export class SqlCatalog implements Catalog {
     return this.#database.long.versions({ skip: (page - 1) * pageSize, take: pageSize })
   }
 
-  categories(): Promise<CategoryCount[]> {
-    return this.#queries.categories()
-  }
-
-  async totals(): Promise<Totals> {
-    const { newestVersion: _, ...totals } = await this.#queries.totals()
-    return totals
-  }
-
-  newestVersion(): Promise<VersionRow | undefined> {
-    return this.#queries.newestVersion()
-  }
-
-  findVersion(version: string): Promise<VersionRow | undefined> {
-    return this.#queries.findVersion(version)
-  }
-
-  isReferenced(digest: string): Promise<boolean> {
-    return this.#queries.isReferenced(digest)
-  }
-
-  contentPrefixes(): Promise<string[]> {
+  override contentPrefixes(): Promise<string[]> {
     return this.#database.long.contentPrefixes()
   }
 
-  contents(prefix: string): Promise<{ digest: string; size: number }[]> {
+  override contents(prefix: string): Promise<{ digest: string; size: number }[]> {
     return this.#database.long.contents(prefix)
   }
 
@@ -231,10 +177,6 @@ export class SqlCatalog implements Catalog {
 
   findMiscounts(): Promise<Miscount[]> {
     return findMiscounts(this.#database.sql)
-  }
-
-  pathsOf(digest: string): Promise<string[]> {
-    return this.#queries.pathsOf(digest)
   }
 
   /** Carries out the rest of the changes that a process began in slices and left: now, and looks for more each minute. */

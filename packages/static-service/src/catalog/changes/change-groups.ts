@@ -8,18 +8,20 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/content-transaction.ts'
+import { importFiles, importVersions } from '../archive.ts'
 import { recordVersion } from '../versions.ts'
-import { applyCommand } from './apply-command.ts'
+import { applyCommand, type Target } from './apply-command.ts'
 import {
   type CatalogCommand,
-  type DirectoryCommand,
-  isDirectoryCommand,
+  isAlone,
+  type LoneCommand,
   type Outcome,
   Rejected,
+  refusalOf,
 } from './commands.ts'
 import { changeDirectory, type SliceLimits } from './directory-changes.ts'
-import { type Group, loadTable, refusalOf, type Table, write } from './group.ts'
-import { importFiles, importVersions } from './import-rows.ts'
+import { type Group, loadTarget } from './load-files.ts'
+import { writeChanges } from './write-changes.ts'
 
 export interface ChangeDependencies<Transaction extends SqlTransaction> {
   sql: { transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> }
@@ -128,13 +130,12 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
   }
 
   async #apply(group: Group, commands: CatalogCommand[]): Promise<Outcome[]> {
-    const [command] = commands
-    if (command && isDirectoryCommand(command)) {
-      const { wholeFiles } = this.#limits
-      return [await changeDirectory(group, command, { wholeFiles, sliceFiles: this.#sliceFiles })]
-    }
-    if (command?.kind === 'importFiles') return [await importFiles(group, command.files)]
-    return applyTogether(group, commands)
+    const command = commands.find(isAlone)
+    if (!command) return applyTogether(group, commands.filter(isSmall))
+    if (commands.length > 1) throw new Error('such a change is alone in its transaction')
+    if (command.kind === 'importFiles') return [await importFiles(group, command.files)]
+    const { wholeFiles } = this.#limits
+    return [await changeDirectory(group, command, { wholeFiles, sliceFiles: this.#sliceFiles })]
   }
 }
 
@@ -149,40 +150,38 @@ const sliceLimits: SliceLimits = { wholeFiles: 20_000, sliceFiles: 4000 }
 
 type ImportCommand = Extract<CatalogCommand, { kind: 'importFiles' | 'importVersions' }>
 
-type SmallCommand = Exclude<CatalogCommand, DirectoryCommand>
+type SmallCommand = Exclude<CatalogCommand, LoneCommand>
+
+const isSmall = (command: CatalogCommand): command is SmallCommand => !isAlone(command)
 
 /** Applies commands on single files in memory, writes what they leave, and adds version records. */
-async function applyTogether(group: Group, commands: CatalogCommand[]): Promise<Outcome[]> {
+async function applyTogether(group: Group, commands: SmallCommand[]): Promise<Outcome[]> {
   const paths = commands.flatMap(pathsOf)
-  const table =
-    paths.length > 0 ? await loadTable(group, paths, commands.flatMap(digestsOf)) : undefined
+  const digests = commands.flatMap(digestsOf)
+  const target = paths.length > 0 ? await loadTarget(group, paths, digests) : undefined
   const outcomes: Outcome[] = []
-  for (const command of commands) {
-    if (isDirectoryCommand(command))
-      throw new Error('a change of a directory is alone in its group')
-    outcomes.push(await applySmall(group, command, table))
-  }
-  if (table && table.files.changes.length > 0) await write(group, table)
+  for (const command of commands) outcomes.push(await applySmall(group, command, target))
+  if (target && target.table.changes.length > 0) await writeChanges(group, target)
   return outcomes
 }
 
 async function applySmall(
   group: Group,
   command: SmallCommand,
-  table: Table | undefined,
+  target: Target | undefined,
 ): Promise<Outcome> {
   if (command.kind === 'record') return recordVersion(group, command.version)
   if (command.kind === 'importVersions') return importVersions(group, command.versions)
-  if (command.kind === 'importFiles' || !table) throw new Error('an import is alone in its group')
+  if (!target) throw new Error('nothing was loaded for a command on files')
   try {
     const lost =
       command.kind === 'put' && command.files.find(({ digest }) => group.missing.has(digest))
     if (lost) throw new Rejected('content_missing', lost.path)
-    const outcome = applyCommand({ table: table.files, dates: table.dates }, command)
-    table.files.accept()
+    const outcome = applyCommand(target, command)
+    target.table.accept()
     return outcome
   } catch (error) {
-    table.files.undo()
+    target.table.undo()
     return refusalOf(error)
   }
 }

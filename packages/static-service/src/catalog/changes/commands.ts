@@ -7,9 +7,8 @@ import type { DirectoryMove } from '../catalog.ts'
 
 export type CatalogCommand =
   | FileCommand
-  | DirectoryCommand
+  | LoneCommand
   | { kind: 'record'; version: NewVersion }
-  | { kind: 'importFiles'; files: FileRow[] }
   | { kind: 'importVersions'; versions: VersionRow[] }
 
 /** Commands on files that they name. */
@@ -51,8 +50,12 @@ export interface MoveFileCommand {
   category: Category
 }
 
-export const isDirectoryCommand = (command: CatalogCommand): command is DirectoryCommand =>
-  ['removeBelow', 'moveDirectory', 'continue', 'abandon'].includes(command.kind)
+/** Commands on files that they do not name, or on very many. */
+export type LoneCommand = DirectoryCommand | { kind: 'importFiles'; files: FileRow[] }
+
+/** Whether a command is a transaction of its own. */
+export const isAlone = (command: CatalogCommand): command is LoneCommand =>
+  ['removeBelow', 'moveDirectory', 'continue', 'abandon', 'importFiles'].includes(command.kind)
 
 /** Paths that a command changed; `all` where they are many. */
 export type ChangedPaths = string[] | 'all'
@@ -103,4 +106,10 @@ export class Rejected extends Error {
     this.reason = reason
     this.path = path
   }
+}
+
+/** @throws all other errors. */
+export function refusalOf(error: unknown): Outcome {
+  if (error instanceof Rejected) return { refused: error.reason, path: error.path }
+  throw error
 }

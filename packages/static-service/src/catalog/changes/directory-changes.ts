@@ -1,9 +1,13 @@
-import { name, sql } from '@domains-and-files/persistence'
+import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { findPathFault } from '../../files/path-rules.ts'
+import { parentOf } from '../../files/path-segments.ts'
+import type { DirectoryMove } from '../catalog.ts'
+import { among } from '../records.ts'
 import { isIntoItself, movedPath, moveRows, removeRows } from './apply-command.ts'
-import type { DirectoryCommand, Outcome } from './commands.ts'
-import { type Group, loadTable, refusalOf, write } from './group.ts'
-import { loadBelow } from './load-files.ts'
+import { type DirectoryCommand, type Outcome, refusalOf } from './commands.ts'
+import { below, type Group, loadBelow, loadTarget } from './load-files.ts'
 import type { StoredFile } from './loaded-files.ts'
+import { writeChanges } from './write-changes.ts'
 
 /** A change of a directory that is carried out in slices. */
 interface UnfinishedChange {
@@ -48,10 +52,10 @@ async function removeBelow(
   { directory, inSlices = false }: Command<'removeBelow'>,
   wholeFiles: number,
 ): Promise<Outcome> {
-  const { files } = await loadTable(group, [directory])
-  if (!files.isDirectory(directory)) return { refused: 'directory_not_found', path: directory }
-  if (inSlices || files.countBelow(directory) > wholeFiles) {
-    return begin(group, { directory, target: null, overwrite: 0, lastChange: files.lastChange })
+  const { table } = await loadTarget(group, [directory])
+  if (!table.isDirectory(directory)) return { refused: 'directory_not_found', path: directory }
+  if (inSlices || table.countBelow(directory) > wholeFiles) {
+    return begin(group, { directory, target: null, overwrite: 0, lastChange: table.lastChange })
   }
   const rows = await loadBelow(group.transaction, directory, { limit: wholeFiles })
   const { bytes: bytesFreed, digests: freed } = await removeThese(group, rows)
@@ -59,10 +63,10 @@ async function removeBelow(
 }
 
 async function removeThese(group: Group, rows: StoredFile[]) {
-  const table = await loadTable(group, pathsOf(rows))
-  const freed = removeRows({ table: table.files, dates: table.dates }, rows)
-  table.files.accept()
-  await write(group, table)
+  const target = await loadTarget(group, pathsOf(rows))
+  const freed = removeRows(target, rows)
+  target.table.accept()
+  await writeChanges(group, target)
   return freed
 }
 
@@ -72,17 +76,17 @@ async function moveDirectory(
   wholeFiles: number,
 ): Promise<Outcome> {
   const within = `${from}/${from.slice(to === '' ? 0 : to.length + 1).split('/')[0]}`
-  const { files } = await loadTable(group, [from, within])
-  if (!files.isDirectory(from)) return { refused: 'directory_not_found', path: from }
+  const { table } = await loadTarget(group, [from, within])
+  if (!table.isDirectory(from)) return { refused: 'directory_not_found', path: from }
   if (from === to) return { done: 'move', files: 0, freed: [], changed: [] }
   if (isIntoItself({ from, to, overwrite })) return { refused: 'move_into_itself', path: to }
   if (inSlices) {
     const change = { directory: from, target: to, overwrite: Number(overwrite) }
-    return begin(group, { ...change, lastChange: files.lastChange })
+    return begin(group, { ...change, lastChange: table.lastChange })
   }
-  const count = files.countBelow(from)
+  const count = table.countBelow(from)
   // Where files go up to places that the others are about to leave, no slice could be done before the rest.
-  const isDivisible = !isAbove(to, from) || !(files.find(within) || files.isDirectory(within))
+  const isDivisible = !isAbove(to, from) || !(table.find(within) || table.isDirectory(within))
   if (count > wholeFiles && isDivisible) return { refused: 'too_many_files', path: from }
   const rows = await loadBelow(group.transaction, from, { limit: count })
   return moveThese(group, rows, { from, to, overwrite })
@@ -97,11 +101,11 @@ async function moveThese(
   move: { from: string; to: string; overwrite: boolean },
 ): Promise<Outcome> {
   const targets = rows.map(({ path }) => movedPath(path, move))
-  const table = await loadTable(group, [...pathsOf(rows), ...targets])
+  const target = await loadTarget(group, [...pathsOf(rows), ...targets])
   try {
-    const freed = moveRows({ table: table.files, dates: table.dates }, rows, move)
-    table.files.accept()
-    await write(group, table)
+    const freed = moveRows(target, rows, move)
+    target.table.accept()
+    await writeChanges(group, target)
     return { done: 'move', files: rows.length, freed: freed.digests, changed: 'all' }
   } catch (error) {
     return refusalOf(error)
@@ -154,4 +158,51 @@ async function continueChange(group: Group, id: number, limit: number): Promise<
 async function abandon({ transaction }: Group, id: number): Promise<Outcome> {
   await transaction.run(sql`delete from ${name('unfinished_changes')} where id = ${id}`)
   return { done: 'other' }
+}
+
+const batchFiles = 5000
+
+/**
+ * Why a directory cannot be moved in slices, as far as can be told now; undefined: it can. What the slices move themselves is
+ * not in the way.
+ */
+export function findMoveRefusal(
+  database: Pick<Sql, 'snapshot'>,
+  move: DirectoryMove,
+): Promise<Outcome | undefined> {
+  return database.snapshot(async (transaction) => {
+    for (let last = ''; ; ) {
+      const rows = await transaction.all<{ path: string }>(
+        sql`select path from ${name('files')} where ${below(move.from)} and path > ${last}
+          order by path limit ${batchFiles}`,
+      )
+      const targets = rows.map(({ path }) => movedPath(path, move))
+      const refusal = await findRefusal(transaction, targets, move)
+      if (refusal || rows.length < batchFiles) return refusal
+      last = rows.at(-1)?.path ?? ''
+    }
+  })
+}
+
+async function findRefusal(
+  transaction: SqlTransaction,
+  targets: string[],
+  { overwrite }: DirectoryMove,
+): Promise<Outcome | undefined> {
+  const faulty = targets.find((path) => findPathFault(path))
+  if (faulty !== undefined) return { refused: 'invalid_target', path: faulty }
+  const above = [...new Set(targets.flatMap(directoriesOf))]
+  const blocked = await transaction.get<{ path: string; isTarget: number }>(sql`
+    select path, 0 "isTarget" from ${name('files')} where path ${among(above)}
+    union all select path, 0 from ${name('directories')} where path ${among(targets)}
+    union all select path, 1 from ${name('files')} where ${overwrite ? sql`1 = 0` : sql`path ${among(targets)}`}
+    limit 1`)
+  if (!blocked) return undefined
+  return { refused: blocked.isTarget === 1 ? 'target_exists' : 'path_conflict', path: blocked.path }
+}
+
+function directoriesOf(path: string): string[] {
+  const above: string[] = []
+  for (let at = parentOf(path); at !== ''; at = parentOf(at)) above.push(at)
+  return above
 }

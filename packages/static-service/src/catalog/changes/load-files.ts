@@ -1,17 +1,39 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/path-segments.ts'
 import { among, jsonObject } from '../records.ts'
-import type {
-  BlobReferences,
-  CategoryCounts,
-  DirectoryCounts,
-  LoadedRows,
-  StoredFile,
+import { ChangeDates, type Target } from './apply-command.ts'
+import {
+  type BlobReferences,
+  type CategoryCounts,
+  type DirectoryCounts,
+  LoadedFiles,
+  type LoadedRows,
+  type StoredFile,
 } from './loaded-files.ts'
 
 /** The columns of a file, named as in `StoredFile`. */
 export const storedColumns: Statement = sql`id, path, name, digest, size, content_type "contentType", category,
   uploaded_by "uploadedBy", created_at "createdAt", updated_at "updatedAt", change_id "changeId"`
+
+/** What the commands of a group share. */
+export interface Group<Transaction extends SqlTransaction = SqlTransaction> {
+  transaction: Transaction
+  nowMs: number
+  /** Digests without bytes: commands that name them are rejected. */
+  missing: Set<string>
+  /** Contents that got their first reference, or lost their last one. */
+  references: Map<string, { before: boolean; after: boolean }>
+}
+
+/** Loads what commands on these paths can touch: files and directories there and above, references and counts. */
+export async function loadTarget(
+  { transaction, nowMs }: Group,
+  paths: string[],
+  digests: string[] = [],
+): Promise<Target> {
+  const { rows, lastChangedAt } = await loadRows(transaction, { paths, digests })
+  return { table: new LoadedFiles(rows), dates: new ChangeDates(nowMs, lastChangedAt) }
+}
 
 interface Counts {
   storedSize: number
@@ -22,17 +44,10 @@ interface Counts {
   categories: string
 }
 
-/** What a group of changes begins with. */
-export interface Loaded {
-  rows: LoadedRows
-  lastChangedAt: string
-}
-
-/** Loads what commands on these paths can touch: files and directories there and above, references and counts. */
-export async function loadFiles(
+async function loadRows(
   transaction: SqlTransaction,
   wanted: { paths: string[]; digests: string[] },
-): Promise<Loaded> {
+): Promise<{ rows: LoadedRows; lastChangedAt: string }> {
   const paths = withAncestors(wanted.paths)
   const digests = new Set(wanted.digests)
   const [files, directories, blobs] = [new Map(), new Map(), new Map()] as [

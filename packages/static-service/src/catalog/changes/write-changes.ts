@@ -1,18 +1,17 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { nameOf, parentOf } from '../../files/path-segments.ts'
-import { fold } from '../fold.ts'
-import { type ChangedFile, keptChanges, type ListedState } from '../listing/changed-files.ts'
-import { searchIndexOf } from '../listing/search-index.ts'
+import { type ChangedFile, keptChanges, type ListedState } from '../listing/list-changes.ts'
+import { fold, searchIndexOf } from '../listing/search-index.ts'
 import { among, records } from '../records.ts'
-import type { ChangeDates } from './change-dates.ts'
+import type { Target } from './apply-command.ts'
+import type { Group } from './load-files.ts'
 import type { LoadedFiles, StoredFile } from './loaded-files.ts'
 import type { TrackedRows } from './tracked-rows.ts'
 
 /** Writes what commands have left in memory: every row that is made, replaced or ended is written here. */
 export async function writeChanges(
-  transaction: SqlTransaction,
-  table: LoadedFiles,
-  dates: ChangeDates,
+  { transaction, references }: Group,
+  { table, dates }: Target,
 ): Promise<void> {
   await writeFiles(transaction, table.files)
   await writeDirectories(transaction, table)
@@ -21,6 +20,13 @@ export async function writeChanges(
   await writeChangedFiles(transaction, table)
   await transaction.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
     last_changed_at = ${dates.latest}, stored_size = ${table.storedSize}`)
+  for (const { key, before, after } of table.blobs.changes()) {
+    const known = references.get(key)
+    references.set(key, {
+      before: known?.before ?? before !== undefined,
+      after: after !== undefined,
+    })
+  }
 }
 
 // A file that moved has a new row. Rows are ended first, since another may get their path.

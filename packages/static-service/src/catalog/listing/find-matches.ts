@@ -5,14 +5,13 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import { fold } from '../fold.ts'
+import type { FileRow } from '../../files/file-record.ts'
 import { type ListQuery, maxHits } from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
 import { all } from '../records.ts'
-import { orders } from './list-order.ts'
+import { type Order, orders } from './list-order.ts'
 import { directoryFilter, type ListScope } from './list-scope.ts'
-import type { PathSample } from './path-sample.ts'
-import { searchIndexOf } from './search-index.ts'
+import { fold, type PathSample, searchIndexOf } from './search-index.ts'
 
 // With runs of more files than this share, reading all files until enough match is faster than the index.
 const commonShare = 0.3
@@ -68,3 +67,114 @@ export const containsTerm = (folded: string): Statement =>
     sqlite: sql`instr(${foldedPath}, ${folded}) > 0`,
     postgres: sql`strpos(${foldedPath}, ${folded}) > 0`,
   })}`
+
+/** The row to count from, or the one before that; none: the first. */
+export interface Start {
+  from?: FileRow | undefined
+  after?: FileRow | undefined
+}
+
+interface Scan {
+  query: ListQuery
+  scope: ListScope
+  sample: PathSample
+  order: Order
+  start: Start
+  offset: number
+  take: number
+}
+
+/** Numbers of the files that follow in an order. */
+export async function scanPage(transaction: SqlTransaction, scan: Scan): Promise<number[]> {
+  const { search } = scan.query
+  if (!search) return readInOrder(transaction, scan, undefined)
+  const folded = fold(search)
+  const maxRows = scannedRows(scan, folded)
+  const near = maxRows && (await readInOrder(transaction, scan, { folded, maxRows }))
+  return near && near.length === scan.take ? near : collectAll(transaction, scan, folded)
+}
+
+/** Reads along the index of the order; of a search, no more than so many rows. */
+async function readInOrder(
+  transaction: SqlTransaction,
+  { query, order, start, offset, take }: Scan,
+  search: { folded: string; maxRows: number } | undefined,
+): Promise<number[]> {
+  const range = all(rangeConditions({ query, order, start }, { isOrdered: true }))
+  await searchIndexOf(transaction.dialect).plan(transaction, 'order')
+  if (!search) {
+    return idsOf(
+      transaction,
+      sql`select id from ${name('files')} where ${range}
+      order by ${order.by} limit ${take} offset ${offset}`,
+    )
+  }
+  // SQLite would sort the rows again, and read them all first.
+  const again = dialect({ sqlite: sql``, postgres: sql`order by ${order.by}` })
+  return idsOf(
+    transaction,
+    sql`select id from (
+      select ${compared} from ${name('files')} where ${range} order by ${order.by} limit ${search.maxRows}
+    ) near where ${containsTerm(search.folded)} ${again} limit ${take} offset ${offset}`,
+  )
+}
+
+/** Collects all matches of a search by its index, and sorts them. */
+async function collectAll(
+  transaction: SqlTransaction,
+  { query, sample, order, start, offset, take }: Scan,
+  folded: string,
+): Promise<number[]> {
+  const index = searchIndexOf(transaction.dialect)
+  const { from, condition } = index.candidates(sample.rarest(folded), query.category)
+  const conditions = [
+    condition,
+    containsTerm(folded),
+    ...rangeConditions({ query, order, start }, { isOrdered: false }),
+  ]
+  await index.plan(transaction, 'index')
+  return idsOf(
+    transaction,
+    sql`
+    with hits as materialized (
+      select id, path, name, size, updated_at from ${from} where ${all(conditions)})
+    select id from hits order by ${order.by} limit ${take} offset ${offset}`,
+  )
+}
+
+// An index of SQLite has what is compared; PostgreSQL sorts again.
+const compared = dialect({
+  sqlite: sql`id, folded, path`,
+  postgres: sql`id, folded, path, name, size, updated_at`,
+})
+
+const idsOf = async (transaction: SqlTransaction, statement: Statement) =>
+  (await transaction.all<{ id: number }>(statement)).map(({ id }) => id)
+
+function rangeConditions(
+  { query, order, start: { from, after } }: Pick<Scan, 'query' | 'order' | 'start'>,
+  { isOrdered }: { isOrdered: boolean },
+): Statement[] {
+  return [
+    ...(from ? [order.from(from)] : []),
+    ...(after ? [order.after(after)] : []),
+    ...(query.category ? [sql`category = ${query.category}`] : []),
+    ...directoryFilter(query, isOrdered ? order : undefined),
+  ]
+}
+
+/**
+ * Maximum rows to read in the order until the page is full: some times what a random order would take, since matches can
+ * lie at its end. Undefined: collecting all matches is faster.
+ */
+function scannedRows({ query, scope, sample, offset, take }: Scan, folded: string) {
+  const share = sample.shareOf(folded, query.category)
+  const expected = (offset + take) / Math.max(share, 1e-6)
+  if (expected > share * scope.population * rowsReadPerMatch) return undefined
+  return Math.max(minScanned, Math.ceil(expected * 4))
+}
+
+// Collecting and sorting one match takes as long as comparing this many rows with the term.
+const rowsReadPerMatch = 4
+
+const minScanned = 20_000

@@ -3,13 +3,12 @@ import type { FileRow } from '../../files/file-record.ts'
 import { type FileList, type ListQuery, maxHits } from '../list-query.ts'
 import { fileColumns } from '../queries.ts'
 import { among } from '../records.ts'
-import { readChangedFiles } from './changed-files.ts'
-import { findMatches } from './find-matches.ts'
+import { findMatches, type Start, scanPage } from './find-matches.ts'
 import { ListCache, positionKey } from './list-cache.ts'
+import { readChangedFiles } from './list-changes.ts'
 import { type OrderName, orders } from './list-order.ts'
 import { countOf, type ListScope, readScope } from './list-scope.ts'
-import { PathSample } from './path-sample.ts'
-import { type Start, scanPage } from './scan-page.ts'
+import { PathSample } from './search-index.ts'
 
 // More files of a directory are read along the order instead of collected and sorted.
 const maxSorted = 2000

@@ -1,14 +1,18 @@
-import type { Postgres, Transaction } from '@domains-and-files/persistence'
+import { type Postgres, Probe, type Transaction } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/content-transaction.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import type { Catalog, CatalogStatus } from '../catalog.ts'
+import type { Catalog, CatalogStatus, Totals } from '../catalog.ts'
+import {
+  type CatalogDatabase,
+  type CatalogOptions,
+  type LongQueries,
+  longQueries,
+} from '../catalog-database.ts'
 import { ChangeGroups } from '../changes/change-groups.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
-import { type LongQueries, longQueries } from '../long-queries.ts'
 import { Queries } from '../queries.ts'
-import { type CatalogDatabase, type CatalogOptions, SqlCatalog } from '../sql-catalog.ts'
+import { SqlCatalog } from '../sql-catalog.ts'
 import { FileLookup } from './file-lookup.ts'
-import { StatusProbe } from './status-probe.ts'
 
 export interface PostgresCatalogOptions extends CatalogOptions {
   /** The contents, which change in the transactions of the catalog. Absent for maintenance. */
@@ -24,7 +28,7 @@ export async function openPostgresCatalog(
   { contents, ...options }: PostgresCatalogOptions,
 ): Promise<Catalog> {
   const queries = new Queries(postgres)
-  const probe = await StatusProbe.start(() => queries.totals())
+  const probe = await StatusProbe.start(() => queries.readStatus())
   const { limits } = options
   const groups = new ChangeGroups<Transaction>({
     ...{ sql: postgres, limits },
@@ -96,3 +100,57 @@ class PostgresDatabase implements CatalogDatabase {
     }
   }
 }
+
+type Seen = Pick<CatalogStatus, 'totals' | 'newestVersion'>
+
+type Read = () => Promise<Totals & { newestVersion: string | null }>
+
+const intervalMs = 2000
+
+/** Counters for health checks and metrics, read in the background: they may be two seconds old. */
+export class StatusProbe {
+  readonly #probe: Probe
+  #seen: Seen
+  #addedVersions = 0
+
+  /** Resolves when the counters have been read once. */
+  static async start(read: Read): Promise<StatusProbe> {
+    return new StatusProbe(read, split(await read()))
+  }
+
+  private constructor(read: Read, seen: Seen) {
+    this.#seen = seen
+    this.#probe = new Probe({
+      check: async () => {
+        const added = this.#addedVersions
+        const seen = split(await read())
+        // A version that was added meanwhile may be newer than what was read.
+        const isOlder = added !== this.#addedVersions
+        this.#seen = isOlder ? { ...seen, newestVersion: this.#seen.newestVersion } : seen
+      },
+      intervalMs,
+      onChange: (isAvailable) => {
+        if (!isAvailable) this.#seen = { ...this.#seen, totals: undefined }
+      },
+    })
+  }
+
+  get seen(): Seen {
+    return this.#seen
+  }
+
+  /** Makes a version that this process has recorded known at once. */
+  addVersion(newestVersion: string): void {
+    this.#addedVersions += 1
+    this.#seen = { ...this.#seen, newestVersion }
+  }
+
+  close(): Promise<void> {
+    return this.#probe.close()
+  }
+}
+
+const split = ({ newestVersion, ...totals }: Totals & { newestVersion: string | null }): Seen => ({
+  totals,
+  newestVersion,
+})

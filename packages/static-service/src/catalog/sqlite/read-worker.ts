@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads'
 import { SqliteSql } from '@domains-and-files/persistence'
 import { serveCalls } from '../../sqlite/worker-rpc.ts'
-import { longQueries } from '../long-queries.ts'
+import { longQueries } from '../catalog-database.ts'
 
 // The thread for queries that take longer than a look-up.
 

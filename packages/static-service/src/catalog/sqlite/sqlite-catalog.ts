@@ -9,11 +9,16 @@ import type { FileRow } from '../../files/file-record.ts'
 import { storageFailure } from '../../sqlite/storage-failure.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import type { Catalog, CatalogStatus, Totals } from '../catalog.ts'
+import {
+  type CatalogDatabase,
+  type CatalogOptions,
+  type LongQueries,
+  longQueries,
+} from '../catalog-database.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
 import type { SliceLimits } from '../changes/directory-changes.ts'
-import { type LongQueries, longQueries } from '../long-queries.ts'
 import { fileColumns, totalsStatement } from '../queries.ts'
-import { type CatalogDatabase, type CatalogOptions, SqlCatalog } from '../sql-catalog.ts'
+import { SqlCatalog } from '../sql-catalog.ts'
 import { databaseFile, openDatabase } from './open-sqlite.ts'
 import type { ReadWorkerMethods } from './read-worker.ts'
 import type { WriteWorkerMethods } from './write-worker.ts'

@@ -4,7 +4,7 @@ import { DatabaseUnavailableError, SqliteSql } from '@domains-and-files/persiste
 import { DiskReserve } from '../../sqlite/disk-reserve.ts'
 import { serveCalls } from '../../sqlite/worker-rpc.ts'
 import { ChangeGroups } from '../changes/change-groups.ts'
-import { type CatalogCommand, isDirectoryCommand, type Outcome } from '../changes/commands.ts'
+import { type CatalogCommand, isAlone, type Outcome } from '../changes/commands.ts'
 import type { SliceLimits } from '../changes/directory-changes.ts'
 import { tuneWriter } from './open-sqlite.ts'
 
@@ -32,7 +32,7 @@ serveCalls(methods, () => sql.close())
 async function commit(commands: CatalogCommand[]): Promise<Outcome[]> {
   try {
     const outcomes = await groups.commit(commands)
-    if (commands.some(isDirectoryCommand)) truncateLog()
+    if (commands.some(isAlone)) truncateLog()
     return outcomes.map((outcome) => {
       if (!('failed' in outcome)) return outcome
       const { error: _, ...rest } = outcome

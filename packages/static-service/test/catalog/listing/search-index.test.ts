@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { fold } from '../../../src/catalog/fold.ts'
-import { runsOf } from '../../../src/catalog/listing/search-index.ts'
+import { fold, runsOf } from '../../../src/catalog/listing/search-index.ts'
 
 test.each([
   ['Straße', 'STRASSE'],

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { StatusProbe } from '../../../src/catalog/postgres/status-probe.ts'
+import { StatusProbe } from '../../../src/catalog/postgres/postgres-catalog.ts'
 
 const countersOf = (totalFiles: number, newestVersion: string) => ({
   ...{ totalFiles, totalSize: 0, storedSize: 0, versions: 1 },

@@ -1,12 +1,37 @@
 import type { Sql } from '@domains-and-files/persistence'
-import type { DirectoryMove, ListedVersion } from './catalog.ts'
-import { findMoveRefusal } from './changes/check-move.ts'
-import type { Outcome } from './changes/commands.ts'
+import type { FileRow } from '../files/file-record.ts'
+import type { CatalogStatus, DirectoryMove, ListedVersion } from './catalog.ts'
+import type { CatalogCommand, Outcome } from './changes/commands.ts'
+import { findMoveRefusal, type SliceLimits } from './changes/directory-changes.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 import { readTree } from './listing/directory-tree.ts'
 import { FileListing } from './listing/list-files.ts'
 import { Queries } from './queries.ts'
 import { listVersions } from './versions.ts'
+
+/** What differs between the databases: where changes and long queries run, and how a file is found. */
+export interface CatalogDatabase {
+  /** Whether only this process changes the catalog. */
+  readonly isExclusive: boolean
+  /** For look-ups by key. */
+  readonly sql: Sql
+  /** One outcome per command, in order, each command done whole or not at all. */
+  commit(commands: CatalogCommand[]): Promise<Outcome[]>
+  readonly long: LongQueries
+  find(path: string): Promise<FileRow | undefined>
+  findNow?(path: string): FileRow | undefined
+  status(): CatalogStatus
+  /** Queries that wait for an answer. */
+  readonly waiting: number
+  close(): Promise<void>
+}
+
+export interface CatalogOptions {
+  /** Maximum bytes of the distinct contents; undefined: unlimited. */
+  quotaBytes?: number | undefined
+  /** How many files a change of a directory has in one transaction. */
+  limits?: SliceLimits | undefined
+}
 
 /** Queries that take longer than a look-up: in SQLite they run in a thread of their own. */
 export interface LongQueries {
