@@ -238,7 +238,14 @@ export class SharedDomain implements DomainWrites {
     const failures = (this.#failures.get(id) ?? 0) + 1
     this.#failures.set(id, failures)
     const isLate = isDatabaseAway(error) && this.#options.awaited.isExpired(id)
-    if (isLate || failures >= maxFailures) this.#reject(id, outcomeUnknown(error))
+    if (isLate) this.#reject(id, outcomeUnknown(error))
+    else if (failures >= maxFailures) this.#giveUp(id, error)
+  }
+
+  // A client that reads the zone after this answer sees the outcome: no replica begins the change later.
+  #giveUp(id: number, error: unknown) {
+    const answer = () => this.#reject(id, outcomeUnknown(error))
+    this.#options.awaited.expire(id).then(answer, answer)
   }
 
   async #answerEnded() {
@@ -278,8 +285,7 @@ export class SharedDomain implements DomainWrites {
       { err: error, domain: this.#domain.name },
       'queued writes not followed',
     )
-    for (const id of [...this.#waiters.keys()])
-      if (!this.#pulled.has(id)) this.#reject(id, outcomeUnknown(error))
+    for (const id of [...this.#waiters.keys()]) if (!this.#pulled.has(id)) this.#giveUp(id, error)
     for (const check of this.#checks.splice(0)) check.reject(problem ?? error)
   }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { list, name, type Sql, sql } from '@domains-and-files/persistence'
 import { leaseNow } from './leases.ts'
 
@@ -6,6 +7,8 @@ export const awaitedMs = 4_000
 /** A change that cannot be begun for so long is cancelled: nobody waits for it any more. */
 export const abandonedMs = 26_000
 const renewMs = 1_000
+/** By so much the clock of the database may differ over this time. */
+const clockMarginMs = 100
 
 const changes = name('changes')
 
@@ -13,6 +16,8 @@ interface Wait {
   /** The change cannot be begun after this time of the monotonic clock, unless it is renewed. */
   expiresAt: number
   onExpired: (cause: unknown) => void
+  /** It is not renewed any more. */
+  isEnding?: boolean
 }
 
 /**
@@ -48,6 +53,15 @@ export class AwaitedChanges {
     this.#waits.delete(id)
   }
 
+  /** Renews a change no more; resolves when no replica can begin it. */
+  async expire(id: number): Promise<void> {
+    const wait = this.#waits.get(id)
+    if (!wait) return
+    wait.isEnding = true
+    await this.#renewing // It may renew this one once more.
+    await sleep(Math.max(0, wait.expiresAt + clockMarginMs - performance.now()))
+  }
+
   /** Whether the change cannot be begun any more, unless it is renewed. */
   isExpired(id: number): boolean {
     return (this.#waits.get(id)?.expiresAt ?? 0) <= performance.now()
@@ -59,7 +73,7 @@ export class AwaitedChanges {
   }
 
   async #renew(): Promise<void> {
-    const waits = [...this.#waits]
+    const waits = [...this.#waits].filter(([, { isEnding }]) => !isEnding)
     if (waits.length === 0) return
     try {
       // Counted from the last renewal that is known: one whose response is lost makes nothing last longer.

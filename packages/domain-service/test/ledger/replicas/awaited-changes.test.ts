@@ -22,6 +22,7 @@ async function openReplica(request = requestBy('admin')) {
     const awaited = new AwaitedChanges(connection)
     stack.defer(() => awaited.close())
     awaited.add(id, onExpired)
+    return awaited
   }
   const ready = async () => (await ledger.ready(domain)).map((change) => change.id)
   const status = async () => (await ledger.find(id))?.status
@@ -42,6 +43,17 @@ test('a change that somebody waits for can be begun however late', async () => {
   expect(late).toEqual([])
   await expect.poll(replica.ready).toEqual([id])
   expect(await ledger.claim([id])).toEqual([id])
+})
+
+test('no replica begins a change after its client was told that its outcome is unknown', async () => {
+  await using replica = await openReplica()
+  const awaited = replica.renew(replica.postgres)
+  expect(await replica.ready()).toEqual([replica.id])
+
+  await Promise.all([awaited.expire(replica.id), awaited.expire(replica.id)])
+
+  expect(await replica.ready()).toEqual([])
+  expect(await replica.ledger.claim([replica.id])).toEqual([])
 })
 
 test('a change that nobody waits for any more cannot be begun, and is cancelled', async () => {
