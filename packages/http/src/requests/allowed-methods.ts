@@ -25,8 +25,9 @@ export function trackMethods(app: FastifyInstance): () => void {
   return () => {
     const methods = [...new Set(['QUERY', ...[...allowed.values()].flatMap((known) => [...known])])]
     const paths = findMyWay({ maxParamLength })
-    for (const url of [...allowed.keys()]) {
-      const known = methodsOf(url)
+    // All before the first refusal: that is a route, too.
+    const knownMethods = [...allowed.keys()].map((url) => [url, methodsOf(url)] as const)
+    for (const [url, known] of knownMethods) {
       const allow = [...known].sort().join(', ')
       paths.on('GET', url, () => undefined, allow)
       // Otherwise a wider path with this method would match.
