@@ -118,6 +118,16 @@ test('an empty body announced as JSON is accepted by a route that has no body', 
   expect(response.status).toBe(200)
 })
 
+test('a request announced as JSON that has no body and no length is answered', async () => {
+  await using service = await start()
+
+  const text = await service.raw(
+    'POST /reset HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n',
+  )
+
+  expect(text).toMatch(/^HTTP\/1\.1 200 /)
+})
+
 test.each([
   ['wide', `{"items":[${'{},'.repeat(6000)}{}]}`],
   ['full of keys', `{${Array.from({ length: 6000 }, (_, at) => `"k${at}":1`)}}`],

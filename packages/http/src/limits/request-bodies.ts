@@ -65,6 +65,8 @@ export class RequestBodies {
    * @throws {HttpError} 413 if it is larger than `maxBytes`, 503 as `hold`, 400 if the client stops before its end.
    */
   receive(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+    // A request without any length has ended before: its stream has no events.
+    if (request.readableEnded) return Promise.resolve(Buffer.alloc(0))
     const { 'content-length': announced } = request.headers
     const limit = announced === undefined ? maxBytes : Number(announced)
     if (limit > maxBytes) return Promise.reject(bodyTooLarge())
