@@ -99,8 +99,13 @@ function addressFault({ type, name, address }, domain) {
     case 'URL301':
     case 'FRAME':
       return urlFault(address)
-    default:
+    case 'ALIAS':
+    case 'CNAME':
+    case 'MX':
+    case 'NS':
       return targetFault(address, type, name, domain)
+    default: // The service has the last word.
+      return undefined
   }
 }
 

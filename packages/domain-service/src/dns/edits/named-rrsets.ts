@@ -1,5 +1,5 @@
 import { toRecord, type Zone } from '../record.ts'
-import { type RecordKey, toRow, validateName } from '../record-validation.ts'
+import { type RecordKey, type RecordPatch, toRow, validateName } from '../record-validation.ts'
 import { ownerOf } from '../rrset.ts'
 import type { ZoneEdit } from './zone-edit.ts'
 
@@ -14,55 +14,47 @@ export interface NamedRrset {
  * ids it gives. An invalid name is left out, since it names none.
  */
 export function namedRrsets(zone: Zone, edit: ZoneEdit): NamedRrset[] {
+  const { domain } = zone
+  const { records = [], ids = [], updates = [] } = namedBy(edit)
+  const live = new Map(
+    zone.rows.map((row) => toRecord(row, domain)).map((record) => [record.id, record]),
+  )
+  const old = [...ids, ...updates.map(({ id }) => id)].flatMap((id) => live.get(id) ?? [])
+  const renamed = updates.flatMap(({ id, patch }) => {
+    const type = live.get(id)?.type
+    return type && patch.name !== undefined ? { name: ownerOf(patch.name), type } : []
+  })
+  const wanted = [...records.map((record) => toRow(record, domain).row), ...renamed]
+  return [...old, ...wanted.filter(({ name }) => validateName(name, domain) === undefined)].map(
+    ({ name, type }) => ({ name, type }),
+  )
+}
+
+interface Named {
+  records?: RecordKey[]
+  ids?: string[]
+  updates?: { id: string; patch: RecordPatch }[]
+}
+
+function namedBy(edit: ZoneEdit): Named {
   switch (edit.kind) {
     case 'add':
-      return ofRecords(zone, [edit.record])
+      return { records: [edit.record] }
     case 'update':
-      return ofUpdates(zone, [edit])
+      return { updates: [edit] }
     case 'remove':
-      return ofIds(zone, [edit.id])
+      return { ids: [edit.id] }
     case 'batch':
-      return [
-        ...ofIds(zone, edit.remove ?? []),
-        ...ofUpdates(zone, edit.update ?? []),
-        ...ofRecords(zone, edit.add ?? []),
-      ]
+      return { records: edit.add ?? [], ids: edit.remove ?? [], updates: edit.update ?? [] }
     case 'setRrset':
     case 'removeRrset':
-      return ofRecords(zone, [{ ...edit, address: '' }])
+      return { records: [{ ...edit, address: '' }] }
     case 'ensure':
-      return ofRecords(zone, [...edit.present, ...edit.absent])
+      return { records: [...edit.present, ...edit.absent] }
     case 'replace':
-      return ofRecords(zone, edit.records)
+      return { records: edit.records }
     case 'restore':
     case 'revert':
-      return []
+      return {}
   }
 }
-
-const ofRecords = (zone: Zone, records: RecordKey[]): NamedRrset[] =>
-  records.flatMap((record) => {
-    const { name, type } = toRow(record, zone.domain).row
-    return validateName(name, zone.domain) === undefined ? { name, type } : []
-  })
-
-const ofIds = (zone: Zone, ids: string[]): NamedRrset[] => {
-  const wanted = new Set(ids)
-  return zone.rows
-    .map((row) => toRecord(row, zone.domain))
-    .filter(({ id }) => wanted.has(id))
-    .map(({ name, type }) => ({ name, type }))
-}
-
-const ofUpdates = (
-  zone: Zone,
-  updates: { id: string; patch: { name?: string | null | undefined } }[],
-): NamedRrset[] =>
-  updates.flatMap(({ id, patch }) => {
-    const old = ofIds(zone, [id])
-    const { name } = patch
-    if (typeof name !== 'string') return old
-    const owner = ownerOf(name)
-    const isValid = validateName(owner, zone.domain) === undefined
-    return [...old, ...(isValid ? old.map(({ type }) => ({ name: owner, type })) : [])]
-  })
