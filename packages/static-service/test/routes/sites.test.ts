@@ -108,11 +108,11 @@ test('an empty STATIC_CSP sends no policy', async () => {
 })
 
 test('a date says nothing about a path where another file may answer later', async () => {
-  const stored = { now: Date.now() + 1000 }
-  await using service = await startStatic({ STATIC_SITES: 'site/' }, { now: () => stored.now })
-  await service.put('site/guide.html', 'from guide.html')
-  const date = new Date(stored.now + 1000).toUTCString()
-  stored.now += 5000
+  let now = 0
+  await using service = await startStatic({ STATIC_SITES: 'site/' }, { now: () => now })
+  const { updatedAt } = await service.put('site/guide.html', 'from guide.html')
+  const date = new Date(Date.parse(updatedAt) + 1000).toUTCString()
+  now = Date.parse(updatedAt) + 5000
 
   const fallback = await service.ask('/static/site/guide')
   const revalidated = await service.ask('/static/site/guide', { 'If-Modified-Since': date })
