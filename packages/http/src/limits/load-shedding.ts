@@ -155,24 +155,19 @@ class AdmissionQueue {
   }
 
   #admit(request: IncomingMessage, response: ServerResponse) {
+    const queued = this.#queue.length - this.#head
     // Reading the clock and ending a slice cost as much as an iteration: the first few requests do without.
-    if (this.#isEmpty && this.#servedUntimed < untimed) {
+    if (queued === 0 && this.#servedUntimed < untimed) {
       this.#servedUntimed += 1
       return this.#handlers.serve(request, response)
     }
     if (this.#handlers.isExempt(request.url ?? '')) return this.#handlers.serve(request, response)
     const now = performance.now()
     if (!this.#isSliceOpen) this.#openSlice(now)
-    if (this.#isEmpty && now < this.#sliceEnd) return this.#handlers.serve(request, response)
+    if (queued === 0 && now < this.#sliceEnd) return this.#handlers.serve(request, response)
     // Bounded: Node reads pipelined requests of a connection without end while little waits to be sent on it.
-    if (this.#queue.length - this.#head >= this.#limits.maxQueued) {
-      return this.#handlers.refuse(request, response)
-    }
+    if (queued >= this.#limits.maxQueued) return this.#handlers.refuse(request, response)
     this.#queue.push({ request, response, since: now })
-  }
-
-  get #isEmpty(): boolean {
-    return this.#head === this.#queue.length
   }
 
   #openSlice(now: number) {
@@ -185,7 +180,7 @@ class AdmissionQueue {
   #endSlice() {
     this.#isSliceOpen = false
     this.#servedUntimed = 0
-    if (this.#isEmpty) return
+    if (this.#head === this.#queue.length) return
     this.#openSlice(performance.now())
     this.#serveNext()
   }

@@ -135,19 +135,24 @@ function pathOf(url: string): string {
  * The logger for the framework. Its child for a request is created with the first line that is written: most requests log
  * none but the access log's, and plugins log their steps at levels that are off.
  */
-export function frameworkLogger(log: Logger): FastifyBaseLogger {
-  const child = (...args: Parameters<Logger['child']>) => {
-    let created: object | undefined
-    return new Proxy<FastifyBaseLogger>(log, {
-      get(_target, key) {
-        if (typeof key === 'string' && levels.has(key) && !log.isLevelEnabled(key)) return ignore
-        created ??= log.child(...args)
-        const value: unknown = Reflect.get(created, key)
-        return typeof value === 'function' ? value.bind(created) : value
-      },
-    })
+export const frameworkLogger = (log: Logger): FastifyBaseLogger => lazyLogger(log, () => log)
+
+function lazyLogger(root: Logger, create: () => FastifyBaseLogger): FastifyBaseLogger {
+  let created: FastifyBaseLogger | undefined
+  const logger = () => {
+    created ??= create()
+    return created
   }
-  return Object.create(log, { child: { value: child } })
+  const child = (...args: Parameters<FastifyBaseLogger['child']>) =>
+    lazyLogger(root, () => logger().child(...args))
+  return new Proxy<FastifyBaseLogger>(root, {
+    get(_target, key) {
+      if (key === 'child') return child
+      if (typeof key === 'string' && levels.has(key) && !root.isLevelEnabled(key)) return ignore
+      const value: unknown = Reflect.get(logger(), key)
+      return typeof value === 'function' ? value.bind(logger()) : value
+    },
+  })
 }
 
 const levels = new Set(['fatal', 'error', 'warn', 'info', 'debug', 'trace'])

@@ -36,10 +36,13 @@ test('lines of one request are written by one child logger, each at its level', 
   )
 })
 
-test('lines of a child of a child have the fields of both', () => {
-  const { child, lines } = createChild('info')
+test('a child of a child is lazy, too, and its lines have the fields of both', () => {
+  const { child, create, lines } = createChild('info')
+  const inner = child.child({ part: 'a' })
 
-  child.child({ part: 'a' }).info('done')
+  inner.debug('a step')
+  expect(create).not.toHaveBeenCalled()
+  inner.info('done')
 
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { level: 'info', request_id: 'r1', part: 'a', msg: 'done' },
