@@ -94,7 +94,8 @@ export interface SendIntent {
 /** How one change of a send ended. */
 export interface ChangeOutcome {
   id: number
-  status: 'sending' | 'confirmed' | 'refused' | 'unconfirmed'
+  /** `queued`: an asynchronous change of which nothing happened, to be carried out. */
+  status: 'queued' | 'sending' | 'confirmed' | 'refused' | 'unconfirmed'
   /** Replaces the zones of the intent where the zone came back otherwise. */
   zones?: { before: Zone; after: Zone } | undefined
   warnings: string[]

@@ -164,8 +164,10 @@ export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOu
   )
   // Columns of a list of values have these names in both databases.
   await transaction.run(sql`update ${changes} set status = ended.column2, verified = ended.column3,
-      warnings = ended.column4, problem = ended.column5, ended_at = ${now},
-      request = case when ended.column2 in ('confirmed', 'refused') then null else request end,
+      warnings = ended.column4, problem = ended.column5,
+      ended_at = case when ended.column2 = 'queued' then null else ${now} end,
+      sent_at = case when ended.column2 = 'queued' then null else sent_at end,
+      request = case when ended.column2 in ('queued', 'sending') then request end,
       idempotency_key = case when ended.column6 = 1 then null else idempotency_key end
     from (values ${join(rows)}) as ended where changes.id = ended.column1`)
   for (const { id, zones } of outcomes) if (zones) await replaceZones(transaction, id, zones)

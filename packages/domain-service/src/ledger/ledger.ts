@@ -129,7 +129,7 @@ export class Ledger extends ChangeHistory {
       await this.#lock(transaction, domain)
       await transaction.run(sql`update ${changes} set status = 'queued', ended_at = null, sent_at = null,
           problem = null, not_before = ${now} + ${this.#replicas ? pauseMs : 0}
-        where id = ${id} and (status in ('queued', 'unconfirmed') or ${isUnsent})`)
+        where id = ${id} and (status = 'queued' or ${isUnsent})`)
     })
   }
 

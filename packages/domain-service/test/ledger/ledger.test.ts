@@ -158,15 +158,21 @@ describe.each(ledgers)('%s', (_name, open) => {
   test('what has ended keeps no request', async () => {
     const { ledger, sql: database } = await open()
     const request = requestBy('admin')
-    const [cancelled, refused, queued] = [
+    const [cancelled, refused, unconfirmed, queued] = [
+      await enqueue(ledger, request),
       await enqueue(ledger, request),
       await enqueue(ledger, request),
       await enqueue(ledger, request),
     ]
+    const end = { verified: false, warnings: [] }
     const problem = { status: 422, code: 'registrar_rejected', detail: 'no' }
 
     await ledger.cancel(cancelled)
     await ledger.endUnsent({ id: refused, request }, { problem })
+    await ledger.endChanges([
+      { ...end, id: unconfirmed, status: 'unconfirmed' },
+      { ...end, id: queued, status: 'queued' },
+    ])
     await confirm(ledger, zoneOf(a), zoneOf(b))
 
     const kept = await database.all(

@@ -52,34 +52,31 @@ for (const [event, reached] of Object.entries(events)) {
 
 // Transactions of the ledger, by the statements that run in them.
 const stages = { 'insert into sends': 'intent', 'update sends set state': 'outcome' }
-const { prepare, transaction } = Database.prototype
+const { prepare, exec } = Database.prototype
 let stage: string | undefined
 
 Database.prototype.prepare = function (this: Database.Database, sql: string) {
   const statement = prepare.call(this, sql)
   const known = Object.entries(stages).find(([start]) => sql.trimStart().startsWith(start))
   if (known) {
-    const run = statement.run.bind(statement) as (...values: unknown[]) => Database.RunResult
-    statement.run = (...values: unknown[]) => {
-      const result = run(...values)
-      stage = known[1]
-      pass(`${stage}:uncommitted`)
-      return result
+    for (const method of ['run', 'get'] as const) {
+      const call = statement[method].bind(statement) as (...values: unknown[]) => unknown
+      Object.assign(statement, {
+        [method]: (...values: unknown[]) => {
+          const result = call(...values)
+          stage = known[1]
+          pass(`${stage}:uncommitted`)
+          return result
+        },
+      })
     }
   }
   return statement
 } as typeof prepare
 
-Database.prototype.transaction = function (
-  this: Database.Database,
-  run: (...values: unknown[]) => unknown,
-) {
-  const commit = transaction.call(this, run)
-  return (...values: unknown[]) => {
-    stage = undefined
-    const result = commit(...values)
-    if (stage) pass(`${stage}:committed`)
-    stage = undefined
-    return result
-  }
-} as unknown as typeof transaction
+Database.prototype.exec = function (this: Database.Database, sql: string) {
+  const result = exec.call(this, sql)
+  if (sql === 'commit' && stage) pass(`${stage}:committed`)
+  if (sql === 'commit' || sql === 'rollback') stage = undefined
+  return result
+} as typeof exec

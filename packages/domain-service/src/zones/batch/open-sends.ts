@@ -31,8 +31,6 @@ export async function resolveOpenSend(send: OpenSend, zone: Zone, options: Optio
   const outcome = await outcomeOf(send, seen, options)
   if (!outcome) return
   await ledger.endSend(send.id, outcome)
-  const requeued = isNotDone(send, seen) ? send.changes.filter(({ isAsync }) => isAsync) : []
-  if (send.state === 'open') for (const { id } of requeued) await ledger.requeue(id)
   log.info({ domain: zone.domain, send: send.id, state: outcome.state }, 'open write resolved')
 }
 
@@ -53,7 +51,9 @@ async function outcomeOf(
     const isYoung = !send.nextBase && clock.now() - send.startedAt.getTime() < lateMs
     // The registrar may still carry it out, or show it later.
     if (isYoung && send.state !== 'open') return undefined
-    const changes = send.changes.map((change) => notConfirmed(change, send, zone))
+    const changes = send.changes.map((change) =>
+      send.state === 'open' && change.isAsync ? requeued(change) : notConfirmed(change, send, zone),
+    )
     const state = isYoung ? 'unknown' : 'closed'
     return { state, unanswered, releaseRepairs: send.state === 'open', changes }
   }
@@ -81,6 +81,13 @@ const confirmed = ({ id, warnings }: StoredChange): ChangeOutcome => ({
   status: 'confirmed',
   verified: true,
   warnings: warnings.filter((warning) => warning !== notVerified),
+})
+
+const requeued = ({ id, warnings }: StoredChange): ChangeOutcome => ({
+  id,
+  status: 'queued',
+  verified: false,
+  warnings,
 })
 
 function notConfirmed(change: StoredChange, send: OpenSend, zone: Zone): ChangeOutcome {
