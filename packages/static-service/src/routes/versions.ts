@@ -1,18 +1,12 @@
 import { callerOf } from '@domains-and-files/auth'
-import { type App, isCurrent, paginate } from '@domains-and-files/http'
+import { type App, isCurrent, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
-import { noVersion, versionNotFound } from '../errors.ts'
+import { noVersion, versionExists, versionNotFound } from '../errors.ts'
 import type { VersionRow } from '../files/file-record.ts'
 import { etagOf } from '../rfc9110/entity-tags.ts'
-import { describeCategory } from './file-schema.ts'
-import {
-  createVersionSchema,
-  currentVersionSchema,
-  listVersionsSchema,
-  maxVersionBytes,
-  statsSchema,
-  versionSchema,
-} from './version-schema.ts'
+import { CategoryCount, describeCategory } from './file-schema.ts'
+import { ifNoneMatchHeader, recordTag, stats, version } from './openapi-examples.ts'
 
 /** Routes of /api/versions, each with and without a trailing slash. */
 export function registerVersionRoutes(app: App, catalog: Catalog) {
@@ -106,3 +100,121 @@ const describe = ({ id, version, changelog, createdBy, createdAt }: VersionRow) 
   created_by: createdBy,
   created_at: createdAt,
 })
+
+const maxChangelogBytes = 65_536
+
+/** Maximum bytes of a body with a changelog, each byte of which may be escaped in JSON. */
+const maxVersionBytes = 8 * maxChangelogBytes
+
+const VersionRecord = z
+  .object({
+    id: z.int(),
+    version: z.string(),
+    changelog: z.string(),
+    created_by: z.string().meta({ description: 'username' }),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Version', examples: [version] })
+
+const ListedVersion = VersionRecord.extend({
+  changelog_truncated: z
+    .literal(true)
+    .optional()
+    .meta({ description: 'the changelog is longer than 1 KiB: GET /api/versions/{version}' }),
+}).meta({ id: 'ListedVersion', examples: [version] })
+
+// Paths of other routes, and steps in a path: no URL would lead to a version of this name.
+const unreadable = new Set(['current', 'stats', '.', '..'])
+
+const NewVersion = z
+  .strictObject({
+    version: z
+      .string('must be a string')
+      .regex(/^[A-Za-z0-9._+-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ + -')
+      .refine((name) => !unreadable.has(name), 'must not be current, stats, . or ..'),
+    changelog: z
+      .string('must be a string')
+      .refine((text) => text.isWellFormed(), 'must be valid Unicode')
+      .refine(
+        (text) => Buffer.byteLength(text) <= maxChangelogBytes,
+        'must have at most 65536 bytes',
+      )
+      .meta({ description: 'what changed, at most 64 KiB' }),
+  })
+  .meta({
+    id: 'NewVersion',
+    examples: [{ version: version.version, changelog: version.changelog }],
+  })
+
+const Stats = z
+  .object({
+    total_files: z.int(),
+    total_size: z.int().meta({ description: 'bytes of all files' }),
+    stored_size: z.int().meta({ description: 'bytes of the distinct contents' }),
+    categories: z.array(CategoryCount),
+    versions: z.int(),
+  })
+  .meta({ id: 'Stats', examples: [stats] })
+
+const tags = ['versions']
+
+const createVersionSchema = {
+  operationId: 'createVersion',
+  summary: 'Record a version',
+  description: 'A name for the current state of the files. Each name can be recorded once.',
+  tags,
+  body: NewVersion,
+  errors: [versionExists(version.version)],
+  responses: { 201: { description: 'The recorded version, now the current one' } },
+  response: { 201: VersionRecord },
+}
+
+const listVersionsSchema = {
+  operationId: 'listVersions',
+  summary: 'List the versions, newest first',
+  description: 'Changelogs are cut to 1 KiB.',
+  tags,
+  responses: { 200: { description: 'One page of the list' } },
+  querystring: z.strictObject(pageQuery(50, 200)),
+  response: {
+    200: z.object({ versions: z.array(ListedVersion), pagination: Pagination }).meta({
+      examples: [{ versions: [version], pagination: paginate({ page: 1, page_size: 50 }, 1) }],
+    }),
+  },
+}
+
+const versionSchema = {
+  operationId: 'getVersion',
+  summary: 'Read one version with its whole changelog',
+  description: 'The list cuts long changelogs.',
+  tags,
+  params: z.object({
+    version: z.string().meta({ description: 'name of the version', examples: [version.version] }),
+  }),
+  errors: [versionNotFound(version.version)],
+  responses: { 200: { description: 'The version' } },
+  response: { 200: VersionRecord },
+}
+
+const currentVersionSchema = {
+  operationId: 'getCurrentVersion',
+  summary: 'Read the newest version',
+  description: 'Public, and cacheable for a few seconds.',
+  tags,
+  requestHeaders: ifNoneMatchHeader,
+  errors: [noVersion()],
+  responses: {
+    200: { description: 'The newest version', headers: recordTag },
+    304: { description: 'Not modified since the version of If-None-Match', headers: recordTag },
+  },
+  response: { 200: VersionRecord, 304: z.undefined() },
+}
+
+const statsSchema = {
+  operationId: 'getStats',
+  summary: 'Storage statistics',
+  description: 'Counted while files change, so that reading them is cheap.',
+  tags,
+  responses: { 200: { description: 'Files, bytes, categories and versions' } },
+  response: { 200: Stats },
+}
