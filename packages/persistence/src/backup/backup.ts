@@ -69,21 +69,23 @@ class BlobCopy {
     this.#damages = damages
   }
 
-  /** Copies those that the repository lacks, several at a time. All have ended when it settles. */
+  /** Copies those that the repository lacks. */
   async copy(refs: BlobRef[]): Promise<void> {
     const { repository, verify, signal, progress } = this.#job
+    const small: SmallBlob[] = []
     for (let at = 0; at < refs.length; at += concurrentCopies) {
       signal.throwIfAborted()
       const group = refs.slice(at, at + concurrentCopies)
-      const copied = await Promise.allSettled(group.map((ref) => this.#copyOne(ref)))
-      repository.addSmall(copied.flatMap((end) => (end.status === 'fulfilled' && end.value) || []))
-      const failed = copied.find((end) => end.status === 'rejected')
+      // All have ended when it throws.
+      const ends = await Promise.allSettled(group.map((ref) => this.#copyOne(ref)))
+      const failed = ends.find((end) => end.status === 'rejected')
       if (failed) throw failed.reason
-      for (const ref of group) {
-        if (verify && !this.#damages.has(ref.digest)) await this.#verify(ref)
-        progress.blob(ref)
-      }
+      small.push(...ends.flatMap((end) => (end.status === 'fulfilled' && end.value) || []))
+      for (const ref of group) progress.blob(ref)
     }
+    repository.addSmall(small) // With one flush.
+    if (!verify) return
+    for (const ref of refs) if (!this.#damages.has(ref.digest)) await this.#verify(ref)
   }
 
   /** Returns a small blob, to be stored together with others. */
