@@ -1,13 +1,13 @@
 import { databaseProblem } from '@domains-and-files/http'
 import { OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
-import { changeCancelled, leaseLost, serviceStopping, writeNotConfirmed } from '../errors.ts'
+import { leaseLost, serviceStopping } from '../errors.ts'
 import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
 import type { AwaitedChanges } from '../ledger/replicas/awaited-changes.ts'
 import type { Lease, Leases } from '../ledger/replicas/leases.ts'
 import { DomainQueue } from './domain-queue.ts'
 import { type DomainWrites, WriteQueue, type WriteQueueOptions } from './write-queue.ts'
-import { fromStoredProblem, isDatabaseAway, readResult, type WriteResult } from './zone-write.ts'
+import { isDatabaseAway, readEnd, type WriteResult } from './zone-write.ts'
 
 export interface SharedQueueOptions extends WriteQueueOptions {
   leases: Leases
@@ -18,10 +18,7 @@ export interface SharedQueueOptions extends WriteQueueOptions {
   isListening: boolean
 }
 
-interface Options extends SharedQueueOptions {
-  /** Called when nothing waits any more. */
-  onIdle: () => void
-}
+type Options = SharedQueueOptions & { onIdle: () => void }
 
 /** A client of this replica, or its queue of asynchronous changes, that waits for a change to end. */
 interface Waiter {
@@ -253,23 +250,13 @@ export class SharedDomain implements DomainWrites {
     const ids = [...this.#waiters.keys()].filter((id) => !this.#pulled.has(id))
     for (const id of await this.#options.batch.ledger.ended(ids)) {
       try {
-        const result = await this.#resultOf(id)
+        const result = await readEnd(this.#options.batch.ledger, id)
         for (const { end } of this.#take(id)) end.resolve(result)
       } catch (error) {
         if (databaseProblem(error)) throw error
         this.#reject(id, error)
       }
     }
-  }
-
-  async #resultOf(id: number): Promise<WriteResult> {
-    const { ledger } = this.#options.batch
-    const change = await ledger.find(id)
-    if (change?.status === 'confirmed')
-      return readResult(ledger, change, await ledger.foundAfter(id))
-    if (change?.problem) throw fromStoredProblem(change.problem)
-    if (change?.status === 'cancelled') throw changeCancelled(id)
-    throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
   }
 
   // A batch of this process reports itself how its changes ended.

@@ -5,6 +5,7 @@ import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-file
 import type { Domain } from '../dns/domain-name.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import { type HostRecord, toRecord, type Zone } from '../dns/record.ts'
+import { changeCancelled, writeNotConfirmed } from '../errors.ts'
 import type {
   ChangeRequest,
   Ledger,
@@ -79,6 +80,15 @@ export function toChangeRequest(
   const fingerprint = () => hash('sha256', JSON.stringify([content, mode]), 'base64url')
   const idempotency = key === undefined ? undefined : { key, fingerprint: fingerprint() }
   return { ...content, by, token, callerId, recordLimits, requestId, idempotency }
+}
+
+/** The result of a change that has ended. @throws {HttpError} where it is not confirmed. */
+export async function readEnd(ledger: Ledger, id: number): Promise<WriteResult> {
+  const change = await ledger.find(id)
+  if (change?.status === 'confirmed') return readResult(ledger, change, await ledger.foundAfter(id))
+  if (change?.problem) throw fromStoredProblem(change.problem)
+  if (change?.status === 'cancelled') throw changeCancelled(id)
+  throw writeNotConfirmed(`Change ${id} is not confirmed yet: read the zone before you try again`)
 }
 
 /** The result of a confirmed change, as the ledger has it. `found`: the zone that its send left, if that is known. */

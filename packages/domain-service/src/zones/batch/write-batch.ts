@@ -66,24 +66,16 @@ export class WriteBatch {
   readonly #superseded = new Map<QueuedWrite, QueuedWrite[]>()
   /** Why a send did not leave. */
   #unsent: HttpError | undefined
-  #isOpen = false
-  #hasWritten = false
+  /** Whether a send has no final outcome yet, so that the zone is to be read again later. */
+  isOpen = false
+  /** Whether anything was sent. */
+  hasWritten = false
 
   constructor(dependencies: BatchDependencies, calls: BatchCalls, domain: string) {
     this.#dependencies = dependencies
     this.#calls = calls
     this.#domain = domain
     this.#recorder = new BatchRecorder(dependencies)
-  }
-
-  /** Whether a send has no final outcome yet, so that the zone is to be read again later. */
-  get isOpen(): boolean {
-    return this.#isOpen
-  }
-
-  /** Whether anything was sent. */
-  get hasWritten(): boolean {
-    return this.#hasWritten
   }
 
   /**
@@ -235,7 +227,7 @@ export class WriteBatch {
   async #send(before: Zone, after: Zone): Promise<WriteOutcome> {
     this.#dependencies.cache.drop(this.#domain)
     this.#zone = undefined
-    this.#hasWritten = true
+    this.hasWritten = true
     return writeVerified({
       ...this.#dependencies,
       domain: this.#domain,
@@ -249,7 +241,7 @@ export class WriteBatch {
 
   async #endSend(send: EndedSend, outcome: WriteOutcome): Promise<Refusal | undefined> {
     const isUnverified = outcome.kind === 'written' && !outcome.verified
-    this.#isOpen ||= outcome.unanswered > 0 || isUnverified || outcome.kind === 'unknown'
+    this.isOpen ||= outcome.unanswered > 0 || isUnverified || outcome.kind === 'unknown'
     if (outcome.kind === 'written') {
       this.#dependencies.cache.put(this.#domain, outcome.zone)
       // A read-back serves the next part of a divided batch.
