@@ -8,9 +8,3 @@ export const runDataCommand: typeof run = async (...args) => {
   const commands = await import('./backup/data-command.ts')
   return commands.runDataCommand(...args)
 }
-
-/** Why something cannot be read, by the code of its error. */
-export function unreadable(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
-  return `cannot be read (${code})`
-}

@@ -24,3 +24,9 @@ export class DatabaseFullError extends Error {
     super('the disk of the database is full', { cause })
   }
 }
+
+/** Why something cannot be read, by the code of its error. */
+export function unreadable(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error)
+  return `cannot be read (${code})`
+}

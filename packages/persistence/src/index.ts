@@ -16,7 +16,7 @@ export type {
 export { readPrivateFiles } from './backup/archive.ts'
 export { Progress } from './backup/progress.ts'
 export { readTables, type SqlTable, writeRows } from './backup/sql-tables.ts'
-export { runDataCommand, unreadable } from './backup-commands.ts'
+export { runDataCommand } from './backup-commands.ts'
 export { announceBackup, BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, ensurePrivateFile, fsyncDirectory } from './durable-files.ts'
 export {
@@ -25,6 +25,7 @@ export {
   DatabaseUnavailableError,
   DataDirError,
   OutcomeUnknownError,
+  unreadable,
 } from './errors.ts'
 export { migrate } from './migrations.ts'
 export { Postgres, type PostgresOptions } from './postgres/postgres.ts'

@@ -7,8 +7,7 @@ import type { RegistrarClient } from '../registrar/client.ts'
 import { BatchRecorder } from './batch/batch-recorder.ts'
 import { BatchCalls } from './batch/current-zone.ts'
 import { type BatchDependencies, WriteBatch } from './batch/write-batch.ts'
-import type { BatchEnd } from './write-queue.ts'
-import type { QueuedWrite } from './zone-write.ts'
+import type { BatchEnd, QueuedWrite } from './zone-write.ts'
 
 interface Options {
   registrar: RegistrarClient

@@ -5,13 +5,7 @@ import type { RegistrarClient } from '../registrar/client.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
 import { DomainQueue } from './domain-queue.ts'
 import { IdempotentWrites } from './idempotent-writes.ts'
-import type { QueuedWrite, WriteResult } from './zone-write.ts'
-
-/** What happened in a batch: `isOpen`: a send of it has no final outcome. `hasWritten`: it has sent something. */
-export interface BatchEnd {
-  isOpen: boolean
-  hasWritten: boolean
-}
+import type { BatchEnd, QueuedWrite, WriteResult } from './zone-write.ts'
 
 export interface WriteQueueOptions {
   registrar: RegistrarClient

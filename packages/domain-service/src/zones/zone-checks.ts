@@ -2,7 +2,7 @@ import type { Logger } from '@domains-and-files/http'
 import type { Clock, Timer } from '../clock.ts'
 import { type Domain, readDomain } from '../dns/domain-name.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import type { BatchEnd } from './write-queue.ts'
+import type { BatchEnd } from './zone-write.ts'
 
 interface Options {
   ledger: Ledger

@@ -127,3 +127,9 @@ export function isDatabaseAway(error: unknown): boolean {
   if (error instanceof DatabaseUnavailableError || error instanceof OutcomeUnknownError) return true
   return error instanceof HttpError && isDatabaseAway(error.cause)
 }
+
+/** What happened in a batch: `isOpen`: a send of it has no final outcome. `hasWritten`: it has sent something. */
+export interface BatchEnd {
+  isOpen: boolean
+  hasWritten: boolean
+}

@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
-import { unreadable } from '../backup-commands.ts'
-import { DataDirError } from '../errors.ts'
+import { DataDirError, unreadable } from '../errors.ts'
 import type { BackupSource, BlobRef, ReadableBlob } from './archive.ts'
 import type { Progress } from './progress.ts'
 import { maxSmallBytes, type Repository } from './repository.ts'

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as nextIteration } from 'node:timers/promises'
-import { unreadable } from '../backup-commands.ts'
-import { DataDirError } from '../errors.ts'
+import { DataDirError, unreadable } from '../errors.ts'
 import type { BlobRef, Damage } from './archive.ts'
 import type { Progress } from './progress.ts'
 import type { Repository } from './repository.ts'

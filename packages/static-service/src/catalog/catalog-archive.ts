@@ -1,5 +1,4 @@
 import type { FileRow, VersionRow } from '../files/file-record.ts'
-import type { Totals } from './catalog.ts'
 
 /** What backup, restore and check need of a catalog, besides `CatalogReads`. */
 export interface CatalogArchive {
@@ -40,4 +39,11 @@ export interface Miscount {
   /** The path of a file, or what else is wrong. */
   path: string
   fault: string
+}
+
+export interface Totals {
+  totalFiles: number
+  totalSize: number
+  storedSize: number
+  versions: number
 }

@@ -6,8 +6,8 @@ import type {
   VersionRow,
 } from '../files/file-record.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
-import type { CatalogArchive } from './catalog-archive.ts'
-import type { ChangedPaths, MoveFileCommand } from './changes/commands.ts'
+import type { CatalogArchive, Totals } from './catalog-archive.ts'
+import type { ChangedPaths, DirectoryMove, MoveFileCommand } from './changes/commands.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 
 /** Which file is at which path, and the version records. A change is durable when its promise resolves. */
@@ -131,13 +131,6 @@ export interface CatalogStatus {
   newestVersion: string | null
 }
 
-export interface Totals {
-  totalFiles: number
-  totalSize: number
-  storedSize: number
-  versions: number
-}
-
 /** A version as it is listed: its changelog is cut to 1 KiB. */
 export interface ListedVersion extends VersionRow {
   isTruncated: boolean
@@ -151,10 +144,4 @@ export interface SizeRange {
 export interface Removed {
   files: number
   bytesFreed: number
-}
-
-export interface DirectoryMove {
-  from: string
-  to: string
-  overwrite: boolean
 }

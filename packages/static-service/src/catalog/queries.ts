@@ -1,7 +1,8 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
 import { parentOf } from '../files/path-segments.ts'
-import type { SizeRange, Totals } from './catalog.ts'
+import type { SizeRange } from './catalog.ts'
+import type { Totals } from './catalog-archive.ts'
 import { among } from './records.ts'
 import { versionColumns } from './versions.ts'
 

@@ -5,19 +5,13 @@ import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-rec
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
 import { readSnapshot } from './archive.ts'
-import type {
-  Catalog,
-  CatalogStatus,
-  DirectoryMove,
-  ListedVersion,
-  Removed,
-  SizeRange,
-} from './catalog.ts'
+import type { Catalog, CatalogStatus, ListedVersion, Removed, SizeRange } from './catalog.ts'
 import type { CatalogSnapshot, Miscount } from './catalog-archive.ts'
 import type { CatalogDatabase, CatalogOptions } from './catalog-database.ts'
 import {
   type CatalogCommand,
   type ChangedPaths,
+  type DirectoryMove,
   isAlone,
   type MoveFileCommand,
   type Outcome,

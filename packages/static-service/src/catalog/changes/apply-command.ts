@@ -1,7 +1,7 @@
 import type { FileRow, NewFile } from '../../files/file-record.ts'
 import { findPathFault } from '../../files/path-rules.ts'
 import { type Conditions, holds } from '../../rfc9110/entity-tags.ts'
-import type { DirectoryMove } from '../catalog.ts'
+import type { DirectoryMove } from './commands.ts'
 import {
   type FileCommand,
   type MoveFileCommand,

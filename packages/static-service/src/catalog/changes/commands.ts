@@ -1,7 +1,6 @@
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../../files/file-record.ts'
 import type { Category } from '../../files/media-type.ts'
 import type { Conditions } from '../../rfc9110/entity-tags.ts'
-import type { DirectoryMove } from '../catalog.ts'
 
 // What the catalog is asked to change, and what it answers. Each command is done whole or not at all.
 
@@ -112,4 +111,10 @@ export class Rejected extends Error {
 export function refusalOf(error: unknown): Outcome {
   if (error instanceof Rejected) return { refused: error.reason, path: error.path }
   throw error
+}
+
+export interface DirectoryMove {
+  from: string
+  to: string
+  overwrite: boolean
 }

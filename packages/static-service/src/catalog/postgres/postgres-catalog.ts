@@ -1,7 +1,8 @@
 import { type Postgres, Probe, type Transaction } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/content-transaction.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import type { Catalog, CatalogStatus, Totals } from '../catalog.ts'
+import type { Catalog, CatalogStatus } from '../catalog.ts'
+import type { Totals } from '../catalog-archive.ts'
 import {
   type CatalogDatabase,
   type CatalogOptions,

@@ -8,7 +8,8 @@ import {
 import type { FileRow } from '../../files/file-record.ts'
 import { storageFailure } from '../../sqlite/storage-failure.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
-import type { Catalog, CatalogStatus, Totals } from '../catalog.ts'
+import type { Catalog, CatalogStatus } from '../catalog.ts'
+import type { Totals } from '../catalog-archive.ts'
 import {
   type CatalogDatabase,
   type CatalogOptions,
