@@ -191,13 +191,14 @@ test('logins are measured: waiting, failed and limited ones', async () => {
 
 test('the event loop, the process and the disk are measured', async () => {
   await using service = await start()
-  await scrape(service)
+  // The service runs in this thread. Its timer measures a pause in the next iteration, before or after this scrape.
+  const measurePause = async () => {
+    for (const until = performance.now() + 300; performance.now() < until; );
+    return (await scrape(service)).nodejs_eventloop_lag_max_seconds
+  }
+  await expect.poll(measurePause).toBeGreaterThan(0.2)
 
-  // The service runs in this thread.
-  for (const until = performance.now() + 300; performance.now() < until; );
   const figures = await scrape(service)
-
-  expect(figures.nodejs_eventloop_lag_max_seconds).toBeGreaterThan(0.2)
   expect(figures.process_start_time_seconds).toBeGreaterThan(0)
   expect(figures.data_disk_free_bytes).toBeGreaterThan(0)
   expect(figures.data_disk_size_bytes).toBeGreaterThanOrEqual(figures.data_disk_free_bytes ?? 0)
