@@ -7,6 +7,7 @@ export { type Auth, openAuth, openAuthFile } from './open-auth.ts'
 export { type AuthOptions, auth } from './plugin.ts'
 export {
   allowsDomain,
+  allowsPath,
   type Caller,
   hasRole,
   mayReadRrset,

@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { z } from 'zod'
 
-// What users and tokens can be limited to: domains, RRsets and networks. Pure: schemas, and what they match.
+// What users and tokens can be limited to: domains, folders, RRsets and networks. Pure: schemas, and what they match.
 
 /** Names of domains, and `*.` patterns for all domains below a name, as lower-case A-labels. */
 export const Domains = z
@@ -51,6 +51,45 @@ const maxPatternLength = 255
 // Checked before domainToASCII, which parses a URL host: it would drop a path, and turn `1.2` into an address.
 const domainPattern =
   /^(\*\.)?((?:[\p{L}\p{M}\p{N}_-]+\.)+[\p{L}\p{M}\p{N}-]*\p{L}[\p{L}\p{M}\p{N}-]*)$/u
+
+/**
+ * Folders of the static service as `docs/`: normalised to NFC, none inside another. One leading slash is dropped, a missing
+ * trailing one is added.
+ */
+export const Folders = z
+  .array(z.string('must be a string').transform(readFolder), 'must be a list of folders')
+  .min(1, 'must name at least one folder')
+  .max(10, 'must name at most 10 folders')
+  .transform((folders) => [...new Set(folders)].filter(isOutermost))
+
+/** Whether a path, or a folder that ends in a slash, is in one of these folders. */
+export const includesPath = (folders: readonly string[], path: string) =>
+  folders.some((folder) => path.startsWith(folder))
+
+/** The folders that two lists both allow; an absent list allows all. */
+export function intersectFolders(one?: string[], other?: string[]): string[] | undefined {
+  if (!one || !other) return one ?? other
+  const common = [
+    ...one.filter((folder) => includesPath(other, folder)),
+    ...other.filter((folder) => includesPath(one, folder)),
+  ]
+  return [...new Set(common)]
+}
+
+const isOutermost = (folder: string, _at: number, folders: string[]) =>
+  !folders.some((other) => other !== folder && folder.startsWith(other))
+
+function readFolder(text: string, context: z.RefinementCtx) {
+  const path = text.normalize('NFC').replace(/^\//, '').replace(/\/$/, '')
+  const isPath = path.isWellFormed() && Buffer.byteLength(path) < maxFolderBytes
+  if (isPath && path.split('/').every((segment) => folderSegment.test(segment))) return `${path}/`
+  context.addIssue({ code: 'custom', message: 'must be a folder such as docs/' })
+  return z.NEVER
+}
+
+// As paths of the static service: none of its segments is `.` or `..`, or has a control character.
+const maxFolderBytes = 1024
+const folderSegment = /^(?!\.{1,2}$)[^\\\p{Cc}\u202a-\u202e\u2066-\u2069]+$/u
 
 /** A set of records with one name, relative to its domain (`@` for the domain itself), and one type. */
 export interface Rrset {

@@ -3,7 +3,9 @@ import { z } from 'zod'
 import {
   describeRecordLimits,
   includesDomain,
+  includesPath,
   intersectDomains,
+  intersectFolders,
   namesRrset,
   type RecordLimit,
   type Rrset,
@@ -15,11 +17,23 @@ import {
 export const Role = z.enum(['viewer', 'editor', 'admin'])
 export type Role = z.infer<typeof Role>
 
-/** What a caller may do. An absent limit does not limit. */
-export interface Rights {
-  role: Role
+/** What users and tokens of both services can be limited to. An absent limit does not limit. */
+interface Limits {
   /** The only domains that it sees: exact names and `*.` patterns. */
-  domains?: string[]
+  domains?: string[] | undefined
+  /** The only folders that it sees, each with a trailing slash. */
+  folders?: string[] | undefined
+}
+
+/** The limits that there are: of a user, a token or a request. */
+export const limitsOf = ({ domains, folders }: Limits) => ({
+  ...(domains && { domains }),
+  ...(folders && { folders }),
+})
+
+/** What a caller may do. An absent limit does not limit. */
+export interface Rights extends ReturnType<typeof limitsOf> {
+  role: Role
   /** The only RRsets that it may write, and read unless `readsAll`. */
   records?: RecordLimit[]
   /** Whether RRsets outside `records` may be read. */
@@ -45,9 +59,8 @@ interface Named {
   id?: string | undefined
 }
 
-interface Account extends Named {
+interface Account extends Named, Limits {
   role: Role
-  domains?: string[] | undefined
 }
 
 /**
@@ -64,15 +77,17 @@ export const callerOfUser = (user: Account): Caller => ({
   id: callerIdOf(user),
   username: user.username,
   role: user.role,
-  ...(user.domains && { domains: user.domains }),
+  ...limitsOf(user),
 })
 
 /** The rights that are in both: those of a token are at most its owner's. */
 export function intersectRights(owner: Account, token: Rights): Rights {
-  const domains = intersectDomains(owner.domains, token.domains)
   return {
     role: hasRole(owner, token.role) ? token.role : owner.role,
-    ...(domains && { domains }),
+    ...limitsOf({
+      domains: intersectDomains(owner.domains, token.domains),
+      folders: intersectFolders(owner.folders, token.folders),
+    }),
     ...(token.records && { records: token.records, readsAll: token.readsAll ?? false }),
   }
 }
@@ -106,33 +121,36 @@ export function obstacleOf(rights: Rights, need: RouteNeed): 'role' | 'records' 
 export const mayManageTokens = (caller: Caller, owner: string) =>
   caller.username === owner || hasRole(caller, 'admin')
 
-interface WantedRights {
+interface WantedRights extends Limits {
   role?: Role | undefined
-  domains?: string[] | undefined
   neverExpires: boolean
 }
 
 /** Why a caller may not create a token with these rights; undefined if it may. */
 export function findEscalation(
   owner: Rights,
-  { role, domains, neverExpires }: WantedRights,
+  { role, domains, folders, neverExpires }: WantedRights,
 ): string | undefined {
   if (role && !hasRole(owner, role)) return `A token may have at most your own role, ${owner.role}`
   if (neverExpires && !hasRole(owner, 'admin'))
     return 'Only an admin can create a token that never expires'
   // A pattern `*.example.com` is within the owner's domains if any name below it is.
   const foreign = domains?.find((domain) => !allowsDomain(owner, domain.replace(/^\*/, 'any')))
-  return foreign === undefined ? undefined : `${foreign} is not among your own domains`
+  if (foreign !== undefined) return `${foreign} is not among your own domains`
+  const outside = folders?.find((folder) => !allowsPath(owner, folder))
+  return outside === undefined ? undefined : `${outside} is not in your own folders`
 }
 
 /** Why a caller may not give these rights to a user; undefined if it may: it has them itself. */
-export const findExcess = (
+export function findExcess(
   caller: Rights,
-  { role, domains }: Pick<Account, 'role' | 'domains'>,
-): string | undefined =>
-  caller.domains && !domains
-    ? 'You are limited to some domains, so the user must be, too'
-    : findEscalation(caller, { role, domains, neverExpires: false })
+  wanted: Pick<Account, 'role' | keyof Limits>,
+): string | undefined {
+  const missing = (['domains', 'folders'] as const).find((limit) => caller[limit] && !wanted[limit])
+  return missing
+    ? `You are limited to some ${missing}, so the user must be, too`
+    : findEscalation(caller, { ...wanted, neverExpires: false })
+}
 
 /**
  * Whether a caller may see this domain: listed exactly, or below a listed `*.` pattern; without a list, always. Case and
@@ -140,6 +158,10 @@ export const findExcess = (
  */
 export const allowsDomain = ({ domains }: Pick<Rights, 'domains'>, domain: string): boolean =>
   !domains || includesDomain(domains, domain)
+
+/** Whether a caller may see this path or folder of the static service. */
+export const allowsPath = ({ folders }: Pick<Rights, 'folders'>, path: string): boolean =>
+  !folders || includesPath(folders, path)
 
 /** Whether the caller may write this RRset of a domain that it may see. */
 export const mayWriteRrset = (rights: Rights, name: string, type: string) =>

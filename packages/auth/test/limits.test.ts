@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest'
-import { Domains, intersectDomains, isInNetworks, Network, RecordLimit } from '../src/limits.ts'
+import {
+  Domains,
+  Folders,
+  intersectDomains,
+  intersectFolders,
+  isInNetworks,
+  Network,
+  RecordLimit,
+} from '../src/limits.ts'
 
 test.each(['', '*', '*.', '*.*.uk', 'a.*.uk', '.com', 'com', 'a b.com', 'a/b.com', '1.2.3.4', '-'])(
   'the users file takes no %j for a domain',
@@ -10,6 +18,37 @@ test.each(['', '*', '*.', '*.*.uk', 'a.*.uk', '.com', 'com', 'a b.com', 'a/b.com
 
 test('a list of domains is not empty: nobody is meant to see none', () => {
   expect(Domains.safeParse([]).success).toBe(false)
+})
+
+test.each(['', '/', '//', 'a//b/', '../', 'a/./b/', 'a\\b/', 'a\u0000/', `${'a'.repeat(1024)}/`])(
+  'the users file takes no %j for a folder',
+  (folder) => {
+    expect(Folders.safeParse([folder]).success).toBe(false)
+  },
+)
+
+test('folders are normalised, and one inside another adds nothing', () => {
+  const folders = ['docs/sub/', '/docs', 'a\u0308/', 'docs/', 'docsx/']
+
+  expect(Folders.parse(folders)).toEqual(['docs/', '\u00e4/', 'docsx/'])
+})
+
+test('there are 1 to 10 folders', () => {
+  const eleven = Array.from({ length: 11 }, (_, at) => `f${at}/`)
+
+  expect(Folders.safeParse([]).success).toBe(false)
+  expect(Folders.safeParse(eleven).success).toBe(false)
+  expect(Folders.safeParse(eleven.slice(1)).success).toBe(true)
+})
+
+test.each([
+  [['docs/'], undefined, ['docs/']],
+  [undefined, ['docs/'], ['docs/']],
+  [['docs/', 'site/'], ['docs/a/', 'x/'], ['docs/a/']],
+  [['docs/a/'], ['docs/', 'docs/a/b/'], ['docs/a/', 'docs/a/b/']],
+  [['docs/'], ['docsx/'], []],
+])('of the folders %j and %j both allow %j', (one, other, common) => {
+  expect(intersectFolders(one, other)).toEqual(common)
 })
 
 test.each(['a.*.*', 'a*', 'a..b', '', 'a.@', 'a b', '.a'])('%j is no name pattern', (name) => {

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest'
-import { allowsDomain, mayReadRrset, mayWriteRrset, requireRrsetWrites } from '../src/index.ts'
+import {
+  allowsDomain,
+  allowsPath,
+  mayReadRrset,
+  mayWriteRrset,
+  requireRrsetWrites,
+} from '../src/index.ts'
 import { Domains } from '../src/limits.ts'
 import type { Rights } from '../src/rights.ts'
 
@@ -30,6 +36,20 @@ test.each([
 
 test('who is not limited may see every domain', () => {
   expect(allowsDomain({}, 'example.com')).toBe(true)
+})
+
+test.each([
+  ['docs/a.txt', true],
+  ['docs/', true],
+  ['docs', false],
+  ['docsx/a.txt', false],
+  ['Docs/a.txt', false],
+  ['a.txt', false],
+  ['', false],
+])('who is limited to the folder docs/ may see %j: %s', (path, isAllowed) => {
+  expect(allowsPath({ folders: ['docs/'] }, path)).toBe(isAllowed)
+  expect(allowsPath({ folders: [] }, path)).toBe(false)
+  expect(allowsPath({}, path)).toBe(true)
 })
 
 const limits = [

@@ -557,6 +557,7 @@ export interface components {
             /** @enum {string} */
             role?: "viewer" | "editor" | "admin";
             domains?: string[];
+            folders?: string[];
             records?: components["schemas"]["RecordLimitInput"][];
             networks?: string[];
         };
@@ -582,6 +583,8 @@ export interface components {
             password?: string;
             /** @description only these; absent: all */
             domains?: string[];
+            /** @description only these; absent: all */
+            folders?: string[];
         };
         /**
          * @example {
@@ -593,6 +596,8 @@ export interface components {
             role?: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains?: string[] | null;
+            /** @description null: all */
+            folders?: string[] | null;
         };
         /**
          * @example {
@@ -734,6 +739,8 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description only these; absent: all */
             domains?: string[];
+            /** @description only these; absent: all */
+            folders?: string[];
         };
         /**
          * @example {
@@ -770,6 +777,7 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
+         *       "folders": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -795,6 +803,8 @@ export interface components {
             role: ("viewer" | "editor" | "admin") | null;
             /** @description null: those of its owner */
             domains: string[] | null;
+            /** @description null: those of its owner */
+            folders: string[] | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -820,6 +830,7 @@ export interface components {
          *           "domains": [
          *             "example.com"
          *           ],
+         *           "folders": null,
          *           "records": [
          *             {
          *               "name": "_acme-challenge",
@@ -856,6 +867,7 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
+         *       "folders": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -880,6 +892,8 @@ export interface components {
             role: ("viewer" | "editor" | "admin") | null;
             /** @description null: those of its owner */
             domains: string[] | null;
+            /** @description null: those of its owner */
+            folders: string[] | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -906,6 +920,7 @@ export interface components {
          *           "domains": [
          *             "example.com"
          *           ],
+         *           "folders": null,
          *           "source": "local",
          *           "created_at": "2027-01-15T09:30:00.000Z",
          *           "last_login_at": null
@@ -930,6 +945,7 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
+         *       "folders": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null
@@ -941,6 +957,8 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains: string[] | null;
+            /** @description of the static service; null: all */
+            folders: string[] | null;
             /**
              * @description where the user logs in
              * @enum {string}
@@ -958,6 +976,7 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
+         *       "folders": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null,
@@ -970,6 +989,8 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains: string[] | null;
+            /** @description of the static service; null: all */
+            folders: string[] | null;
             /**
              * @description where the user logs in
              * @enum {string}
@@ -1747,6 +1768,7 @@ export interface operations {
                      *           "domains": [
                      *             "example.com"
                      *           ],
+                     *           "folders": null,
                      *           "records": [
                      *             {
                      *               "name": "_acme-challenge",
@@ -1865,6 +1887,7 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
+                     *       "folders": null,
                      *       "records": [
                      *         {
                      *           "name": "_acme-challenge",
@@ -2070,6 +2093,7 @@ export interface operations {
                      *           "domains": [
                      *             "example.com"
                      *           ],
+                     *           "folders": null,
                      *           "source": "local",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "last_login_at": null
@@ -2174,6 +2198,7 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
+                     *       "folders": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null,
@@ -2396,6 +2421,7 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
+                     *       "folders": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null

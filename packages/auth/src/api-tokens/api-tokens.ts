@@ -2,8 +2,15 @@ import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { HttpError } from '@domains-and-files/http'
 import { isUniqueViolation, name, type Sql, sql } from '@domains-and-files/persistence'
 import { z } from 'zod'
-import { Domains, isInNetworks, Network, RecordLimit } from '../limits.ts'
-import { type Caller, callerIdOf, findEscalation, intersectRights, Role } from '../rights.ts'
+import { Domains, Folders, isInNetworks, Network, RecordLimit } from '../limits.ts'
+import {
+  type Caller,
+  callerIdOf,
+  findEscalation,
+  intersectRights,
+  limitsOf,
+  Role,
+} from '../rights.ts'
 import type { User } from '../users/user.ts'
 import { createToken, digestOf } from './token-format.ts'
 
@@ -16,6 +23,7 @@ export const TokenName = z
 export const tokenLimits = {
   role: Role.optional(),
   domains: Domains.max(100).optional(),
+  folders: Folders.optional(),
   records: z.array(RecordLimit).min(1).max(100).optional(),
   networks: z.array(Network).min(1).max(100).optional(),
 }
@@ -191,10 +199,10 @@ export class ApiTokens {
     const owner = await this.#options.find(token.owner)
     if (!owner || (owner.id ?? null) !== row.owner_id) return 'invalid'
     if (row.expires_at !== null && row.expires_at <= this.#options.now()) return 'expired'
-    const { id, name: tokenName, domains, records } = token
+    const { id, name: tokenName, records } = token
     const rights = {
       role: roleOf(token),
-      ...(domains && { domains }),
+      ...limitsOf(token),
       ...(records && { records, readsAll: token.role !== undefined }),
     }
     return {

@@ -30,6 +30,7 @@ const exampleRecord = {
   owner: 'admin',
   role: null,
   domains: ['example.com'],
+  folders: null,
   records: [{ name: '_acme-challenge', types: ['TXT'] }],
   networks: null,
   created_at: '2027-01-15T09:30:00.000Z',
@@ -71,6 +72,7 @@ const TokenRecord = z
     owner: z.string(),
     role: tokenLimits.role.unwrap().nullable().meta({ description: 'null: only `records`' }),
     domains: z.array(z.string()).nullable().meta({ description: 'null: those of its owner' }),
+    folders: z.array(z.string()).nullable().meta({ description: 'null: those of its owner' }),
     records: tokenLimits.records.unwrap().nullable().meta({ description: 'null: not limited' }),
     networks: z.array(z.string()).nullable().meta({ description: 'null: from everywhere' }),
     created_at: z.iso.datetime(),
@@ -195,8 +197,8 @@ const deleteToken = (tokens: ApiTokens) =>
 
 function describe(token: ApiToken): z.input<typeof TokenRecord> {
   const { id, name, hint, owner, created_at, expires_at, last_used_at } = token
-  const { domains = null, records = null, networks = null } = token
+  const { domains = null, folders = null, records = null, networks = null } = token
   const role = token.role ?? (records ? null : 'viewer')
-  const limits = { role, domains, records, networks }
+  const limits = { role, domains, folders, records, networks }
   return { id, name, hint, owner, ...limits, created_at, expires_at, last_used_at }
 }

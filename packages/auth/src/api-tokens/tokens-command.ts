@@ -23,7 +23,8 @@ import { tokenPrefixOf } from './token-format.ts'
 const help = `Manages the API tokens of a service.
 
   tokens add <domain|static> <name> --owner <user> [--expires <days|never>] [--role <viewer|editor|admin>]
-         [--domains example.com,*.co.uk] [--record _acme-challenge:TXT ...] [--networks 192.0.2.0/24,...]
+         [--domains example.com,*.co.uk] [--folders docs/,site/] [--record _acme-challenge:TXT ...]
+         [--networks 192.0.2.0/24,...]
   tokens list <domain|static> [--owner <user>]
   tokens remove <domain|static> <id>
 
@@ -118,6 +119,7 @@ const readArguments = (args: string[]) =>
     expires: { type: 'string' },
     role: { type: 'string' },
     domains: { type: 'string' },
+    folders: { type: 'string' },
     record: { type: 'string', multiple: true },
     networks: { type: 'string' },
     help: { type: 'boolean', short: 'h' },
@@ -142,6 +144,7 @@ function readRequest(name: string | undefined, options: Options) {
       expires_in: options.expires === 'never' ? 0 : days(options.expires),
       role: options.role,
       domains: options.domains?.split(','),
+      folders: options.folders?.split(','),
       records: options.record?.map(readRecord),
       networks: options.networks?.split(','),
     },
@@ -167,13 +170,14 @@ function listTokens(tokens: ApiToken[]): string {
 }
 
 function describe(token: ApiToken): string[] {
-  const { role = 'viewer', domains, records, networks, expires_at, last_used_at } = token
+  const { role = 'viewer', domains, folders, records, networks, expires_at, last_used_at } = token
   return [
     token.id,
     token.owner,
     `${token.name} (…${token.hint})`,
     records ? describeRecordLimits(records) : role,
     domains?.join(',') ?? 'all domains',
+    folders?.join(',') ?? 'all folders',
     networks?.join(',') ?? 'all networks',
     `expires ${expires_at ?? 'never'}`,
     `last used ${last_used_at ?? 'never'}`,

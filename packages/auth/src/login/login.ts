@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import type { AuthErrors } from '../errors.ts'
 import { RecordLimit } from '../limits.ts'
-import { Role } from '../rights.ts'
+import { limitsOf, Role } from '../rights.ts'
 import type { SessionTokens } from '../sessions/session-tokens.ts'
 import type { LastLogins } from '../users/last-logins.ts'
 import type { User, Users } from '../users/user.ts'
@@ -25,6 +25,7 @@ const Account = z
     username: z.string(),
     role: Role,
     domains: z.array(z.string()).optional().meta({ description: 'only these; absent: all' }),
+    folders: z.array(z.string()).optional().meta({ description: 'only these; absent: all' }),
   })
   .meta({ id: 'Account', examples: [account] })
 
@@ -163,8 +164,8 @@ const getMe = defineRoute({
   },
 })
 
-const describe = ({ username, role, domains }: z.infer<typeof Account>) => ({
+const describe = ({ username, role, ...limits }: z.infer<typeof Account>) => ({
   username,
   role,
-  ...(domains && { domains }),
+  ...limitsOf(limits),
 })

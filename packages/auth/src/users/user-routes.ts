@@ -10,7 +10,7 @@ import {
 import { z } from 'zod'
 import { loggedInCallerOf } from '../access-control.ts'
 import { loginRequired } from '../errors.ts'
-import { Domains } from '../limits.ts'
+import { Domains, Folders } from '../limits.ts'
 import { inviteDigestOf } from '../login/account-routes.ts'
 import {
   type HashQueue,
@@ -19,7 +19,7 @@ import {
   requireStrongPassword,
   weakPassword,
 } from '../login/password.ts'
-import { type Caller, findExcess, Role } from '../rights.ts'
+import { type Caller, findExcess, limitsOf, Role } from '../rights.ts'
 import type { LastLogins } from './last-logins.ts'
 import { listUsers as listAll, type User, Username, type Users, updateUsers } from './user.ts'
 
@@ -37,6 +37,7 @@ const example = {
   username: 'alice',
   role: 'editor' as const,
   domains: ['example.com'],
+  folders: null,
   source: 'local' as const,
   created_at: '2027-01-15T09:30:00.000Z',
   last_login_at: null,
@@ -47,6 +48,10 @@ const UserRecord = z
     username: z.string(),
     role: Role,
     domains: z.array(z.string()).nullable().meta({ description: 'null: all' }),
+    folders: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'of the static service; null: all' }),
     source: z.enum(['local']).meta({ description: 'where the user logs in' }),
     created_at: z.iso.datetime().nullable().meta({ description: 'null: not known' }),
     last_login_at: z.iso
@@ -76,6 +81,7 @@ const NewUser = z
       .optional()
       .meta({ description: 'without one, the response has an `invite`' }),
     domains: Domains.max(100).optional().meta({ description: 'only these; absent: all' }),
+    folders: Folders.optional().meta({ description: 'only these; absent: all' }),
   })
   .meta({
     id: 'NewUser',
@@ -92,6 +98,7 @@ const UserChange = z
   .strictObject({
     role: Role.optional(),
     domains: Domains.max(100).nullable().optional().meta({ description: 'null: all' }),
+    folders: Folders.nullable().optional().meta({ description: 'null: all' }),
   })
   .refine((change) => Object.keys(change).length > 0, 'must change something')
   .meta({ id: 'UserChange', examples: [{ role: 'viewer' }] })
@@ -157,13 +164,13 @@ const createUser = ({ users, hashes, now }: Dependencies) =>
     },
     handler: async (request, reply) => {
       const caller = loggedInCallerOf(request)
-      const { password, username, role, domains } = request.body
+      const { password, username, role } = request.body
       refuseExcess(caller, request.body)
       if (password !== undefined) await requireStrongPassword(password, username)
       const invite = password === undefined ? randomBytes(15).toString('base64url') : undefined
       const at = now()
       const user: User = {
-        ...{ username, role, ...(domains && { domains }), id: randomUUID() },
+        ...{ username, role, ...limitsOf(request.body), id: randomUUID() },
         created_at: new Date(at).toISOString(),
         ...(password !== undefined && { password: await hashes(() => hashPassword(password)) }),
         ...(invite !== undefined && {
@@ -204,12 +211,15 @@ const changeUser = ({ users, lastLogins }: Dependencies) =>
     handler: async (request) => {
       const caller = loggedInCallerOf(request)
       const username = request.params.username.normalize('NFC')
-      const { role, domains } = request.body
+      const { body } = request
       let changed: User | undefined
       await updateUsers(users, (all) => {
-        const { domains: before, ...user } = expectUser(all, caller, username)
-        const limit = domains === undefined ? before : (domains ?? undefined)
-        changed = { ...user, role: role ?? user.role, ...(limit && { domains: limit }) }
+        const { domains, folders, ...user } = expectUser(all, caller, username)
+        const limits = limitsOf({
+          domains: changeLimit(domains, body.domains),
+          folders: changeLimit(folders, body.folders),
+        })
+        changed = { ...user, role: body.role ?? user.role, ...limits }
         refuseExcess(caller, changed)
         return keepAdmin(caller, replaceUser(all, changed))
       })
@@ -250,7 +260,10 @@ const deleteUser = ({ users }: Dependencies) =>
     },
   })
 
-function refuseExcess(caller: Caller, wanted: Pick<User, 'role' | 'domains'>) {
+const changeLimit = (before: string[] | undefined, wanted: string[] | null | undefined) =>
+  wanted === undefined ? before : (wanted ?? undefined)
+
+function refuseExcess(caller: Caller, wanted: Pick<User, 'role' | 'domains' | 'folders'>) {
   const excess = findExcess(caller, wanted)
   if (excess) throw new HttpError(403, 'forbidden', excess)
 }
@@ -274,11 +287,11 @@ function keepAdmin(caller: Caller, after: User[]): User[] {
 }
 
 function describe(
-  { username, role, domains, created_at }: User,
+  { username, role, domains, folders, created_at }: User,
   logins?: Map<string, Date>,
 ): z.input<typeof UserRecord> {
   return {
-    ...{ username, role, domains: domains ?? null, source: 'local' },
+    ...{ username, role, domains: domains ?? null, folders: folders ?? null, source: 'local' },
     created_at: created_at ?? null,
     last_login_at: logins?.get(username)?.toISOString() ?? null,
   }

@@ -1,6 +1,6 @@
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
-import { Domains } from '../limits.ts'
+import { Domains, Folders } from '../limits.ts'
 import { parsePhc } from '../login/password.ts'
 import { Role } from '../rights.ts'
 
@@ -22,6 +22,7 @@ export const User = z.strictObject({
   /** Absent until an invited person sets one. */
   password: z.string().refine(parsePhc, 'must be an argon2id PHC string').optional(),
   domains: Domains.optional(),
+  folders: Folders.optional(),
   invite: z
     .strictObject({ digest: z.string().regex(/^[0-9a-f]{64}$/), expires_at: z.iso.datetime() })
     .optional(),

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
+import type { z } from 'zod'
 import {
   type CommandLine,
   openCommandDatabase,
@@ -9,18 +10,19 @@ import {
   UsageError,
   usesDatabase,
 } from '../command-line.ts'
-import { Domains } from '../limits.ts'
+import { Domains, Folders } from '../limits.ts'
 import { hashPassword, needsRehash, requireStrongPassword } from '../login/password.ts'
-import { Role } from '../rights.ts'
+import { limitsOf, Role } from '../rights.ts'
 import { FileUsers } from './file-users.ts'
 import { SqlUsers } from './sql-users.ts'
 import { type User, Username, type Users } from './user.ts'
 
 const help = `Manages the users: who may log in, and with which rights.
 
-  users add <name> --role <viewer|editor|admin> [--domains example.com,*.co.uk]
+  users add <name> --role <viewer|editor|admin> [--domains example.com,*.co.uk] [--folders docs/,site/]
   users passwd <name>
-  users role <name> <viewer|editor|admin> [--domains example.com,*.co.uk | --all-domains] [--force]
+  users role <name> <viewer|editor|admin> [--domains example.com,*.co.uk | --all-domains]
+        [--folders docs/,site/ | --all-folders] [--force]
   users list
   users remove <name> [--force]
 
@@ -41,13 +43,13 @@ interface Command {
 }
 
 const commands = new Map<string, Command>([
-  ['add', { parameters: ['<name>'], options: ['role', 'domains'], run: addUser }],
+  ['add', { parameters: ['<name>'], options: ['role', 'domains', 'folders'], run: addUser }],
   ['passwd', { parameters: ['<name>'], options: [], run: changePassword }],
   [
     'role',
     {
       parameters: ['<name>', '<role>'],
-      options: ['domains', 'all-domains', 'force'],
+      options: ['domains', 'all-domains', 'folders', 'all-folders', 'force'],
       run: changeRole,
     },
   ],
@@ -99,6 +101,8 @@ const readArguments = (args: string[]) =>
     role: { type: 'string' },
     domains: { type: 'string' },
     'all-domains': { type: 'boolean' },
+    folders: { type: 'string' },
+    'all-folders': { type: 'boolean' },
     force: { type: 'boolean' },
     service: { type: 'string' },
     help: { type: 'boolean', short: 'h' },
@@ -112,7 +116,7 @@ async function addUser(
 ): Promise<string> {
   const username = readName(name)
   const role = readRole(options.role)
-  const domains = readDomains(options.domains)
+  const limits = readLimits(options)
   const refuseDuplicate = (users: User[]) => {
     if (users.some((user) => user.username === username))
       throw new Error(`The user ${username} exists already`)
@@ -122,7 +126,6 @@ async function addUser(
   const created_at = new Date().toISOString()
   await store.update((users) => {
     refuseDuplicate(users)
-    const limits = domains && { domains }
     return [...users, { username, role, password, ...limits, id: randomUUID(), created_at }]
   })
   return `Added ${username} as ${role}\n`
@@ -149,16 +152,19 @@ async function changeRole(
   [name, wanted]: string[],
   options: Options,
 ): Promise<string> {
-  if (options.domains !== undefined && options['all-domains']) {
-    throw new UsageError('Give either --domains or --all-domains')
-  }
+  for (const limit of ['domains', 'folders'] as const)
+    if (options[limit] !== undefined && options[`all-${limit}`])
+      throw new UsageError(`Give either --${limit} or --all-${limit}`)
   const username = readName(name)
   const role = readRole(wanted)
-  const domains = readDomains(options.domains)
+  const limits = readLimits(options)
   await store.update((users) => {
-    const { domains: before, ...user } = expectUser(users, username, store)
-    const limit = options['all-domains'] ? undefined : (domains ?? before)
-    const after = replaceUser(users, { ...user, role, ...(limit && { domains: limit }) })
+    const { domains, folders, ...user } = expectUser(users, username, store)
+    const kept = limitsOf({
+      domains: options['all-domains'] ? undefined : domains,
+      folders: options['all-folders'] ? undefined : folders,
+    })
+    const after = replaceUser(users, { ...user, role, ...kept, ...limits })
     return keepAdmin(users, after, options)
   })
   return `${username} is ${role} now\n`
@@ -168,11 +174,12 @@ async function listUsers(store: Users): Promise<string> {
   const users = await store.list()
   if (users.length === 0) return `No users in ${store.name}\n`
   const width = Math.max(...users.map(({ username }) => username.length))
-  const lines = users.map(({ username, role, domains, password }) =>
+  const lines = users.map(({ username, role, domains, folders, password }) =>
     [
       username.padEnd(width),
       role.padEnd('editor'.length),
       domains?.join(',') ?? 'all domains',
+      folders?.join(',') ?? 'all folders',
       ...noteOn(password),
     ].join('  '),
   )
@@ -231,11 +238,23 @@ function readRole(text: string | undefined): Role {
   throw new UsageError('The role must be viewer, editor or admin')
 }
 
-function readDomains(text: string | undefined): string[] | undefined {
+function readLimits(options: Options) {
+  const { domains, folders } = options
+  return limitsOf({
+    domains: readList(Domains, domains, '--domains must be a list such as example.com,*.co.uk'),
+    folders: readList(
+      Folders,
+      folders,
+      '--folders must be a list of at most 10, such as docs/,a/b/',
+    ),
+  })
+}
+
+function readList(schema: z.ZodType<string[]>, text: string | undefined, fault: string) {
   if (text === undefined) return undefined
-  const domains = Domains.safeParse(text.split(',').map((domain) => domain.trim()))
-  if (domains.success) return domains.data
-  throw new UsageError('--domains must be a list such as example.com,*.co.uk')
+  const list = schema.safeParse(text.split(',').map((entry) => entry.trim()))
+  if (list.success) return list.data
+  throw new UsageError(fault)
 }
 
 if (import.meta.main) process.exitCode = await manageUsers(process.argv.slice(2), process)

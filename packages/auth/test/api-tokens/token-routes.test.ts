@@ -34,6 +34,7 @@ test('a created token is shown once, with its record', async () => {
     owner: 'edda',
     role: 'editor',
     domains: ['example.com'],
+    folders: null,
     records: null,
     networks: ['127.0.0.0/8'],
     created_at: '2026-11-20T19:20:00.500Z',
@@ -168,6 +169,7 @@ test.each([
   [{ name: 'x', expires_in: -1 }, '/expires_in'],
   [{ name: 'x', domains: [] }, '/domains'],
   [{ name: 'x', domains: ['a b'] }, '/domains/0'],
+  [{ name: 'x', folders: ['..'] }, '/folders/0'],
   [{ name: 'x', records: [{ name: 'a' }] }, '/records/0/types'],
   [{ name: 'x', networks: ['localhost'] }, '/networks/0'],
   [{ name: 'x', scope: 'all' }, '/scope'],
@@ -180,6 +182,22 @@ test.each([
   })
 
   expect(answer).toMatchObject({ status: 400, body: { errors: [{ path }] } })
+})
+
+test('a token sees at most the folders of its owner', async () => {
+  await using service = await start()
+  const [vera, edda, adam] = service.people
+  const { token } = await service.createToken('edda', { role: 'editor', folders: ['a/', 'b/c'] })
+  await writeUsers(service.file, [vera, { ...edda, folders: ['b/'] }, adam])
+
+  const read = await service.call('/api/auth/me', { token })
+  const wider = await service.call('/api/tokens', {
+    ...post({ name: 'x', folders: ['a/'] }),
+    token: await service.tokenOf('edda'),
+  })
+
+  expect(read.body.user.folders).toEqual(['b/c/'])
+  expect(wider).toMatchObject({ status: 403, code: 'forbidden' })
 })
 
 test('a token has at most the rights that its owner has now', async () => {

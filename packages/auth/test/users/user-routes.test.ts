@@ -34,6 +34,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
           username: 'vera',
           role: 'viewer',
           domains: ['example.com', '*.co.uk'],
+          folders: null,
           source: 'local',
           created_at: null,
           last_login_at: expect.any(String),
@@ -55,7 +56,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
     expect(added).toMatchObject({
       status: 201,
       body: {
-        ...{ username: 'petra', role: 'editor', domains: null, source: 'local' },
+        ...{ username: 'petra', role: 'editor', domains: null, folders: null, source: 'local' },
         created_at: '2026-11-20T19:20:00.500Z',
         last_login_at: null,
       },
@@ -145,16 +146,19 @@ describe.each(forms)('users in %s', (_name, begin) => {
       )
     const before = await editing()
 
-    const changed = await send('PATCH', '/api/users/edda', { role: 'viewer', domains: ['a.com'] })
+    const wanted = { role: 'viewer', domains: ['a.com'], folders: ['docs'] }
+    const changed = await send('PATCH', '/api/users/edda', wanted)
     const after = await editing()
     const freed = await send('PATCH', '/api/users/edda', { domains: null })
+    const unlimited = await send('PATCH', '/api/users/edda', { folders: null })
 
     expect([before, after]).toEqual([
       [200, 200],
       [403, 403],
     ])
-    expect(changed.body).toMatchObject({ username: 'edda', role: 'viewer', domains: ['a.com'] })
-    expect(freed.body).toMatchObject({ role: 'viewer', domains: null })
+    expect(changed.body).toMatchObject({ ...wanted, folders: ['docs/'] })
+    expect(freed.body).toMatchObject({ role: 'viewer', domains: null, folders: ['docs/'] })
+    expect(unlimited.body).toMatchObject({ role: 'viewer', folders: null })
   })
 
   test('a removed user is out at once at every replica, with all tokens', async () => {
@@ -223,6 +227,23 @@ describe.each(forms)('users in %s', (_name, begin) => {
     ]
 
     expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403, 403, 201])
+  })
+
+  test('an admin who is limited to folders gives nobody more', async () => {
+    const limited = await makeUser('lim', { role: 'admin', folders: ['docs/'] })
+    await service.users.update((users) => [...users, limited])
+    const token = await service.tokenOf('lim')
+    const wishes = [undefined, ['site/'], ['docs/', 'site/'], ['docs/a/']]
+
+    const answers: unknown[] = []
+    for (const folders of wishes)
+      answers.push(
+        (await send('POST', '/api/users', { username: 'x', role: 'viewer', folders }, token))
+          .status,
+      )
+
+    expect(answers).toEqual([403, 403, 403, 201])
+    expect((await service.call('/api/auth/me', { token })).body.user.folders).toEqual(['docs/'])
   })
 
   test('only admins manage users, by a login', async () => {

@@ -28,10 +28,15 @@ test('a user is added, with the password from standard input', async () => {
   const { spawn, file, find } = place
 
   const args = ['add', 'vera', '--role', 'viewer', '--domains', 'Example.com, *.co.uk']
+  args.push('--folders', 'docs, site/a/')
   const answer = await spawn(args, 'long enough\r\nmore\n', { USERS_FILE: file })
 
   expect(answer).toEqual({ status: 0, stdout: 'Added vera as viewer\n', stderr: '' })
-  expect(find('vera')).toMatchObject({ role: 'viewer', domains: ['example.com', '*.co.uk'] })
+  expect(find('vera')).toMatchObject({
+    role: 'viewer',
+    domains: ['example.com', '*.co.uk'],
+    folders: ['docs/', 'site/a/'],
+  })
   expect(await verifyPassword(find('vera')?.password ?? '', 'long enough')).toBe(true)
 })
 
@@ -60,6 +65,20 @@ test('a role is changed, and the domains are kept, changed or given up', async (
   expect(domains).toEqual([['example.com'], ['*.co.uk'], undefined])
 })
 
+test('folders are kept, changed or given up with the role', async () => {
+  await using place = await begin([adam, { ...vera, folders: ['docs/'] }])
+  const { run, find } = place
+  const folders: unknown[] = []
+
+  for (const option of [[], ['--folders', 'site/'], ['--all-folders']]) {
+    await run(['role', 'vera', 'editor', ...option])
+    folders.push(find('vera')?.folders)
+  }
+
+  expect(folders).toEqual([['docs/'], ['site/'], undefined])
+  expect(find('vera')?.domains).toEqual(['example.com'])
+})
+
 test('the users are listed without their passwords', async () => {
   await using place = await begin([adam, vera])
   const { run } = place
@@ -68,8 +87,8 @@ test('the users are listed without their passwords', async () => {
 
   expect(status).toBe(0)
   expect(stdout).toBe(
-    'adam  admin   all domains  (weak hash: change the password)\n' +
-      'vera  viewer  example.com  (weak hash: change the password)\n',
+    'adam  admin   all domains  all folders  (weak hash: change the password)\n' +
+      'vera  viewer  example.com  all folders  (weak hash: change the password)\n',
   )
 })
 
@@ -140,6 +159,8 @@ test.each([
   [['add', 'bob', '--password=hunter2hunter2', '--role', 'viewer']],
   [['passwd', 'adam', 'hunter2hunter2']],
   [['role', 'adam', 'admin', '--domains', 'a.com', '--all-domains']],
+  [['role', 'adam', 'admin', '--folders', 'a/', '--all-folders']],
+  [['add', 'bob', '--role', 'viewer', '--folders', '../']],
   [['list', '--force']],
 ])('%j is not understood, and no word of a password is repeated', async (args) => {
   await using place = await begin([adam])
