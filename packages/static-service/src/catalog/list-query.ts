@@ -16,14 +16,21 @@ export interface ListQuery {
   recursive?: boolean | undefined
   sort: (typeof sorts)[number]
   page: number
+  /** The page after this file in the order of the list, instead of `page`. */
+  after?: SortedFile | undefined
   pageSize: number
 }
+
+/** What orders sort files by. Names sort as paths do: they are those of one directory. */
+export type SortedFile = Pick<FileRow, 'path' | 'size' | 'updatedAt'>
 
 export interface FileList {
   rows: FileRow[]
   total: number
   /** False: `total` is a lower bound. */
   isExact: boolean
+  /** The last of these files, if others follow. */
+  next?: SortedFile | undefined
 }
 
 /** What determines the files of a list and their order, without the page. */

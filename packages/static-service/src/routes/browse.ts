@@ -1,7 +1,7 @@
-import { type App, pageQuery, paginate } from '@domains-and-files/http'
+import { type App, afterQuery, nextOf, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
-import { sorts } from '../catalog/list-query.ts'
+import { type SortedFile, sorts } from '../catalog/list-query.ts'
 import { directoryNotFound, invalidPath, reservedPath } from '../errors.ts'
 import { checkEncoding, readDirectory } from '../files/file-path.ts'
 import { categories } from '../files/media-type.ts'
@@ -34,6 +34,9 @@ const prefixFaults = [invalidPath('a segment is empty'), reservedPath('tree')]
 
 const ListQuery = z.strictObject({
   ...pageQuery(50, 200),
+  ...afterQuery(
+    z.strictObject({ path: z.string().max(1024), size: z.int(), updatedAt: z.iso.datetime() }),
+  ),
   category: z
     .enum(categories, `must be one of ${categories.join(', ')}`)
     .optional()
@@ -66,7 +69,8 @@ const ListQuery = z.strictObject({
 const listFilesSchema = {
   operationId: 'listFiles',
   summary: 'List files',
-  description: 'A page past the end is an empty list.',
+  description:
+    'A page past the end is an empty list. Pages by `after` repeat and skip nothing while files come and go.',
   tags,
   querystring: ListQuery,
   errors: prefixFaults,
@@ -78,7 +82,8 @@ function listFiles(app: App, slash: string, { catalog, publicBaseUrl }: Dependen
   app.get(
     `/api/files${slash}`,
     { config: { access: 'viewer' }, schema: listFilesSchema },
-    async ({ query, url }) => {
+    async (request, reply) => {
+      const { query, url } = request
       checkEncoding(url)
       const prefix = readDirectory(query.prefix)
       const list = await catalog.list({ ...query, prefix, pageSize: query.page_size })
@@ -88,10 +93,13 @@ function listFiles(app: App, slash: string, { catalog, publicBaseUrl }: Dependen
           ...paginate(query, list.total),
           ...(list.isExact ? {} : { total_is_exact: false as const }),
         },
+        next: nextOf(request, reply, list.next && positionOf(list.next)),
       }
     },
   )
 }
+
+const positionOf = ({ path, size, updatedAt }: SortedFile) => ({ path, size, updatedAt })
 
 const listCategoriesSchema = {
   operationId: 'listCategories',

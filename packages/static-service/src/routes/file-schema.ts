@@ -1,4 +1,4 @@
-import { Pagination, paginate } from '@domains-and-files/http'
+import { Next, Pagination, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
 import { urlOf } from '../files/file-path.ts'
 import type { CategoryCount as Count, FileRow } from '../files/file-record.ts'
@@ -67,9 +67,10 @@ export const FileList = z
         .optional()
         .meta({ description: 'total_items is a lower bound' }),
     }),
+    next: Next,
   })
   .meta({
-    examples: [{ files: [file], pagination: paginate({ page: 1, page_size: 50 }, 1) }],
+    examples: [{ files: [file], pagination: paginate({ page: 1, page_size: 50 }, 1), next: null }],
   })
 
 /** File record of the API; its URL is absolute with a base. */

@@ -34,6 +34,7 @@ test('pages follow each other without gaps, and one past the end is empty', asyn
   expect(body).toEqual({
     files: [],
     pagination: { page: 1_000_000_000, page_size: 200, total_items: 7, total_pages: 1 },
+    next: null,
   })
 })
 

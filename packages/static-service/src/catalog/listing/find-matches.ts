@@ -5,8 +5,7 @@ import {
   type Statement,
   sql,
 } from '@domains-and-files/persistence'
-import type { FileRow } from '../../files/file-record.ts'
-import { type ListQuery, maxHits } from '../list-query.ts'
+import { type ListQuery, maxHits, type SortedFile } from '../list-query.ts'
 import { foldedPath } from '../migrations.ts'
 import { all } from '../records.ts'
 import { type Order, orders } from './list-order.ts'
@@ -70,8 +69,8 @@ export const containsTerm = (folded: string): Statement =>
 
 /** The row to count from, or the one before that; none: the first. */
 export interface Start {
-  from?: FileRow | undefined
-  after?: FileRow | undefined
+  from?: SortedFile | undefined
+  after?: SortedFile | undefined
 }
 
 interface Scan {

@@ -35,7 +35,9 @@ export class FileListing {
       const scope = await readScope(transaction, query)
       if (scope.isMissing) return { rows: [], total: 0, isExact: true }
       const cache = await this.#cacheOf(transaction, scope.lastChange)
-      return this.#page({ transaction, query, scope, cache })
+      const list = await this.#page({ transaction, query, scope, cache })
+      const rows = list.rows.slice(0, query.pageSize)
+      return { ...list, rows, next: isLast(list, query) ? undefined : rows.at(-1) }
     })
   }
 
@@ -44,21 +46,28 @@ export class FileListing {
    * and sorted, unless they are many: then they are read along the order, where the next match is mostly near.
    */
   async #page(read: ListRead): Promise<FileList> {
-    const { query, scope, transaction } = read
-    const skip = (query.page - 1) * query.pageSize
+    const { query, scope } = read
     const total = countOf(query, scope)
     const isIndexed = !scope.directory || query.sort === 'path' || query.sort === '-path'
-    if (total !== undefined && (isIndexed || total > maxSorted)) {
-      const rows = skip >= total ? [] : await this.#scan(read, { skip, total })
-      return { rows, total, isExact: true }
-    }
+    if (total !== undefined && (isIndexed || total > maxSorted))
+      return { rows: await this.#scan(read, total), total, isExact: true }
     const ids = await this.#matches(read)
-    if (ids) {
-      const onPage = ids.slice(skip, skip + query.pageSize)
-      const rows = await readRows(transaction, onPage)
-      return { rows, total: ids.length, isExact: true }
+    if (!ids) return { rows: await this.#scan(read), total: maxHits, isExact: false }
+    return { rows: await this.#select(read, ids), total: ids.length, isExact: true }
+  }
+
+  /** Of all files of a list, those of the page; after a file, one more. */
+  async #select({ transaction, query }: ListRead, ids: number[]): Promise<FileRow[]> {
+    const { page, pageSize, after, sort } = query
+    if (!after) return readRows(transaction, ids.slice((page - 1) * pageSize, page * pageSize))
+    let [from, to] = [0, ids.length]
+    while (from < to) {
+      const middle = (from + to) >> 1
+      const [row] = await readRows(transaction, ids.slice(middle, middle + 1))
+      if (row && orders[sort].precedes(after, row)) to = middle
+      else from = middle + 1
     }
-    return { rows: await this.#scan(read, { skip }), total: maxHits, isExact: false }
+    return readRows(transaction, ids.slice(from, from + pageSize + 1))
   }
 
   async #matches({ transaction, query, scope, cache }: ListRead) {
@@ -70,12 +79,16 @@ export class FileListing {
     return ids
   }
 
-  // Counts from the nearest known position; in the second half from the end where the total is known.
-  async #scan(read: ListRead, { skip, total }: Span): Promise<FileRow[]> {
+  // Counts from the nearest known position; in the second half from the end where the total is known. After a file, one more.
+  async #scan(read: ListRead, total?: number): Promise<FileRow[]> {
     const { query, scope, cache } = read
-    const { pageSize } = query
-    const isBackwards = total !== undefined && skip > total / 2
+    const { pageSize, page, after } = query
     const sort = sortOf(query, scope)
+    const range = { order: sort, start: { after }, offset: 0, take: pageSize + 1 }
+    if (after) return this.#rows(read, range)
+    const skip = (page - 1) * pageSize
+    if (total !== undefined && skip >= total) return []
+    const isBackwards = total !== undefined && skip > total / 2
     const order = isBackwards ? orders[sort].reversed : sort
     const take = isBackwards ? Math.min(pageSize, total - skip) : pageSize
     const position = isBackwards ? total - skip - take : skip
@@ -135,11 +148,11 @@ interface Range {
   take: number
 }
 
-interface Span {
-  skip: number
-  /** Number of files in the list, if known. */
-  total?: number
-}
+/** Whether no file follows those of a page. */
+const isLast = ({ rows, total, isExact }: FileList, { after, page, pageSize }: ListQuery) =>
+  after || !isExact
+    ? rows.length < pageSize + (after ? 1 : 0)
+    : (page - 1) * pageSize + rows.length >= total
 
 // The index of a directory has its files by name.
 const sortOf = ({ sort, category, search }: ListQuery, { directory }: ListScope): OrderName => {

@@ -1,11 +1,8 @@
 import { list, type Statement, sql } from '@domains-and-files/persistence'
-import type { FileRow } from '../../files/file-record.ts'
-import type { sorts } from '../list-query.ts'
+import { nameOf } from '../../files/path-segments.ts'
+import type { SortedFile, sorts } from '../list-query.ts'
 
 export type OrderName = (typeof sorts)[number] | 'name' | '-name'
-
-/** What orders sort files by. Names sort as paths do: they are those of one directory. */
-export type SortedFile = Pick<FileRow, 'path' | 'size' | 'updatedAt'>
 
 /** A total order of files that an index provides. */
 export interface Order {
@@ -13,9 +10,9 @@ export interface Order {
   column: string
   by: Statement
   /** Condition for the rows that follow a given row. */
-  after: (row: FileRow) => Statement
+  after: (row: SortedFile) => Statement
   /** Condition for those rows and the given row itself. */
-  from: (row: FileRow) => Statement
+  from: (row: SortedFile) => Statement
   /** Whether one file precedes another. */
   precedes: (one: SortedFile, other: SortedFile) => boolean
   reversed: OrderName
@@ -23,7 +20,7 @@ export interface Order {
 
 interface SortKey {
   columns: string[]
-  valuesOf: (row: FileRow) => (string | number)[]
+  valuesOf: (row: SortedFile) => (string | number)[]
   isLess: (one: SortedFile, other: SortedFile) => boolean
 }
 
@@ -33,7 +30,7 @@ const pathKey: SortKey = {
   isLess: (one, other) => isPathLess(one.path, other.path),
 }
 
-const nameKey: SortKey = { ...pathKey, columns: ['name'], valuesOf: ({ name }) => [name] }
+const nameKey: SortKey = { ...pathKey, columns: ['name'], valuesOf: ({ path }) => [nameOf(path)] }
 
 const timeKey: SortKey = {
   columns: ['updated_at', 'path'],
@@ -85,7 +82,7 @@ function descending(key: SortKey, reversed: OrderName): Order {
   }
 }
 
-const comparison = ({ columns, valuesOf }: SortKey, operator: string, row: FileRow): Statement =>
+const comparison = ({ columns, valuesOf }: SortKey, operator: string, row: SortedFile): Statement =>
   sql`(${sql([columns.join(', ')])}) ${sql([operator])} (${list(valuesOf(row))})`
 
 // The order of UTF-8 bytes, as PostgreSQL's: that of UTF-16 differs where there are surrogates.
