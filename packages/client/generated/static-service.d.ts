@@ -286,7 +286,7 @@ export interface paths {
         get: operations["getFile"];
         /**
          * Store the request body as a file
-         * @description The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The response has no ETag (RFC 9110, 9.3.4), since GET returns the record; If-Match also accepts the quoted `sha256`.
+         * @description The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The ETag of the response is that of the record; If-Match also accepts the quoted `sha256`.
          */
         put: operations["putFile"];
         post?: never;
@@ -309,7 +309,7 @@ export interface paths {
         };
         /**
          * List files
-         * @description A page past the end is an empty list.
+         * @description A page past the end is an empty list. Pages by `after` repeat and skip nothing while files come and go.
          */
         get: operations["listFiles"];
         put?: never;
@@ -3039,6 +3039,11 @@ export interface operations {
                      */
                     location?: string;
                     /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
+                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -3071,6 +3076,11 @@ export interface operations {
                      * @example /api/files/notes/hello.txt
                      */
                     location?: string;
+                    /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -3319,6 +3329,8 @@ export interface operations {
             query?: {
                 page?: number;
                 page_size?: number;
+                /** @description the `next` of the page before */
+                after?: string;
                 /** @description only files of this category */
                 category?: "image" | "video" | "audio" | "font" | "document" | "archive" | "code" | "data" | "other";
                 /** @description part of the path, case-insensitive */
@@ -3368,7 +3380,8 @@ export interface operations {
                      *         "page_size": 50,
                      *         "total_items": 1,
                      *         "total_pages": 1
-                     *       }
+                     *       },
+                     *       "next": null
                      *     }
                      */
                     "application/json": {
@@ -3384,6 +3397,8 @@ export interface operations {
                              */
                             total_is_exact?: false;
                         };
+                        /** @description send it as `after` for the following rows; null: there are none */
+                        next: string | null;
                     };
                 };
             };

@@ -85,9 +85,10 @@ export const uploadConditions: Record<string, HeaderDoc> = {
   'if-none-match': { description: '`*`: only if there is no such file', example: '*' },
 }
 
-/** Response header of an upload. */
-export const locationHeader: Record<string, HeaderDoc> = {
+/** Response headers of an upload. */
+export const uploadHeaders: Record<string, HeaderDoc> = {
   location: { description: 'URL of the record', example: `/api/files/${file.path}` },
+  ...recordTag,
 }
 
 /** Errors of every upload. */

@@ -13,9 +13,10 @@ import {
 } from '../errors.ts'
 import { checkDigests, type DigestCheck } from '../files/content-digest.ts'
 import { encodePath, readUrlPath } from '../files/file-path.ts'
+import { etagOf } from '../rfc9110/entity-tags.ts'
 import { describeFile, FileRecord } from './file-schema.ts'
 import { conditionsOf, FilePath, pathFaults } from './files.ts'
-import { file, locationHeader, uploadConditions, uploadErrors } from './openapi-examples.ts'
+import { file, uploadConditions, uploadErrors, uploadHeaders } from './openapi-examples.ts'
 import { storeFiles } from './store-files.ts'
 import { refuseContentCoding, type SizeMeter, type UploadLimits } from './upload-limits.ts'
 import type { UploadDependencies } from './uploads.ts'
@@ -24,7 +25,7 @@ const putFileSchema = (maxBytes: number) => ({
   operationId: 'putFile',
   summary: 'Store the request body as a file',
   description:
-    'The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The response has no ETag (RFC 9110, 9.3.4), since GET returns the record; If-Match also accepts the quoted `sha256`.',
+    'The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The ETag of the response is that of the record; If-Match also accepts the quoted `sha256`.',
   tags: ['files'],
   params: FilePath,
   requestHeaders: {
@@ -44,8 +45,8 @@ const putFileSchema = (maxBytes: number) => ({
     fileTooLarge(maxBytes),
   ],
   responses: {
-    200: { description: 'Replaced: the record of the file', headers: locationHeader },
-    201: { description: 'Created: the record of the file', headers: locationHeader },
+    200: { description: 'Replaced: the record of the file', headers: uploadHeaders },
+    201: { description: 'Created: the record of the file', headers: uploadHeaders },
   },
   consumes: ['application/octet-stream'],
   body: z.any().meta({ type: 'string', format: 'binary', examples: ['Hello, files\n'] }),
@@ -87,6 +88,7 @@ function putFile(app: App, dependencies: UploadDependencies) {
       return reply
         .code(wasNew ? 201 : 200)
         .header('location', `/api/files/${encodePath(row.path)}`)
+        .header('etag', etagOf(row))
         .send(describeFile(row, publicBaseUrl))
     },
   )

@@ -19,13 +19,7 @@ import { etagOf } from '../rfc9110/entity-tags.ts'
 import { describeFile, FileRecord } from './file-schema.ts'
 import { conditionsOf } from './files.ts'
 import { formOverhead, readForm } from './multipart-form.ts'
-import {
-  file,
-  locationHeader,
-  recordTag,
-  uploadConditions,
-  uploadErrors,
-} from './openapi-examples.ts'
+import { file, uploadConditions, uploadErrors, uploadHeaders } from './openapi-examples.ts'
 import { storeFiles } from './store-files.ts'
 import { refuseContentCoding, type UploadLimits } from './upload-limits.ts'
 
@@ -53,8 +47,6 @@ export async function registerUploadRoutes(app: App, dependencies: UploadDepende
     uploadFiles(scope, dependencies)
   })
 }
-
-const uploadHeaders = { ...locationHeader, ...recordTag }
 
 const binary = { type: 'string', format: 'binary' } as const
 

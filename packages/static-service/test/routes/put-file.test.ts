@@ -27,6 +27,12 @@ test('the body of a PUT is the file, and its record is answered', async () => {
     uploaded_by: 'admin',
   })
   expect([replaced.status, replaced.body.created_at]).toEqual([200, created.body.created_at])
+  const { headers } = await service.call('GET', String(created.headers.location))
+  expect(headers.etag).toMatch(/^"/)
+  expect([created.headers.etag === headers.etag, replaced.headers.etag]).toEqual([
+    false,
+    headers.etag,
+  ])
   const served = await service.call('GET', '/static/img/%D0%B6%20a.txt')
   expect(served.bytes.toString()).toBe('other')
 })
