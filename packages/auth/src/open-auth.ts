@@ -21,6 +21,8 @@ import type { Users } from './users/user.ts'
 /** What the plugin `auth` needs of a service, opened before the app is built. */
 export interface Auth {
   secret: string
+  /** Signed tokens that are still accepted. */
+  previousSecret?: string | undefined
   audience: string
   /** Lifetime of session tokens in seconds. */
   tokenTtl: number
@@ -86,7 +88,14 @@ export async function openAuth(
     report: (error) => log.warn({ err: error }, 'use of an API token not recorded'),
   })
   return {
-    ...{ secret, audience, tokenTtl: auth.tokenTtl, users, apiTokens },
+    ...{
+      secret,
+      previousSecret: auth.previousSecret,
+      audience,
+      tokenTtl: auth.tokenTtl,
+      users,
+      apiTokens,
+    },
     hashes: createHashQueue(),
     database: file,
     loginDatabase: memory,

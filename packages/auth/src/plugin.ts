@@ -27,12 +27,14 @@ export interface AuthOptions extends Auth {
  */
 export const auth = fastifyPlugin(
   async (app: FastifyInstance, options: AuthOptions) => {
-    const { secret, audience, tokenTtl, users, apiTokens, hashes } = options
+    const { secret, previousSecret, audience, tokenTtl, users, apiTokens, hashes } = options
     const { loginLimits = defaultLoginLimits, verify = verifyPassword, now = Date.now } = options
     await app.register(jwt, jwtOptions(secret, audience))
     const { database } = options
     const endings = await SessionEndings.open({ database, users, now })
-    const sessions = new SessionTokens(app.jwt, { secret, ttl: tokenTtl, now, endings })
+    const sessions = new SessionTokens(app.jwt, {
+      ...{ secret, previousSecret, audience, ttl: tokenTtl, now, endings },
+    })
     const lastLogins = new LastLogins(database, now, (error) =>
       app.log.warn({ err: error }, 'last login not recorded'),
     )

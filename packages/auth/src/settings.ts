@@ -1,11 +1,18 @@
 import { integerSetting } from '@domains-and-files/http'
 import { z } from 'zod'
 import { maxPasswordLength } from './login/password.ts'
+import { exampleSecret, minSecretBytes } from './sessions/jwt-secret.ts'
 import { Username } from './users/user.ts'
 
 /** The settings of this package, as a zod shape to spread into a service's schema. */
 export const authSettings = {
   JWT_SECRET: z.string().optional(),
+  JWT_SECRET_PREVIOUS: z
+    .string()
+    .refine((secret) => Buffer.byteLength(secret) >= minSecretBytes && secret !== exampleSecret, {
+      message: `must be the last JWT_SECRET, of at least ${minSecretBytes} bytes`,
+    })
+    .optional(),
   TOKEN_TTL: integerSetting(1, 604_800).default(3600),
   USERS_FILE: z.string().optional(),
   ADMIN_USERNAME: Username.optional(),
@@ -19,6 +26,7 @@ export type AuthConfig = ReturnType<typeof authConfig>
 /** The part `auth` of a service's config. */
 export const authConfig = (settings: AuthSettings) => ({
   secret: settings.JWT_SECRET,
+  previousSecret: settings.JWT_SECRET_PREVIOUS,
   tokenTtl: settings.TOKEN_TTL,
   usersFile: settings.USERS_FILE ?? `${settings.DATA_DIR}/users.json`,
   adminUsername: settings.ADMIN_USERNAME,

@@ -25,26 +25,27 @@ export async function resolveJwtSecret(options: SecretOptions): Promise<string> 
   if (!secret && !production) return storedSecret(join(dataDir, 'jwt.secret'))
   if (!secret)
     throw new StartRefusedError(
-      `JWT_SECRET is missing: set it to at least ${minBytes} random bytes.`,
+      `JWT_SECRET is missing: set it to at least ${minSecretBytes} random bytes.`,
     )
   if (secret === exampleSecret) {
     throw new StartRefusedError(
       'JWT_SECRET is a published example, so anybody could forge tokens: set it to at least 32 random bytes, or in development leave it empty.',
     )
   }
-  if (Buffer.byteLength(secret) >= minBytes) return secret
-  const fault = `JWT_SECRET must have at least ${minBytes} bytes`
+  if (Buffer.byteLength(secret) >= minSecretBytes) return secret
+  const fault = `JWT_SECRET must have at least ${minSecretBytes} bytes`
   if (production) throw new StartRefusedError(`${fault}.`)
   warn(`${fault}; in production this service would not start.`)
   return secret
 }
 
-const minBytes = 32
+/** As RFC 7518, 3.2, requires of a key of HS256. */
+export const minSecretBytes = 32
 
 async function storedSecret(file: string): Promise<string> {
   if (!existsSync(file)) await createSecret(file)
   const secret = (await readFile(file, 'utf8')).trim()
-  if (Buffer.byteLength(secret) >= minBytes) return secret
+  if (Buffer.byteLength(secret) >= minSecretBytes) return secret
   throw new StartRefusedError(
     `The secret in ${file} is too short: delete the file to have a new one generated.`,
   )
@@ -56,7 +57,7 @@ async function createSecret(file: string) {
   const temporary = `${file}.${randomUUID()}.tmp`
   try {
     await using handle = await open(temporary, 'wx', 0o600)
-    await handle.writeFile(`${randomBytes(minBytes).toString('base64url')}\n`)
+    await handle.writeFile(`${randomBytes(minSecretBytes).toString('base64url')}\n`)
     await handle.sync()
     await link(temporary, file)
   } catch (error) {

@@ -18,7 +18,10 @@ const Claims = z.object({
 type RejectedToken = 'invalid' | 'expired'
 
 interface SessionTokenOptions {
+  audience: string
   secret: string
+  /** Also accepted: it signed tokens before `secret` took its place. */
+  previousSecret?: string | undefined
   ttl: number
   now: () => number
   endings: SessionEndings
@@ -28,16 +31,18 @@ interface SessionTokenOptions {
 export const jwtOptions = (secret: string, audience: string) => ({
   secret,
   sign: { algorithm: 'HS256' as const, iss: issuer, aud: audience },
-  verify: {
-    algorithms: ['HS256' as const],
-    allowedIss: issuer,
-    allowedAud: audience,
-    requiredClaims: ['iss', 'aud', 'sub', 'exp', 'jti'],
-    checkTyp: 'JWT',
-    cache: false,
-    ignoreExpiration: true,
-    ignoreNotBefore: true,
-  },
+  verify: verifyOptions(audience),
+})
+
+const verifyOptions = (audience: string) => ({
+  algorithms: ['HS256' as const],
+  allowedIss: issuer,
+  allowedAud: audience,
+  requiredClaims: ['iss', 'aud', 'sub', 'exp', 'jti'],
+  checkTyp: 'JWT',
+  cache: false,
+  ignoreExpiration: true,
+  ignoreNotBefore: true,
 })
 
 /** Issues and verifies session tokens. A token grants what its user may do now, and dies with the user's password. */
@@ -46,11 +51,15 @@ export class SessionTokens {
   readonly #options: SessionTokenOptions
   /** Claims by token, for valid signatures only: those cannot change. All else is checked on each call. */
   readonly #signed = new Map<string, z.infer<typeof Claims>>()
-  readonly #fingerprints = new WeakMap<User, string>()
+  /** The newest first. */
+  readonly #secrets: string[]
+  readonly #fingerprints = new WeakMap<User, string[]>()
 
   constructor(jwt: FastifyInstance['jwt'], options: SessionTokenOptions) {
     this.#jwt = jwt
     this.#options = options
+    const { secret, previousSecret } = options
+    this.#secrets = previousSecret ? [secret, previousSecret] : [secret]
   }
 
   issue(user: User): string {
@@ -62,7 +71,7 @@ export class SessionTokens {
       iat,
       exp,
       jti: randomBytes(12).toString('base64url'),
-      pwd: this.#fingerprint(user),
+      pwd: this.#fingerprintsOf(user)[0],
     })
   }
 
@@ -91,37 +100,43 @@ export class SessionTokens {
 
   /** Lets a session outlive a change of its user's password. Call it before the change. */
   async keep(session: Session, user: User): Promise<void> {
-    await this.#options.endings.add({ ...session, password: this.#fingerprint(user) })
+    const [password = ''] = this.#fingerprintsOf(user)
+    await this.#options.endings.add({ ...session, password })
   }
 
   #read(token: string) {
     const known = this.#signed.get(token)
     if (known || token.length > maxTokenLength) return known
-    try {
-      const claims = Claims.parse(this.#jwt.verify(token))
-      if (this.#signed.size >= maxCached) this.#signed.clear()
-      this.#signed.set(token, claims)
-      return claims
-    } catch {
-      return undefined // The sender learns only that it is invalid.
+    for (const key of this.#secrets) {
+      try {
+        const options = { ...verifyOptions(this.#options.audience), key }
+        const claims = Claims.parse(this.#jwt.verify(token, options))
+        if (this.#signed.size >= maxCached) this.#signed.clear()
+        this.#signed.set(token, claims)
+        return claims
+      } catch {} // The sender learns only that it is invalid.
     }
+    return undefined
   }
 
   #isOfPassword(user: User, sent: string) {
-    const fingerprint = this.#fingerprint(user)
-    if (sent.length !== fingerprint.length) return false
-    return timingSafeEqual(Buffer.from(sent), Buffer.from(fingerprint))
+    return this.#fingerprintsOf(user).some(
+      (fingerprint) =>
+        sent.length === fingerprint.length &&
+        timingSafeEqual(Buffer.from(sent), Buffer.from(fingerprint)),
+    )
   }
 
-  // A new password has a new salt, so this ends a user's tokens even when the same password is set again.
-  #fingerprint(user: User): string {
+  // By each secret. A new password has a new salt, so this ends a user's tokens even when the same password is set again.
+  #fingerprintsOf(user: User): string[] {
     const known = this.#fingerprints.get(user)
     if (known) return known
     const text = `password of a token\0${user.username}\0${user.password}`
-    const hmac = createHmac('sha256', this.#options.secret).update(text)
-    const fingerprint = hmac.digest().subarray(0, 16).toString('base64url')
-    this.#fingerprints.set(user, fingerprint)
-    return fingerprint
+    const made = this.#secrets.map((secret) =>
+      createHmac('sha256', secret).update(text).digest().subarray(0, 16).toString('base64url'),
+    )
+    this.#fingerprints.set(user, made)
+    return made
   }
 }
 

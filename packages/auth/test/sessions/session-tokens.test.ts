@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { hashPassword } from '../../src/login/password.ts'
-import { forge, makeUser, readClaims, start, weak, writeUsers } from '../support/start.ts'
+import { forge, makeUser, readClaims, secret, start, weak, writeUsers } from '../support/start.ts'
 
 const realm = 'Bearer realm="test-service"'
 const invalid = `${realm}, error="invalid_token", error_description="The token is not valid here"`
@@ -185,4 +185,22 @@ test('a new role counts at once, up and down, without a new token', async () => 
   ]
 
   expect(statuses).toEqual([403, 200, 403, 200])
+})
+
+test('tokens of the previous secret are accepted, until the password changes; new ones have the new secret', async () => {
+  await using old = await start()
+  const next = { secret: 'another secret of the tests, 32 bytes', users: old.users }
+  await using rotated = await start({ ...next, previousSecret: secret })
+  await using finished = await start(next)
+  const [before, after] = [await old.tokenOf('vera'), await rotated.tokenOf('vera')]
+
+  const view = async (service: typeof old, token: string) =>
+    (await service.call('/view', { token })).status
+  expect([await view(rotated, before), await view(rotated, after)]).toEqual([200, 200])
+  expect([await view(finished, before), await view(finished, after)]).toEqual([401, 200])
+  expect(await view(old, after)).toBe(401)
+  await writeUsers(old.file, [
+    { ...old.people[0], password: await hashPassword('new words', weak) },
+  ])
+  expect([await view(rotated, before), await view(rotated, after)]).toEqual([401, 401])
 })

@@ -38,6 +38,7 @@ export class InvalidEnvironment extends StartRefusedError {
 
 const secrets = new Set([
   'JWT_SECRET',
+  'JWT_SECRET_PREVIOUS',
   'ADMIN_PASSWORD',
   'REGISTRAR_API_KEY',
   'METRICS_TOKEN',
