@@ -103,7 +103,7 @@ async function ask(
     'search, in a category': list({ search: 'lantern', category: 'font' }),
     'tree, one level': () => catalog.tree({ prefix: 'room-3', depth: 1 }),
     'tree, 10,000 nodes': () => catalog.tree({ prefix: '', depth: 32 }),
-    categories: () => catalog.categories(),
+    categories: () => catalog.usage(''),
     stats: () => catalog.totals(),
   }
   const found: Found = {}

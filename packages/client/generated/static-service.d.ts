@@ -453,7 +453,7 @@ export interface paths {
         };
         /**
          * Storage statistics
-         * @description Counted while files change, so that reading them is cheap.
+         * @description Counted while files change, so that reading them is cheap; below a `prefix` when they are read.
          */
         get: operations["getStats"];
         put?: never;
@@ -3438,7 +3438,10 @@ export interface operations {
     };
     listCategories: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description only files below this directory */
+                prefix?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3472,7 +3475,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `validation_failed` */
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4156,7 +4159,10 @@ export interface operations {
     };
     getStats: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description only files below this directory */
+                prefix?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -4192,7 +4198,7 @@ export interface operations {
                     "application/json": components["schemas"]["Stats"];
                 };
             };
-            /** @description `validation_failed` */
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
             400: {
                 headers: {
                     [name: string]: unknown;

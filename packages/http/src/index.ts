@@ -32,7 +32,7 @@ export {
   problemOf,
   validationFailed,
 } from './problem-details.ts'
-export { methodNotAllowed } from './requests/allowed-methods.ts'
+export { methodNotAllowed, noSuchRoute } from './requests/allowed-methods.ts'
 export {
   includesTag,
   isCurrent,

@@ -19,6 +19,7 @@ import { registerBrowseRoutes } from './routes/browse.ts'
 import { registerBulkRoutes } from './routes/bulk-changes.ts'
 import { FileRecordCache } from './routes/file-record-cache.ts'
 import { registerFileRoutes } from './routes/files.ts'
+import { limitToFolders } from './routes/folder-limits.ts'
 import { registerPutRoute } from './routes/put-file.ts'
 import { documentStaticRoute } from './routes/static.ts'
 import { UploadLimits } from './routes/upload-limits.ts'
@@ -72,6 +73,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
     },
     async (app) => {
       await app.register(auth, parts.auth)
+      limitToFolders(app)
       const { publicBaseUrl, maxBatchFiles, maxUploadBytes: maxBytes, quotaBytes } = config
       const uploads = {
         store,

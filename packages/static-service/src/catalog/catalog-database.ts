@@ -1,6 +1,6 @@
 import type { Sql } from '@domains-and-files/persistence'
 import type { FileRow } from '../files/file-record.ts'
-import type { CatalogStatus, ListedVersion } from './catalog.ts'
+import type { CatalogStatus, ListedVersion, Usage } from './catalog.ts'
 import type { CatalogCommand, DirectoryMove, Outcome } from './changes/commands.ts'
 import { findMoveRefusal, type SliceLimits } from './changes/directory-changes.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
@@ -38,6 +38,7 @@ export interface LongQueries {
   list(query: ListQuery): Promise<FileList>
   /** The tree as JSON; undefined when there is no such directory. */
   tree(query: TreeQuery): Promise<Uint8Array | undefined>
+  usage(directory: string): Promise<Usage>
   versions(span: { skip: number; take: number }): Promise<ListedVersion[]>
   /** Why a directory cannot be moved; undefined: it can. */
   findMoveRefusal(move: DirectoryMove): Promise<Outcome | undefined>
@@ -51,6 +52,8 @@ export function longQueries(database: Sql): LongQueries {
   return {
     list: (query) => listing.list(query),
     tree: (query) => readTree(database, query),
+    usage: (directory) =>
+      database.snapshot((transaction) => new Queries(transaction).usage(directory)),
     versions: (span) => listVersions(database, span),
     findMoveRefusal: (move) => findMoveRefusal(database, move),
     contentPrefixes: () => queries.contentPrefixes(),

@@ -95,8 +95,8 @@ export interface CatalogReads {
   /** The tree as JSON; undefined when there is no such directory. */
   tree(query: TreeQuery): Promise<Uint8Array | undefined>
 
-  /** Categories with files, largest count first. */
-  categories(): Promise<CategoryCount[]>
+  /** What is stored below a directory; the root is empty. */
+  usage(directory: string): Promise<Usage>
 
   totals(): Promise<Totals>
 
@@ -134,6 +134,11 @@ export interface CatalogStatus {
 /** A version as it is listed: its changelog is cut to 1 KiB. */
 export interface ListedVersion extends VersionRow {
   isTruncated: boolean
+}
+
+export interface Usage extends Totals {
+  /** Those with files, largest count first. */
+  categories: CategoryCount[]
 }
 
 export interface SizeRange {

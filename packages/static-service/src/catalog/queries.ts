@@ -1,8 +1,9 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
 import { parentOf } from '../files/path-segments.ts'
-import type { SizeRange } from './catalog.ts'
+import type { SizeRange, Usage } from './catalog.ts'
 import type { Totals } from './catalog-archive.ts'
+import { below } from './changes/load-files.ts'
 import { among } from './records.ts'
 import { versionColumns } from './versions.ts'
 
@@ -58,9 +59,26 @@ export class Queries {
     return found !== undefined
   }
 
-  categories(): Promise<CategoryCount[]> {
-    return this.#sql.all(sql`select category, file_count "fileCount", total_size "totalSize"
-      from ${name('categories')} order by file_count desc, category`)
+  /** By its counters for the root; below a directory the files are counted. */
+  async usage(directory: string): Promise<Usage> {
+    const totals = await this.totals()
+    if (directory === '') {
+      const categories = await this.#sql.all<CategoryCount>(sql`
+        select category, file_count "fileCount", total_size "totalSize"
+        from ${name('categories')} order by file_count desc, category`)
+      return { ...totals, categories }
+    }
+    const inside = sql`from ${name('files')} where ${below(directory)}`
+    const categories = await this.#sql.all<CategoryCount>(sql`
+      select category, count(*) "fileCount", sum(size) "totalSize" ${inside}
+      group by category order by "fileCount" desc, category`)
+    const stored = await this.#sql.get<{ bytes: number }>(sql`
+      select coalesce(sum(size), 0) bytes from (select distinct digest, size ${inside}) blob`)
+    return {
+      ...{ categories, versions: totals.versions, storedSize: stored?.bytes ?? 0 },
+      totalFiles: categories.reduce((sum, { fileCount }) => sum + fileCount, 0),
+      totalSize: categories.reduce((sum, { totalSize }) => sum + totalSize, 0),
+    }
   }
 
   async totals(): Promise<Totals> {

@@ -5,7 +5,7 @@ import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-rec
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
 import { readSnapshot } from './archive.ts'
-import type { Catalog, CatalogStatus, ListedVersion, Removed, SizeRange } from './catalog.ts'
+import type { Catalog, CatalogStatus, ListedVersion, Removed, SizeRange, Usage } from './catalog.ts'
 import type { CatalogSnapshot, Miscount } from './catalog-archive.ts'
 import type { CatalogDatabase, CatalogOptions } from './catalog-database.ts'
 import {
@@ -135,6 +135,10 @@ export class SqlCatalog extends Queries implements Catalog {
 
   tree(query: TreeQuery): Promise<Uint8Array | undefined> {
     return this.#database.long.tree(query)
+  }
+
+  override usage(directory: string): Promise<Usage> {
+    return directory === '' ? super.usage('') : this.#database.long.usage(directory)
   }
 
   listVersions(page: number, pageSize: number): Promise<ListedVersion[]> {

@@ -30,7 +30,7 @@ export function registerBrowseRoutes(app: App, dependencies: Dependencies) {
 
 const tags = ['files']
 
-const prefixFaults = [invalidPath('a segment is empty'), reservedPath('tree')]
+export const prefixFaults = [invalidPath('a segment is empty'), reservedPath('tree')]
 
 const ListQuery = z.strictObject({
   ...pageQuery(50, 200),
@@ -81,7 +81,7 @@ const listFilesSchema = {
 function listFiles(app: App, slash: string, { catalog, publicBaseUrl }: Dependencies) {
   app.get(
     `/api/files${slash}`,
-    { config: { access: 'viewer' }, schema: listFilesSchema },
+    { config: { access: 'viewer', folders: 'prefix' }, schema: listFilesSchema },
     async (request, reply) => {
       const { query, url } = request
       checkEncoding(url)
@@ -101,11 +101,20 @@ function listFiles(app: App, slash: string, { catalog, publicBaseUrl }: Dependen
 
 const positionOf = ({ path, size, updatedAt }: SortedFile) => ({ path, size, updatedAt })
 
+export const UsageQuery = z.strictObject({
+  prefix: z
+    .string('must be given once')
+    .default('')
+    .meta({ description: 'only files below this directory' }),
+})
+
 const listCategoriesSchema = {
   operationId: 'listCategories',
   summary: 'Count files by category, largest count first',
   description: 'The category follows from the media type of a file.',
   tags,
+  querystring: UsageQuery,
+  errors: prefixFaults,
   responses: { 200: { description: 'The categories with at least one file' } },
   response: {
     200: z
@@ -117,8 +126,12 @@ const listCategoriesSchema = {
 function listCategories(app: App, slash: string, { catalog }: Dependencies) {
   app.get(
     `/api/files/categories${slash}`,
-    { config: { access: 'viewer' }, schema: listCategoriesSchema },
-    async () => ({ categories: (await catalog.categories()).map(describeCategory) }),
+    { config: { access: 'viewer', folders: 'prefix' }, schema: listCategoriesSchema },
+    async ({ query, url }) => {
+      checkEncoding(url)
+      const { categories } = await catalog.usage(readDirectory(query.prefix))
+      return { categories: categories.map(describeCategory) }
+    },
   )
 }
 
@@ -154,7 +167,7 @@ const getTreeSchema = {
 function getTree(app: App, slash: string, { catalog }: Dependencies) {
   app.get(
     `/api/files/tree${slash}`,
-    { config: { access: 'viewer' }, schema: getTreeSchema },
+    { config: { access: 'viewer', folders: 'prefix' }, schema: getTreeSchema },
     async (request, reply) => {
       const { prefix, depth } = request.query
       checkEncoding(request.url)

@@ -1,3 +1,4 @@
+import { type Caller, callerOf } from '@domains-and-files/auth'
 import { type App, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { BlobStore } from '../blobs/blob-store.ts'
@@ -17,6 +18,7 @@ import { readDirectory, readWrittenPath } from '../files/file-path.ts'
 import type { FileRow } from '../files/file-record.ts'
 import { categoryOf, contentTypeOf, headLength } from '../files/media-type.ts'
 import { nameOf } from '../files/path-segments.ts'
+import { requireDirectory, requirePath } from './folder-limits.ts'
 import { file } from './openapi-examples.ts'
 import { checkDistinct } from './uploads.ts'
 
@@ -32,7 +34,7 @@ export function registerBulkRoutes(app: App, dependencies: Dependencies) {
 }
 
 // `move` and `delete` are no reserved names: other methods of these paths are about files.
-const config = { access: 'editor', otherMethods: '/api/files/*' } as const
+const config = { access: 'editor', folders: 'handler', otherMethods: '/api/files/*' } as const
 
 const changeErrors = [invalidPath('a segment is empty'), insufficientStorage()]
 
@@ -76,13 +78,16 @@ const moveFilesSchema = {
 }
 
 function moveFiles(app: App, dependencies: Dependencies) {
-  app.post('/api/files/move', { config, schema: moveFilesSchema }, async ({ body }) => {
-    const { from, to, overwrite = false } = body
+  app.post('/api/files/move', { config, schema: moveFilesSchema }, async (request) => {
+    const caller = callerOf(request)
+    const { from, to, overwrite = false } = request.body
     if (!from.endsWith('/')) {
-      const move = { from: readWrittenPath(from), to: readWrittenPath(to), overwrite }
+      const end = (text: string) => requirePath(caller, readWrittenPath(text))
+      const move = { from: end(from), to: end(to), overwrite }
       return { files_moved: await moveFile(move, dependencies) }
     }
-    const move = { from: readDirectory(from), to: readDirectory(to), overwrite }
+    const end = (text: string) => requireDirectory(caller, readDirectory(text))
+    const move = { from: end(from), to: end(to), overwrite }
     return { files_moved: await dependencies.catalog.moveDirectory(move) }
   })
 }
@@ -160,19 +165,24 @@ function deleteFiles(app: App, { catalog }: Dependencies) {
   app.post(
     '/api/files/delete',
     { config, schema: deleteFilesSchema, bodyLimit: maxDeletionBytes },
-    async ({ body: { paths, prefix } }) => {
-      const { files, bytesFreed } = await removeNamed(catalog, paths, prefix)
+    async (request) => {
+      const { files, bytesFreed } = await removeNamed(catalog, callerOf(request), request.body)
       return { files_deleted: files, bytes_freed: bytesFreed }
     },
   )
 }
 
-function removeNamed(catalog: Catalog, written: string[] | undefined, prefix: string | undefined) {
+function removeNamed(
+  catalog: Catalog,
+  caller: Caller,
+  { paths: written, prefix }: z.infer<typeof Deletion>,
+) {
   if (written && prefix === undefined) {
-    const paths = written.map(readWrittenPath)
+    const paths = written.map((text) => requirePath(caller, readWrittenPath(text)))
     checkDistinct(paths)
     return catalog.removeAll(paths)
   }
-  if (prefix !== undefined && !written) return catalog.removeBelow(readDirectory(prefix))
+  if (prefix !== undefined && !written)
+    return catalog.removeBelow(requireDirectory(caller, readDirectory(prefix)))
   throw validationFailed([{ path: '', message: 'must have either paths or prefix' }])
 }

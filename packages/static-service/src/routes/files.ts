@@ -50,7 +50,7 @@ function getFile(app: App, { records }: Dependencies) {
   app.get(
     '/api/files/*',
     {
-      config: { access: 'viewer' },
+      config: { access: 'viewer', folders: 'path' },
       // After authorization, before validation: a URL without a query needs none, and the cache knows valid paths only.
       onRequest: (request, reply, done) => {
         const { url } = request
@@ -91,7 +91,7 @@ const deleteFileSchema = {
 function deleteFile(app: App, { catalog }: Dependencies) {
   app.delete(
     '/api/files/*',
-    { config: { access: 'editor' }, schema: deleteFileSchema },
+    { config: { access: 'editor', folders: 'path' }, schema: deleteFileSchema },
     async (request, reply) => {
       const path = readUrlPath(request.url, request.params['*'])
       await catalog.remove(path, conditionsOf(request.headers))

@@ -68,7 +68,7 @@ function putFile(app: App, dependencies: UploadDependencies) {
   app.put(
     '/api/files/*',
     {
-      config: { access: 'editor' },
+      config: { access: 'editor', folders: 'path' },
       onRequest: async (request) => {
         await refuseEarly(request, limits)
         // Ignored, also where it is malformed: the framework would refuse it.

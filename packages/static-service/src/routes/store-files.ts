@@ -6,6 +6,7 @@ import type { FileRow } from '../files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../files/media-type.ts'
 import { nameOf } from '../files/path-segments.ts'
 import { conditionsOf } from './files.ts'
+import { requirePath } from './folder-limits.ts'
 
 interface Dependencies {
   catalog: Catalog
@@ -22,13 +23,16 @@ export interface Arrival {
 /**
  * Stores all files or none, under the conditions of the request. Bytes first, rows last: every content is durable
  * before any file is visible.
+ * @throws {HttpError} `file_not_found` outside the caller's folders, or what `Catalog.put` throws.
  */
 export async function storeFiles(
   request: FastifyRequest,
   arrivals: Arrival[],
   { catalog, onStored }: Dependencies,
 ) {
-  const uploadedBy = callerOf(request).username
+  const caller = callerOf(request)
+  for (const { path } of arrivals) requirePath(caller, path)
+  const uploadedBy = caller.username
   const files = await Promise.all(
     arrivals.map(async ({ path, draft }) => {
       const contentType = await contentTypeOf(nameOf(path), draft.head)

@@ -1,3 +1,4 @@
+import { callerOf } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import multipart from '@fastify/multipart'
 import { z } from 'zod'
@@ -18,6 +19,7 @@ import type { FileRow } from '../files/file-record.ts'
 import { etagOf } from '../rfc9110/entity-tags.ts'
 import { describeFile, FileRecord } from './file-schema.ts'
 import { conditionsOf } from './files.ts'
+import { requirePath } from './folder-limits.ts'
 import { formOverhead, readForm } from './multipart-form.ts'
 import { file, uploadConditions, uploadErrors, uploadHeaders } from './openapi-examples.ts'
 import { storeFiles } from './store-files.ts'
@@ -92,7 +94,7 @@ function uploadFile(app: App, dependencies: UploadDependencies) {
   app.post(
     '/api/files/upload',
     {
-      config: { access: 'editor' },
+      config: { access: 'editor', folders: 'handler' },
       onRequest: async ({ headers }) => {
         limits.checkSize(Number(headers['content-length'] ?? 0) - formOverhead(1))
       },
@@ -104,7 +106,7 @@ function uploadFile(app: App, dependencies: UploadDependencies) {
         maxFiles: 1,
         admit: async (name, path) => {
           if (path === undefined || name === '') return limits.meter(undefined)
-          const target = singlePath(name, path)
+          const target = requirePath(callerOf(request), singlePath(name, path))
           await limits.checkTarget(target, conditionsOf(request.headers))
           return limits.meter(target)
         },
@@ -159,7 +161,7 @@ function uploadFiles(app: App, dependencies: UploadDependencies) {
   app.post(
     '/api/files/upload/batch',
     {
-      config: { access: 'editor' },
+      config: { access: 'editor', folders: 'handler' },
       onRequest: async ({ headers }) => {
         const bytes = Number(headers['content-length'] ?? 0) - formOverhead(maxBatchFiles)
         limits.checkSize(bytes / maxBatchFiles)
@@ -172,8 +174,10 @@ function uploadFiles(app: App, dependencies: UploadDependencies) {
         field: 'files',
         maxFiles: maxBatchFiles,
         admit: async (name, path) => {
-          if (path !== undefined && name !== '')
-            await limits.checkTarget(batchPath(name, path), conditions)
+          if (path !== undefined && name !== '') {
+            const target = requirePath(callerOf(request), batchPath(name, path))
+            await limits.checkTarget(target, conditions)
+          }
           return limits.meter(undefined)
         },
       })

@@ -3,8 +3,10 @@ import { type App, isCurrent, Pagination, pageQuery, paginate } from '@domains-a
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
 import { noVersion, versionExists, versionNotFound } from '../errors.ts'
+import { checkEncoding, readDirectory } from '../files/file-path.ts'
 import type { VersionRow } from '../files/file-record.ts'
 import { etagOf } from '../rfc9110/entity-tags.ts'
+import { prefixFaults, UsageQuery } from './browse.ts'
 import { CategoryCount, describeCategory } from './file-schema.ts'
 import { ifNoneMatchHeader, recordTag, stats, version } from './openapi-examples.ts'
 
@@ -22,7 +24,11 @@ export function registerVersionRoutes(app: App, catalog: Catalog) {
 function createVersion(app: App, slash: string, catalog: Catalog) {
   app.post(
     `/api/versions${slash}`,
-    { config: { access: 'editor' }, bodyLimit: maxVersionBytes, schema: createVersionSchema },
+    {
+      config: { access: 'editor', folders: 'none' },
+      bodyLimit: maxVersionBytes,
+      schema: createVersionSchema,
+    },
     async (request, reply) => {
       const createdBy = callerOf(request).username
       const version = await catalog.record({ ...request.body, createdBy })
@@ -34,7 +40,7 @@ function createVersion(app: App, slash: string, catalog: Catalog) {
 function listVersions(app: App, slash: string, catalog: Catalog) {
   app.get(
     `/api/versions${slash}`,
-    { config: { access: 'viewer' }, schema: listVersionsSchema },
+    { config: { access: 'viewer', folders: 'none' }, schema: listVersionsSchema },
     async ({ query }) => {
       const versions = await catalog.listVersions(query.page, query.page_size)
       const { versions: total } = await catalog.totals()
@@ -67,14 +73,16 @@ function getCurrentVersion(app: App, slash: string, catalog: Catalog) {
 function getStats(app: App, slash: string, catalog: Catalog) {
   app.get(
     `/api/versions/stats${slash}`,
-    { config: { access: 'viewer' }, schema: statsSchema },
-    async () => {
-      const { totalFiles, totalSize, storedSize, versions } = await catalog.totals()
+    { config: { access: 'viewer', folders: 'prefix' }, schema: statsSchema },
+    async ({ query, url }) => {
+      checkEncoding(url)
+      const usage = await catalog.usage(readDirectory(query.prefix))
+      const { totalFiles, totalSize, storedSize, categories, versions } = usage
       return {
         total_files: totalFiles,
         total_size: totalSize,
         stored_size: storedSize,
-        categories: (await catalog.categories()).map(describeCategory),
+        categories: categories.map(describeCategory),
         versions,
       }
     },
@@ -84,7 +92,7 @@ function getStats(app: App, slash: string, catalog: Catalog) {
 function getVersion(app: App, slash: string, catalog: Catalog) {
   app.get(
     `/api/versions/:version${slash}`,
-    { config: { access: 'viewer' }, schema: versionSchema },
+    { config: { access: 'viewer', folders: 'none' }, schema: versionSchema },
     async ({ params }) => {
       const version = await catalog.findVersion(params.version)
       if (!version) throw versionNotFound(params.version)
@@ -213,8 +221,11 @@ const currentVersionSchema = {
 const statsSchema = {
   operationId: 'getStats',
   summary: 'Storage statistics',
-  description: 'Counted while files change, so that reading them is cheap.',
+  description:
+    'Counted while files change, so that reading them is cheap; below a `prefix` when they are read.',
   tags,
+  querystring: UsageQuery,
+  errors: prefixFaults,
   responses: { 200: { description: 'Files, bytes, categories and versions' } },
   response: { 200: Stats },
 }

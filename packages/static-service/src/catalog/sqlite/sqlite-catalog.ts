@@ -76,6 +76,7 @@ class SqliteDatabase implements CatalogDatabase {
     this.long = {
       list: (query) => reader.ask('list', query),
       tree: (query) => reader.ask('tree', query),
+      usage: (directory) => reader.ask('usage', directory),
       versions: (span) => reader.ask('versions', span),
       findMoveRefusal: (move) => reader.ask('findMoveRefusal', move),
       // Asked at each start, when no thread should start for a small store.

@@ -214,16 +214,17 @@ async function readAll(catalog: Catalog) {
   const read: unknown[] = []
   // One after another: all at once, some wait longer for a connection than they may on a busy machine.
   for (const query of lists) {
-    const { rows, ...counts } = await catalog.list({ page: 1, pageSize: 5, ...query })
+    const { rows, next, ...counts } = await catalog.list({ page: 1, pageSize: 5, ...query })
     const second = await catalog.list({ page: 2, pageSize: 5, ...query })
-    read.push({ query, ...counts, rows: [...rows, ...second.rows].map(withoutTimes) })
+    const shown = [...rows, ...second.rows].map(withoutTimes)
+    read.push({ query, ...counts, next: next && withoutTimes(next), rows: shown })
   }
   const versions = await catalog.listVersions(1, 3)
   return {
     lists: read,
     tree: Buffer.from((await catalog.tree({ prefix: '', depth: 32 })) ?? '').toString(),
     subtree: Buffer.from((await catalog.tree({ prefix: 'a', depth: 1 })) ?? '').toString(),
-    categories: await catalog.categories(),
+    usage: [await catalog.usage(''), await catalog.usage('a'), await catalog.usage('none')],
     totals: await catalog.totals(),
     contents: (await catalog.contents('')).sort((one, other) =>
       one.digest < other.digest ? -1 : 1,

@@ -1,0 +1,76 @@
+import { allowsPath, type Caller, callerOf } from '@domains-and-files/auth'
+import { type App, noSuchRoute, validationFailed } from '@domains-and-files/http'
+import type { FastifyRequest } from 'fastify'
+import { directoryNotFound, fileNotFound } from '../errors.ts'
+import { readDirectory, readUrlPath } from '../files/file-path.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /**
+     * How a route limits callers that are limited to folders; a route without it refuses them, as if nothing were there.
+     * `path`: the wildcard of its URL is the path of a file. `prefix`: it covers the directory of this query parameter, which
+     * becomes the only folder of a caller that names none. `handler`: it calls `requirePath` and `requireDirectory`.
+     * `none`: it shows and changes nothing below a path.
+     */
+    folders?: 'path' | 'prefix' | 'handler' | 'none'
+  }
+}
+
+/**
+ * Limits the routes that are registered from now on to the folders of their callers, before the hooks of the route, and
+ * before validation: what is outside a caller's folders is absent, whatever else is wrong with the request.
+ */
+export function limitToFolders(app: App): void {
+  const limited = new Set<string>()
+  app.addHook('onRoute', ({ url }) => {
+    limited.add(url)
+  })
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { url = '', config } = request.routeOptions
+    const isOpen = config.access === undefined || config.access === 'public'
+    if (request.is404 || isOpen || !limited.has(url)) return done()
+    const { folders } = callerOf(request)
+    try {
+      if (folders) checkRequest(request, folders)
+      done()
+    } catch (error) {
+      done(error as Error) // Only errors are thrown above.
+    }
+  })
+}
+
+/** The path. @throws {HttpError} `file_not_found` outside the caller's folders. */
+export function requirePath(caller: Caller, path: string): string {
+  if (!allowsPath(caller, path)) throw fileNotFound(path)
+  return path
+}
+
+/** The directory, without a trailing slash. @throws {HttpError} `directory_not_found` outside the caller's folders. */
+export function requireDirectory(caller: Caller, directory: string): string {
+  if (!allowsPath(caller, `${directory}/`)) throw directoryNotFound(directory)
+  return directory
+}
+
+function checkRequest(request: FastifyRequest, folders: string[]) {
+  const kind = request.routeOptions.config.folders
+  if (kind === 'none' || kind === 'handler') return
+  if (kind === 'prefix') return limitPrefix(request.query as Record<string, unknown>, folders) // Not yet validated.
+  if (kind !== 'path') throw noSuchRoute()
+  const { '*': rest = '' } = request.params as Record<string, string> // As `path` promises.
+  const path = readUrlPath(request.url, rest)
+  if (!allowsPath({ folders }, path)) throw fileNotFound(path)
+}
+
+function limitPrefix(query: Record<string, unknown>, folders: string[]) {
+  const { prefix = '' } = query
+  if (typeof prefix !== 'string') return // Refused by the schema.
+  const directory = readDirectory(prefix)
+  if (directory !== '' && allowsPath({ folders }, `${directory}/`)) return
+  const [only] = folders
+  if (folders.length > 1) {
+    const message = `must be inside one of your folders: ${folders.join(', ')}`
+    throw validationFailed([{ path: '/query/prefix', message }])
+  }
+  if (only === undefined || directory !== '') throw directoryNotFound(prefix)
+  query.prefix = only
+}

@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Part, type Service, start, writeForm } from '../support/start.ts'
+
+let service: Service
+const tokens = new Map<string, string>()
+
+const stored = {
+  'docs/a.txt': 'a',
+  'docs/sub/b.html': '<p>b',
+  'docsx/a.txt': 'near',
+  'site/c.txt': 'a',
+  'secret/d.txt': 'secret',
+  'e.txt': 'root',
+}
+
+beforeAll(async () => {
+  service = await start()
+  for (const [path, content] of Object.entries(stored)) await service.put(path, content)
+  for (const [name, folders] of Object.entries({
+    docs: ['docs/'],
+    both: ['docs/', 'site/'],
+    missing: ['missing/'],
+  })) {
+    const json = { name, role: 'editor', folders }
+    tokens.set(name, String((await service.call('POST', '/api/tokens', { json })).body.token))
+  }
+}, 90_000)
+
+afterAll(() => service[Symbol.asyncDispose]())
+
+interface Options {
+  json?: unknown
+  form?: Part[]
+  headers?: Record<string, string>
+}
+
+async function as(name: string, method: string, path: string, options: Options = {}) {
+  const { json, form, headers } = options
+  const type = form && { 'content-type': 'multipart/form-data; boundary=boundary-of-tests' }
+  const { status, body } = await service.call(method, path, {
+    ...(json !== undefined && { json }),
+    ...(form && { body: writeForm(form) }),
+    headers: { ...type, ...headers, authorization: `Bearer ${tokens.get(name)}` },
+  })
+  const { request_id: _, ...rest } = body
+  return { status, body: rest }
+}
+
+const file = (filename: string): Part => ({ name: 'file', content: 'x', filename })
+const files = (filename: string): Part => ({ ...file(filename), name: 'files' })
+const field = (content: string): Part => ({ name: 'path', content })
+const tag = { 'if-match': '"x"' }
+
+describe('outside of its folders a limited caller finds nothing', () => {
+  const at = (path: string): [string, string, Options?][] => [
+    ['GET', `/api/files/${path}`],
+    ['HEAD', `/api/files/${path}`],
+    ['GET', `/api/files/${path}`, { headers: { 'if-none-match': '*' } }],
+    ['DELETE', `/api/files/${path}`],
+    ['DELETE', `/api/files/${path}`, { headers: tag }],
+    ['DELETE', `/api/files/${path}?unknown=1`],
+    ['PUT', `/api/files/${path}`, { headers: tag }],
+    ['PUT', `/api/files/${path}`, { headers: { 'content-range': 'bytes 0-1/2' } }],
+    ['PUT', `/api/files/${path}`, { headers: { 'content-length': '99999999999' } }],
+    ['PUT', `/api/files/${path}/below`],
+    ['POST', '/api/files/upload', { form: [field(path), file('x')], headers: tag }],
+    ['POST', '/api/files/upload', { form: [file(path)], headers: tag }],
+    ['POST', '/api/files/upload', { form: [file('x'), field(path)], headers: tag }],
+    ['POST', '/api/files/upload/batch', { form: [field(path), files('x')] }],
+    ['POST', '/api/files/upload/batch', { form: [files('docs/y'), files(path)], headers: tag }],
+    ['POST', '/api/files/move', { json: { from: path, to: 'docs/new' } }],
+    ['POST', '/api/files/move', { json: { from: 'docs/a.txt', to: path } }],
+    ['POST', '/api/files/move', { json: { from: 'docs/none', to: path, overwrite: true } }],
+    ['POST', '/api/files/move', { json: { from: `${path}/`, to: 'docs/new/' } }],
+    ['POST', '/api/files/move', { json: { from: 'docs/', to: `${path}/` } }],
+    ['POST', '/api/files/delete', { json: { paths: ['docs/a.txt', path] } }],
+    ['POST', '/api/files/delete', { json: { paths: [path, 'docs/none'] } }],
+    ['POST', '/api/files/delete', { json: { prefix: path } }],
+    ['GET', `/api/files?prefix=${path}`],
+    ['GET', `/api/files?prefix=${path}&page=0`],
+    ['GET', `/api/files/tree?prefix=${path}`],
+    ['GET', `/api/files/categories?prefix=${path}`],
+    ['GET', `/api/versions/stats?prefix=${path}`],
+  ]
+  // A file, one directly above, a directory that begins alike, and what is not there.
+  const paths = ['secret/d.txt', 'e.txt', 'docsx', 'none/none.txt']
+
+  for (const [index, call] of at('PATH').entries()) {
+    test(`${call[0]} ${call[1]} ${JSON.stringify(call[2] ?? {})}`, async () => {
+      for (const path of paths) {
+        const [method, url, options] = at(path)[index] ?? call
+
+        const answer = await as('docs', method, url, options)
+
+        expect(answer.status, path).toBe(404)
+        const isDirectory = /prefix|\/"/.test(url + JSON.stringify(options?.json ?? ''))
+        if (method !== 'HEAD') {
+          expect(answer.body.code).toBe(isDirectory ? 'directory_not_found' : 'file_not_found')
+          expect(String(answer.body.detail).replace(/ at .*/, '')).toBe(
+            isDirectory ? 'No directory' : 'No file',
+          )
+        }
+      }
+    })
+  }
+
+  test('nothing of it has changed', async () => {
+    const { body } = await service.call('GET', '/api/files')
+
+    expect(body.files?.map(({ path }) => path)).toEqual(Object.keys(stored).sort())
+  })
+})
+
+test('lists, searches, trees, counts and statistics cover the only folder', async () => {
+  const paths = ['docs/a.txt', 'docs/sub/b.html']
+  const read = async (path: string) => (await as('docs', 'GET', path)).body
+  const listed = async (path: string) => (await read(path)).files?.map((each) => each.path)
+
+  expect(await listed('/api/files')).toEqual(paths)
+  expect(await listed('/api/files/?prefix=/')).toEqual(paths)
+  expect(await listed('/api/files?search=a')).toEqual(['docs/a.txt'])
+  expect(await listed('/api/files?category=document&sort=-size')).toEqual(['docs/a.txt'])
+  expect(await listed('/api/files?prefix=docs/sub/')).toEqual(['docs/sub/b.html'])
+  expect(await listed('/api/files?prefix=docs/none')).toEqual([])
+  expect((await read('/api/files')).pagination?.total_items).toBe(2)
+  expect((await read('/api/files/tree')).tree).toMatchObject({ path: 'docs', file_count: 2 })
+  expect((await read('/api/files/categories/')).categories).toEqual([
+    { category: 'code', file_count: 1, total_size: 4 },
+    { category: 'document', file_count: 1, total_size: 1 },
+  ])
+  expect(await read('/api/versions/stats')).toMatchObject({
+    ...{ total_files: 2, total_size: 5, stored_size: 5 },
+    categories: [{ category: 'code' }, { category: 'document' }],
+  })
+  expect(await as('missing', 'GET', '/api/files')).toMatchObject({ body: { files: [] } })
+})
+
+test.each(['/api/files', '/api/files/tree', '/api/files/categories', '/api/versions/stats'])(
+  'with several folders %s needs one of them as its prefix',
+  async (url) => {
+    const refused = [url, `${url}?prefix=/`, `${url}?prefix=secret`, `${url}?prefix=doc`]
+    for (const path of refused) {
+      const { status, body } = await as('both', 'GET', path)
+
+      expect([status, body.code]).toEqual([400, 'validation_failed'])
+      expect(body.errors).toEqual([
+        { path: '/query/prefix', message: 'must be inside one of your folders: docs/, site/' },
+      ])
+    }
+    expect((await as('both', 'GET', `${url}?prefix=site`)).status).toBe(200)
+    expect((await as('both', 'GET', `${url}?prefix=docs/sub/`)).status).toBe(200)
+  },
+)
+
+test('inside of its folders a limited editor does everything', async () => {
+  const answers = [
+    await as('both', 'PUT', '/api/files/docs/new/f.txt'),
+    await as('both', 'POST', '/api/files/upload', { form: [field('site/g.txt'), file('x')] }),
+    await as('both', 'POST', '/api/files/move', { json: { from: 'docs/new/', to: 'site/new/' } }),
+    await as('both', 'GET', '/api/files/site/new/f.txt'),
+    await as('both', 'POST', '/api/files/delete', { json: { paths: ['site/g.txt'] } }),
+    await as('both', 'POST', '/api/files/delete', { json: { prefix: 'site/new/' } }),
+    await as('both', 'GET', '/api/versions'),
+  ]
+
+  expect(answers.map(({ status }) => status)).toEqual([201, 201, 200, 200, 200, 200, 200])
+})
+
+test('the prefix limits counts and statistics of callers without folders, too', async () => {
+  const { body: counts } = await service.call('GET', '/api/files/categories?prefix=secret')
+  const { body: stats } = await service.call('GET', '/api/versions/stats?prefix=none/')
+
+  expect(counts.categories).toEqual([{ category: 'document', file_count: 1, total_size: 6 }])
+  expect(stats).toMatchObject({ total_files: 0, total_size: 0, stored_size: 0, categories: [] })
+  expect((await service.call('GET', '/api/files/categories?prefix=a//b')).status).toBe(400)
+})
