@@ -140,6 +140,8 @@ async function time(task: () => Promise<unknown>, prepare?: () => Promise<unknow
 const at = (sorted: number[], share: number) =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
 
+const nobody = { by: 'bench', token: null, requestId: '' }
+
 async function make(folder: string, rows: number) {
   const start = performance.now()
   const sql = openDatabase(databaseFile(folder))
@@ -149,7 +151,7 @@ async function make(folder: string, rows: number) {
   const changes = new ChangeGroups({ sql })
   for (let from = 0; from < rows; from += 5000) {
     const files = filesFrom(from, rows, 5000)
-    await changes.commit([{ kind: 'put', files, conditions: {}, quota: undefined }])
+    await changes.commit([{ kind: 'put', actor: nobody, files, conditions: {}, quota: undefined }])
     if (process.stderr.isTTY) process.stderr.write(`\r${from} of ${rows}`)
   }
   await sql.close()

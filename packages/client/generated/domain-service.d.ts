@@ -661,7 +661,6 @@ export interface components {
             /** @enum {string} */
             role?: "viewer" | "editor" | "admin";
             domains?: string[];
-            folders?: string[];
             records?: components["schemas"]["RecordLimitInput"][];
             networks?: string[];
         };
@@ -687,8 +686,6 @@ export interface components {
             password?: string;
             /** @description only these; absent: all */
             domains?: string[];
-            /** @description only these; absent: all */
-            folders?: string[];
         };
         /**
          * @example {
@@ -700,8 +697,6 @@ export interface components {
             role?: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains?: string[] | null;
-            /** @description null: all */
-            folders?: string[] | null;
         };
         /**
          * @example {
@@ -972,8 +967,6 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description only these; absent: all */
             domains?: string[];
-            /** @description only these; absent: all */
-            folders?: string[];
         };
         /**
          * @example {
@@ -1010,7 +1003,6 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
-         *       "folders": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -1036,8 +1028,6 @@ export interface components {
             role: ("viewer" | "editor" | "admin") | null;
             /** @description null: those of its owner */
             domains: string[] | null;
-            /** @description null: those of its owner */
-            folders: string[] | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -1063,7 +1053,6 @@ export interface components {
          *           "domains": [
          *             "example.com"
          *           ],
-         *           "folders": null,
          *           "records": [
          *             {
          *               "name": "_acme-challenge",
@@ -1100,7 +1089,6 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
-         *       "folders": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -1125,8 +1113,6 @@ export interface components {
             role: ("viewer" | "editor" | "admin") | null;
             /** @description null: those of its owner */
             domains: string[] | null;
-            /** @description null: those of its owner */
-            folders: string[] | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -1153,7 +1139,6 @@ export interface components {
          *           "domains": [
          *             "example.com"
          *           ],
-         *           "folders": null,
          *           "source": "local",
          *           "created_at": "2027-01-15T09:30:00.000Z",
          *           "last_login_at": null
@@ -1178,7 +1163,6 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
-         *       "folders": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null
@@ -1190,8 +1174,6 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains: string[] | null;
-            /** @description of the static service; null: all */
-            folders: string[] | null;
             /**
              * @description where the user logs in
              * @enum {string}
@@ -1209,7 +1191,6 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
-         *       "folders": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null,
@@ -1222,8 +1203,6 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains: string[] | null;
-            /** @description of the static service; null: all */
-            folders: string[] | null;
             /**
              * @description where the user logs in
              * @enum {string}
@@ -2453,7 +2432,6 @@ export interface operations {
                      *           "domains": [
                      *             "example.com"
                      *           ],
-                     *           "folders": null,
                      *           "records": [
                      *             {
                      *               "name": "_acme-challenge",
@@ -2572,7 +2550,6 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
-                     *       "folders": null,
                      *       "records": [
                      *         {
                      *           "name": "_acme-challenge",
@@ -2778,7 +2755,6 @@ export interface operations {
                      *           "domains": [
                      *             "example.com"
                      *           ],
-                     *           "folders": null,
                      *           "source": "local",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "last_login_at": null
@@ -2883,7 +2859,6 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
-                     *       "folders": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null,
@@ -3106,7 +3081,6 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
-                     *       "folders": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null

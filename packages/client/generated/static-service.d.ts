@@ -286,7 +286,7 @@ export interface paths {
         get: operations["getFile"];
         /**
          * Store the request body as a file
-         * @description The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The ETag of the response is that of the record; If-Match also accepts the quoted `sha256`.
+         * @description The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The response has no ETag (RFC 9110, 9.3.4), since GET returns the record; If-Match also accepts the quoted `sha256`.
          */
         put: operations["putFile"];
         post?: never;
@@ -309,7 +309,7 @@ export interface paths {
         };
         /**
          * List files
-         * @description A page past the end is an empty list. Pages by `after` repeat and skip nothing while files come and go.
+         * @description A page past the end is an empty list.
          */
         get: operations["listFiles"];
         put?: never;
@@ -453,7 +453,7 @@ export interface paths {
         };
         /**
          * Storage statistics
-         * @description Counted while files change, so that reading them is cheap; below a `prefix` when they are read.
+         * @description Counted while files change, so that reading them is cheap.
          */
         get: operations["getStats"];
         put?: never;
@@ -476,6 +476,46 @@ export interface paths {
          * @description The list cuts long changelogs.
          */
         get: operations["getVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List who changed which files, newest first
+         * @description Each request that changes files is one change.
+         */
+        get: operations["listChanges"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/changes/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read one change with its files
+         * @description A page of the files, by path. `before` null: new; `after` null: removed.
+         */
+        get: operations["getChange"];
         put?: never;
         post?: never;
         delete?: never;
@@ -557,7 +597,6 @@ export interface components {
             /** @enum {string} */
             role?: "viewer" | "editor" | "admin";
             domains?: string[];
-            folders?: string[];
             records?: components["schemas"]["RecordLimitInput"][];
             networks?: string[];
         };
@@ -583,8 +622,6 @@ export interface components {
             password?: string;
             /** @description only these; absent: all */
             domains?: string[];
-            /** @description only these; absent: all */
-            folders?: string[];
         };
         /**
          * @example {
@@ -596,8 +633,6 @@ export interface components {
             role?: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains?: string[] | null;
-            /** @description null: all */
-            folders?: string[] | null;
         };
         /**
          * @example {
@@ -646,7 +681,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "invalid_path" | "last_admin" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_found" | "outcome_unknown" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
+            code: "bad_request" | "body_too_large" | "change_not_found" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "invalid_path" | "last_admin" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_found" | "outcome_unknown" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -739,8 +774,6 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description only these; absent: all */
             domains?: string[];
-            /** @description only these; absent: all */
-            folders?: string[];
         };
         /**
          * @example {
@@ -777,7 +810,6 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
-         *       "folders": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -803,8 +835,6 @@ export interface components {
             role: ("viewer" | "editor" | "admin") | null;
             /** @description null: those of its owner */
             domains: string[] | null;
-            /** @description null: those of its owner */
-            folders: string[] | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -830,7 +860,6 @@ export interface components {
          *           "domains": [
          *             "example.com"
          *           ],
-         *           "folders": null,
          *           "records": [
          *             {
          *               "name": "_acme-challenge",
@@ -867,7 +896,6 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
-         *       "folders": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -892,8 +920,6 @@ export interface components {
             role: ("viewer" | "editor" | "admin") | null;
             /** @description null: those of its owner */
             domains: string[] | null;
-            /** @description null: those of its owner */
-            folders: string[] | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -920,7 +946,6 @@ export interface components {
          *           "domains": [
          *             "example.com"
          *           ],
-         *           "folders": null,
          *           "source": "local",
          *           "created_at": "2027-01-15T09:30:00.000Z",
          *           "last_login_at": null
@@ -945,7 +970,6 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
-         *       "folders": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null
@@ -957,8 +981,6 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains: string[] | null;
-            /** @description of the static service; null: all */
-            folders: string[] | null;
             /**
              * @description where the user logs in
              * @enum {string}
@@ -976,7 +998,6 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
-         *       "folders": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null,
@@ -989,8 +1010,6 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains: string[] | null;
-            /** @description of the static service; null: all */
-            folders: string[] | null;
             /**
              * @description where the user logs in
              * @enum {string}
@@ -1145,6 +1164,70 @@ export interface components {
             stored_size: number;
             categories: components["schemas"]["Category"][];
             versions: number;
+        };
+        /**
+         * @example {
+         *       "id": 4711,
+         *       "at": "2027-01-15T09:30:00.000Z",
+         *       "by": "admin",
+         *       "token": null,
+         *       "request_id": "9f1c2a4e-5b7d-4c3a-8e6f-0a1b2c3d4e5f",
+         *       "action": "upload",
+         *       "prefix": null,
+         *       "version": null,
+         *       "added": 1,
+         *       "replaced": 0,
+         *       "removed": 0,
+         *       "bytes": 13,
+         *       "paths": [
+         *         "notes/hello.txt"
+         *       ]
+         *     }
+         */
+        Change: {
+            /** @description grows with time; some numbers are no change */
+            id: number;
+            /** Format: date-time */
+            at: string;
+            /** @description username */
+            by: string;
+            /** @description name of the API token that was used */
+            token: string | null;
+            request_id: string;
+            /** @enum {string} */
+            action: "upload" | "delete" | "move" | "deploy" | "restore" | "revert";
+            /** @description the directory that the request named */
+            prefix: string | null;
+            /** @description the version recorded with the change */
+            version: string | null;
+            added: number;
+            replaced: number;
+            removed: number;
+            /** @description of the files stored; of those removed if none was stored */
+            bytes: number;
+            /** @description up to ten of the paths */
+            paths: string[];
+        };
+        /**
+         * @example {
+         *       "path": "notes/hello.txt",
+         *       "before": null,
+         *       "after": {
+         *         "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+         *         "size": 13
+         *       }
+         *     }
+         */
+        ChangedFile: {
+            path: string;
+            before: {
+                sha256: string;
+                size: number;
+            } | null;
+            after: {
+                sha256: string;
+                size: number;
+            } | null;
         };
     };
     responses: never;
@@ -1768,7 +1851,6 @@ export interface operations {
                      *           "domains": [
                      *             "example.com"
                      *           ],
-                     *           "folders": null,
                      *           "records": [
                      *             {
                      *               "name": "_acme-challenge",
@@ -1887,7 +1969,6 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
-                     *       "folders": null,
                      *       "records": [
                      *         {
                      *           "name": "_acme-challenge",
@@ -2093,7 +2174,6 @@ export interface operations {
                      *           "domains": [
                      *             "example.com"
                      *           ],
-                     *           "folders": null,
                      *           "source": "local",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "last_login_at": null
@@ -2198,7 +2278,6 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
-                     *       "folders": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null,
@@ -2421,7 +2500,6 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
-                     *       "folders": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null
@@ -3039,11 +3117,6 @@ export interface operations {
                      */
                     location?: string;
                     /**
-                     * @description Changes with every change of the record
-                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
-                     */
-                    etag?: string;
-                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -3076,11 +3149,6 @@ export interface operations {
                      * @example /api/files/notes/hello.txt
                      */
                     location?: string;
-                    /**
-                     * @description Changes with every change of the record
-                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
-                     */
-                    etag?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -3329,8 +3397,6 @@ export interface operations {
             query?: {
                 page?: number;
                 page_size?: number;
-                /** @description the `next` of the page before */
-                after?: string;
                 /** @description only files of this category */
                 category?: "image" | "video" | "audio" | "font" | "document" | "archive" | "code" | "data" | "other";
                 /** @description part of the path, case-insensitive */
@@ -3380,8 +3446,7 @@ export interface operations {
                      *         "page_size": 50,
                      *         "total_items": 1,
                      *         "total_pages": 1
-                     *       },
-                     *       "next": null
+                     *       }
                      *     }
                      */
                     "application/json": {
@@ -3397,8 +3462,6 @@ export interface operations {
                              */
                             total_is_exact?: false;
                         };
-                        /** @description send it as `after` for the following rows; null: there are none */
-                        next: string | null;
                     };
                 };
             };
@@ -3438,10 +3501,7 @@ export interface operations {
     };
     listCategories: {
         parameters: {
-            query?: {
-                /** @description only files below this directory */
-                prefix?: string;
-            };
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;
@@ -3475,7 +3535,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            /** @description `validation_failed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4159,10 +4219,7 @@ export interface operations {
     };
     getStats: {
         parameters: {
-            query?: {
-                /** @description only files below this directory */
-                prefix?: string;
-            };
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;
@@ -4198,7 +4255,7 @@ export interface operations {
                     "application/json": components["schemas"]["Stats"];
                 };
             };
-            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            /** @description `validation_failed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4294,6 +4351,260 @@ export interface operations {
                 };
             };
             /** @description `version_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listChanges: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+                /** @description the `next` of the page before */
+                after?: string;
+                /** @description only changes of a file below this directory */
+                prefix?: string;
+                /** @description only changes of this user */
+                by?: string;
+                /** @description only changes of this kind */
+                action?: "upload" | "delete" | "move" | "deploy" | "restore" | "revert";
+                /** @description only changes at this time or later */
+                since?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "changes": [
+                     *         {
+                     *           "id": 4711,
+                     *           "at": "2027-01-15T09:30:00.000Z",
+                     *           "by": "admin",
+                     *           "token": null,
+                     *           "request_id": "9f1c2a4e-5b7d-4c3a-8e6f-0a1b2c3d4e5f",
+                     *           "action": "upload",
+                     *           "prefix": null,
+                     *           "version": null,
+                     *           "added": 1,
+                     *           "replaced": 0,
+                     *           "removed": 0,
+                     *           "bytes": 13,
+                     *           "paths": [
+                     *             "notes/hello.txt"
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       },
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": {
+                        changes: components["schemas"]["Change"][];
+                        pagination: components["schemas"]["Pagination"];
+                        /** @description send it as `after` for the following rows; null: there are none */
+                        next: string | null;
+                    };
+                };
+            };
+            /** @description `invalid_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getChange: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+                /** @description the `next` of the page before */
+                after?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description number of the change
+                 * @example 4711
+                 */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The change and a page of its files */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 4711,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "token": null,
+                     *       "request_id": "9f1c2a4e-5b7d-4c3a-8e6f-0a1b2c3d4e5f",
+                     *       "action": "upload",
+                     *       "prefix": null,
+                     *       "version": null,
+                     *       "added": 1,
+                     *       "replaced": 0,
+                     *       "removed": 0,
+                     *       "bytes": 13,
+                     *       "paths": [
+                     *         "notes/hello.txt"
+                     *       ],
+                     *       "files": [
+                     *         {
+                     *           "path": "notes/hello.txt",
+                     *           "before": null,
+                     *           "after": {
+                     *             "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *             "size": 13
+                     *           }
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       },
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": {
+                        /** @description grows with time; some numbers are no change */
+                        id: number;
+                        /** Format: date-time */
+                        at: string;
+                        /** @description username */
+                        by: string;
+                        /** @description name of the API token that was used */
+                        token: string | null;
+                        request_id: string;
+                        /** @enum {string} */
+                        action: "upload" | "delete" | "move" | "deploy" | "restore" | "revert";
+                        /** @description the directory that the request named */
+                        prefix: string | null;
+                        /** @description the version recorded with the change */
+                        version: string | null;
+                        added: number;
+                        replaced: number;
+                        removed: number;
+                        /** @description of the files stored; of those removed if none was stored */
+                        bytes: number;
+                        /** @description up to ten of the paths */
+                        paths: string[];
+                        files: components["schemas"]["ChangedFile"][];
+                        pagination: components["schemas"]["Pagination"];
+                        /** @description send it as `after` for the following rows; null: there are none */
+                        next: string | null;
+                    };
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `change_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;

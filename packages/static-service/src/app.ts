@@ -17,6 +17,7 @@ import type { FileRow } from './files/file-record.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import { registerBrowseRoutes } from './routes/browse.ts'
 import { registerBulkRoutes } from './routes/bulk-changes.ts'
+import { registerChangeRoutes } from './routes/changes.ts'
 import { FileRecordCache } from './routes/file-record-cache.ts'
 import { registerFileRoutes } from './routes/files.ts'
 import { limitToFolders } from './routes/folder-limits.ts'
@@ -90,6 +91,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       registerFileRoutes(app, { catalog, records })
       registerBulkRoutes(app, { catalog, store })
       registerVersionRoutes(app, catalog)
+      registerChangeRoutes(app, catalog)
       documentStaticRoute(app)
       registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })
     },
@@ -121,6 +123,7 @@ const tags = [
   { name: 'auth', description: 'Login and current user' },
   { name: 'files', description: 'Store, list, search, describe and delete' },
   { name: 'static', description: 'Public contents of files' },
+  { name: 'history', description: 'What changed, by whom' },
   { name: 'versions', description: 'Version records' },
   { name: 'operations', description: 'For probes and operators' },
 ]

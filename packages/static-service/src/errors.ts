@@ -74,6 +74,9 @@ export const noVersion = () =>
 export const versionNotFound = (version: string) =>
   new HttpError(404, 'version_not_found', `No version ${version}`)
 
+export const changeNotFound = (id: number) =>
+  new HttpError(404, 'change_not_found', `No change ${id}`)
+
 export const pathConflict = (path: string) =>
   new HttpError(
     409,

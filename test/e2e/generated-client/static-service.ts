@@ -82,9 +82,14 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   const deleted = await api.DELETE('/api/files/{path}', {
     params: { ...atFile, header: { 'if-match': etag } },
   })
+  const { changes = [] } =
+    (await api.GET('/api/changes', { params: { query: { action: 'move' } } })).data ?? {}
+  const { id = 0 } = changes[0] ?? {}
+  const change = await api.GET('/api/changes/{id}', { params: { path: { id } } })
   const gone = await api.GET('/api/files/{path}', { params: atFile })
 
   expect(file).toMatchObject({ path: 'notes/hello.txt', size: 13 })
+  expect(change.data).toMatchObject({ files: [{ before: null }, { after: null }] })
   expect(again.error).toMatchObject({ status: 412, code: 'precondition_failed' })
   expect(batch.data?.files.map((each) => each.path)).toEqual(['site/index.html', 'site/style.css'])
   expect(list.data?.pagination).toMatchObject({ total_items: 3, total_pages: 2 })

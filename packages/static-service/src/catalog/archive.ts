@@ -75,7 +75,7 @@ async function* readBatches<Row extends object, Key>(
 export async function importFiles(group: Group, rows: FileRow[]): Promise<Outcome> {
   const paths = rows.map(({ path }) => path)
   const digests = rows.map(({ digest }) => digest)
-  const target = await loadTarget(group, paths, digests)
+  const target = await loadTarget(group, paths, { digests })
   const { table, dates } = target
   const freed = new FreedContents()
   for (const row of rows) {
@@ -85,7 +85,7 @@ export async function importFiles(group: Group, rows: FileRow[]): Promise<Outcom
     }
     dates.atLeast(row.updatedAt)
   }
-  table.accept()
+  table.accept(undefined, dates.latest)
   await writeChanges(group, target)
   return { done: 'other' }
 }

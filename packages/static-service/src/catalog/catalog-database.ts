@@ -3,6 +3,14 @@ import type { FileRow } from '../files/file-record.ts'
 import type { CatalogStatus, ListedVersion, Usage } from './catalog.ts'
 import type { CatalogCommand, DirectoryMove, Outcome } from './changes/commands.ts'
 import { findMoveRefusal, type SliceLimits } from './changes/directory-changes.ts'
+import {
+  type ChangeList,
+  type ChangePage,
+  type ChangePageQuery,
+  type ChangeQuery,
+  listChanges,
+  readChange,
+} from './history.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 import { readTree } from './listing/directory-tree.ts'
 import { FileListing } from './listing/list-files.ts'
@@ -40,6 +48,8 @@ export interface LongQueries {
   tree(query: TreeQuery): Promise<Uint8Array | undefined>
   usage(directory: string): Promise<Usage>
   versions(span: { skip: number; take: number }): Promise<ListedVersion[]>
+  changes(query: ChangeQuery): Promise<ChangeList>
+  change(query: ChangePageQuery): Promise<ChangePage | undefined>
   /** Why a directory cannot be moved; undefined: it can. */
   findMoveRefusal(move: DirectoryMove): Promise<Outcome | undefined>
   contentPrefixes(): Promise<string[]>
@@ -55,6 +65,8 @@ export function longQueries(database: Sql): LongQueries {
     usage: (directory) =>
       database.snapshot((transaction) => new Queries(transaction).usage(directory)),
     versions: (span) => listVersions(database, span),
+    changes: (query) => listChanges(database, query),
+    change: (query) => readChange(database, query),
     findMoveRefusal: (move) => findMoveRefusal(database, move),
     contentPrefixes: () => queries.contentPrefixes(),
     contents: (prefix) => queries.contents(prefix),

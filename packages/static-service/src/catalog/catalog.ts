@@ -7,7 +7,9 @@ import type {
 } from '../files/file-record.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { CatalogArchive, Totals } from './catalog-archive.ts'
+import type { Actor } from './changes/change-entry.ts'
 import type { ChangedPaths, DirectoryMove, MoveFileCommand } from './changes/commands.ts'
+import type { ChangeList, ChangePage, ChangePageQuery, ChangeQuery } from './history.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 
 /** Which file is at which path, and the version records. A change is durable when its promise resolves. */
@@ -19,42 +21,46 @@ export interface Catalog extends CatalogChanges, CatalogReads, CatalogArchive {
 /**
  * Changes, each done whole or not at all. Those of more than 20,000 files are recorded, and then done in slices, each whole:
  * after a crash the rest is done when the catalog is opened again. All throw `insufficient_storage` where the disk of the
- * database is full.
+ * database is full. Each that changes files has one entry in the list of changes, which names the actor.
  */
 export interface CatalogChanges {
   /**
    * Stores these files, all or none, each in place of what was at its path. Their contents must be stored already.
    * @throws {HttpError} `path_conflict`, `precondition_failed` or `quota_exceeded`.
    */
-  put(files: NewFile[], conditions?: Conditions): Promise<{ rows: FileRow[]; wasNew: boolean }>
+  put(
+    files: NewFile[],
+    conditions?: Conditions,
+    actor?: Actor,
+  ): Promise<{ rows: FileRow[]; wasNew: boolean }>
 
   /** @throws {HttpError} `file_not_found` or `precondition_failed`. */
-  remove(path: string, conditions?: Conditions): Promise<void>
+  remove(path: string, conditions?: Conditions, actor?: Actor): Promise<void>
 
   /**
    * Removes these files, or none.
    * @throws {HttpError} `file_not_found`.
    */
-  removeAll(paths: string[]): Promise<Removed>
+  removeAll(paths: string[], actor?: Actor): Promise<Removed>
 
   /**
    * Removes every file below a directory; the root is empty.
    * @throws {HttpError} `directory_not_found`.
    */
-  removeBelow(directory: string): Promise<Removed>
+  removeBelow(directory: string, actor?: Actor): Promise<Removed>
 
   /**
    * Moves one file; returns the number of files moved, or undefined when the file has another content than `digest`.
    * @throws {HttpError} `file_not_found` or `path_conflict`.
    */
-  moveFile(move: Omit<MoveFileCommand, 'kind'>): Promise<number | undefined>
+  moveFile(move: FileMove, actor?: Actor): Promise<number | undefined>
 
   /**
    * Moves every file below a directory, or none; returns their number. The root is empty. One in slices ends where a file has
    * been stored in its way meanwhile.
    * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
    */
-  moveDirectory(move: DirectoryMove): Promise<number>
+  moveDirectory(move: DirectoryMove, actor?: Actor): Promise<number>
 
   /** @throws {HttpError} `version_exists`. */
   record(version: NewVersion): Promise<VersionRow>
@@ -65,6 +71,8 @@ export interface CatalogChanges {
   /** Called after each commit of this process with the digests that nothing refers to any more. */
   onFree(listener: (digests: string[]) => void): void
 }
+
+export type FileMove = Omit<MoveFileCommand, 'kind' | 'actor'>
 
 export interface CatalogReads {
   /**
@@ -106,6 +114,12 @@ export interface CatalogReads {
 
   /** Newest first, changelogs cut to 1 KiB. */
   listVersions(page: number, pageSize: number): Promise<ListedVersion[]>
+
+  /** What requests did to files, newest first. */
+  listChanges(query: ChangeQuery): Promise<ChangeList>
+
+  /** A change and a page of its files, by path; undefined: there is none with this number. */
+  readChange(query: ChangePageQuery): Promise<ChangePage | undefined>
 
   isReferenced(digest: string): Promise<boolean>
 

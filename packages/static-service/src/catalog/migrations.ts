@@ -78,8 +78,25 @@ export const catalogMigrations: Statement[] = [
   ) ${strict};
   insert into ${name('catalog')} values (1, 0, '', 0);
 
-  -- What each of the last changes did to which files; an empty path stands for more than are named. The states are JSON:
-  -- see ListedState; null: no file.
+  -- What requests did to files: see ChangeEntry.
+  create table ${name('changes')} (
+    id ${int8} primary key,
+    at ${text} not null,
+    changed_by ${text} not null,
+    token text,
+    request_id text not null,
+    action ${text} not null,
+    prefix text,
+    version text,
+    added ${int8} not null,
+    replaced ${int8} not null,
+    removed ${int8} not null,
+    bytes ${int8} not null,
+    paths text not null -- a JSON array
+  ) ${strict};
+  create index changes_by_time on ${name('changes')} (at);
+
+  -- What each change did to which files. The states are JSON: see RecordedState; null: no file.
   create table ${name('changed_files')} (
     change_id ${int8} not null,
     path ${text} not null,
@@ -87,14 +104,15 @@ export const catalogMigrations: Statement[] = [
     after ${text},
     primary key (change_id, path)
   ) ${keyed};
+  create index changed_files_by_path on ${name('changed_files')} (path, change_id);
 
   -- Changes of more files than one transaction should hold, until their last slice.
   create table ${name('unfinished_changes')} (
-    id ${int8} primary key,
+    id ${int8} primary key, -- of the change: files that a later one made are left as they are
     directory ${text} not null,
     target ${text}, -- null: a deletion
     overwrite integer not null,
-    last_change ${int8} not null, -- files that a later change made are left as they are
+    cause text not null, -- JSON: see ChangeCause
     touched_at ${int8} not null -- milliseconds since 1970
   ) ${strict};
 

@@ -5,18 +5,27 @@ import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-rec
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
 import { readSnapshot } from './archive.ts'
-import type { Catalog, CatalogStatus, ListedVersion, Removed, SizeRange, Usage } from './catalog.ts'
+import type {
+  Catalog,
+  CatalogStatus,
+  FileMove,
+  ListedVersion,
+  Removed,
+  SizeRange,
+  Usage,
+} from './catalog.ts'
 import type { CatalogSnapshot, Miscount } from './catalog-archive.ts'
 import type { CatalogDatabase, CatalogOptions } from './catalog-database.ts'
+import type { Actor } from './changes/change-entry.ts'
 import {
   type CatalogCommand,
   type ChangedPaths,
   type DirectoryMove,
   isAlone,
-  type MoveFileCommand,
   type Outcome,
 } from './changes/commands.ts'
 import { findMiscounts } from './find-miscounts.ts'
+import type { ChangeList, ChangePage, ChangePageQuery, ChangeQuery } from './history.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 import { Queries } from './queries.ts'
 import { errorOf } from './rejection-errors.ts'
@@ -52,21 +61,22 @@ export class SqlCatalog extends Queries implements Catalog {
   async put(
     files: NewFile[],
     conditions: Conditions = {},
+    actor = nobody,
   ): Promise<{ rows: FileRow[]; wasNew: boolean }> {
     const quota = this.#quotaBytes
-    return this.#submit({ kind: 'put', files, conditions, quota }, 'put')
+    return this.#submit({ kind: 'put', actor, files, conditions, quota }, 'put')
   }
 
-  async remove(path: string, conditions: Conditions = {}): Promise<void> {
-    await this.#submit({ kind: 'remove', path, conditions }, 'remove')
+  async remove(path: string, conditions: Conditions = {}, actor = nobody): Promise<void> {
+    await this.#submit({ kind: 'remove', actor, path, conditions }, 'remove')
   }
 
-  removeAll(paths: string[]): Promise<Removed> {
-    return this.#submit({ kind: 'removeAll', paths }, 'remove')
+  removeAll(paths: string[], actor = nobody): Promise<Removed> {
+    return this.#submit({ kind: 'removeAll', actor, paths }, 'remove')
   }
 
-  async removeBelow(directory: string): Promise<Removed> {
-    const command = { kind: 'removeBelow', directory } as const
+  async removeBelow(directory: string, actor = nobody): Promise<Removed> {
+    const command = { kind: 'removeBelow', actor, directory } as const
     const outcome = await this.#commits.submit(command)
     // Where the disk has no room for the whole change, it may have some for slices of it.
     const isDivided = 'failed' in outcome && isFull(errorOf(outcome, undefined))
@@ -75,14 +85,14 @@ export class SqlCatalog extends Queries implements Catalog {
     return this.#expect(next, 'remove')
   }
 
-  async moveFile(move: Omit<MoveFileCommand, 'kind'>): Promise<number | undefined> {
-    const outcome = await this.#commits.submit({ kind: 'moveFile', ...move })
+  async moveFile(move: FileMove, actor = nobody): Promise<number | undefined> {
+    const outcome = await this.#commits.submit({ kind: 'moveFile', actor, ...move })
     if ('refused' in outcome && outcome.refused === 'content_changed') return undefined
     return this.#expect(outcome, 'move').files
   }
 
-  async moveDirectory(move: DirectoryMove): Promise<number> {
-    const command = { kind: 'moveDirectory', ...move } as const
+  async moveDirectory(move: DirectoryMove, actor = nobody): Promise<number> {
+    const command = { kind: 'moveDirectory', actor, ...move } as const
     const outcome = await this.#commits.submit(command)
     if (!('refused' in outcome) || outcome.refused !== 'too_many_files') {
       return this.#expect(outcome, 'move').files
@@ -143,6 +153,14 @@ export class SqlCatalog extends Queries implements Catalog {
 
   listVersions(page: number, pageSize: number): Promise<ListedVersion[]> {
     return this.#database.long.versions({ skip: (page - 1) * pageSize, take: pageSize })
+  }
+
+  listChanges(query: ChangeQuery): Promise<ChangeList> {
+    return this.#database.long.changes(query)
+  }
+
+  readChange(query: ChangePageQuery): Promise<ChangePage | undefined> {
+    return this.#database.long.change(query)
   }
 
   override contentPrefixes(): Promise<string[]> {
@@ -245,6 +263,9 @@ export class SqlCatalog extends Queries implements Catalog {
     return outcomes
   }
 }
+
+// Of changes that no request asks for.
+const nobody: Actor = { by: '', token: null, requestId: '' }
 
 type Done = Extract<Outcome, { done: string }>['done']
 

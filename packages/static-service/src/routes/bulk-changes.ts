@@ -1,8 +1,10 @@
-import { type Caller, callerOf } from '@domains-and-files/auth'
+import { callerOf } from '@domains-and-files/auth'
 import { type App, validationFailed } from '@domains-and-files/http'
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import type { Catalog } from '../catalog/catalog.ts'
+import type { Actor } from '../catalog/changes/change-entry.ts'
 import {
   directoryNotFound,
   duplicatePath,
@@ -18,6 +20,7 @@ import { readDirectory, readWrittenPath } from '../files/file-path.ts'
 import type { FileRow } from '../files/file-record.ts'
 import { categoryOf, contentTypeOf, headLength } from '../files/media-type.ts'
 import { nameOf } from '../files/path-segments.ts'
+import { actorOf } from './actor.ts'
 import { requireDirectory, requirePath } from './folder-limits.ts'
 import { file } from './openapi-examples.ts'
 import { checkDistinct } from './uploads.ts'
@@ -80,21 +83,23 @@ const moveFilesSchema = {
 function moveFiles(app: App, dependencies: Dependencies) {
   app.post('/api/files/move', { config, schema: moveFilesSchema }, async (request) => {
     const caller = callerOf(request)
+    const actor = actorOf(request)
     const { from, to, overwrite = false } = request.body
     if (!from.endsWith('/')) {
       const end = (text: string) => requirePath(caller, readWrittenPath(text))
       const move = { from: end(from), to: end(to), overwrite }
-      return { files_moved: await moveFile(move, dependencies) }
+      return { files_moved: await moveFile(move, actor, dependencies) }
     }
     const end = (text: string) => requireDirectory(caller, readDirectory(text))
     const move = { from: end(from), to: end(to), overwrite }
-    return { files_moved: await dependencies.catalog.moveDirectory(move) }
+    return { files_moved: await dependencies.catalog.moveDirectory(move, actor) }
   })
 }
 
 // The new name may mean another content type, which the first bytes may decide.
 async function moveFile(
   move: { from: string; to: string; overwrite: boolean },
+  actor: Actor,
   { catalog, store }: Dependencies,
 ): Promise<number> {
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
@@ -102,7 +107,8 @@ async function moveFile(
     if (!row) throw fileNotFound(move.from)
     const contentType = await typeAt(move.to, row, store)
     const category = categoryOf(contentType)
-    const moved = await catalog.moveFile({ ...move, digest: row.digest, contentType, category })
+    const { digest } = row
+    const moved = await catalog.moveFile({ ...move, digest, contentType, category }, actor)
     if (moved !== undefined) return moved
   }
   throw new Error(`${move.from} was replaced at each of ${maxAttempts} attempts to move it`)
@@ -166,7 +172,7 @@ function deleteFiles(app: App, { catalog }: Dependencies) {
     '/api/files/delete',
     { config, schema: deleteFilesSchema, bodyLimit: maxDeletionBytes },
     async (request) => {
-      const { files, bytesFreed } = await removeNamed(catalog, callerOf(request), request.body)
+      const { files, bytesFreed } = await removeNamed(catalog, request, request.body)
       return { files_deleted: files, bytes_freed: bytesFreed }
     },
   )
@@ -174,15 +180,16 @@ function deleteFiles(app: App, { catalog }: Dependencies) {
 
 function removeNamed(
   catalog: Catalog,
-  caller: Caller,
+  request: FastifyRequest,
   { paths: written, prefix }: z.infer<typeof Deletion>,
 ) {
+  const [caller, actor] = [callerOf(request), actorOf(request)]
   if (written && prefix === undefined) {
     const paths = written.map((text) => requirePath(caller, readWrittenPath(text)))
     checkDistinct(paths)
-    return catalog.removeAll(paths)
+    return catalog.removeAll(paths, actor)
   }
   if (prefix !== undefined && !written)
-    return catalog.removeBelow(requireDirectory(caller, readDirectory(prefix)))
+    return catalog.removeBelow(requireDirectory(caller, readDirectory(prefix)), actor)
   throw validationFailed([{ path: '', message: 'must have either paths or prefix' }])
 }

@@ -7,6 +7,7 @@ import { fileNotFound, invalidPath, preconditionFailed, reservedPath } from '../
 import { hasEncodedSlash, readUrlPath } from '../files/file-path.ts'
 import { readHttpDate } from '../rfc9110/conditional-requests.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
+import { actorOf } from './actor.ts'
 import type { CachedRecord, FileRecordCache } from './file-record-cache.ts'
 import { FileRecord } from './file-schema.ts'
 import { file, ifMatchHeader, ifNoneMatchHeader, recordTag } from './openapi-examples.ts'
@@ -94,7 +95,7 @@ function deleteFile(app: App, { catalog }: Dependencies) {
     { config: { access: 'editor', folders: 'path' }, schema: deleteFileSchema },
     async (request, reply) => {
       const path = readUrlPath(request.url, request.params['*'])
-      await catalog.remove(path, conditionsOf(request.headers))
+      await catalog.remove(path, conditionsOf(request.headers), actorOf(request))
       return reply.code(204).send(undefined)
     },
   )

@@ -49,6 +49,28 @@ export const version = {
   created_at: '2027-01-15T09:30:00.000Z',
 }
 
+export const change = {
+  id: 4711,
+  at: '2027-01-15T09:30:00.000Z',
+  by: 'admin',
+  token: null,
+  request_id: '9f1c2a4e-5b7d-4c3a-8e6f-0a1b2c3d4e5f',
+  action: 'upload' as const,
+  prefix: null,
+  version: null,
+  added: 1,
+  replaced: 0,
+  removed: 0,
+  bytes: 13,
+  paths: [file.path],
+}
+
+export const changedFile = {
+  path: file.path,
+  before: null,
+  after: { sha256: file.sha256, size: file.size },
+}
+
 export const stats = {
   total_files: 1,
   total_size: 13,

@@ -5,6 +5,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import type { FileRow } from '../files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../files/media-type.ts'
 import { nameOf } from '../files/path-segments.ts'
+import { actorOf } from './actor.ts'
 import { conditionsOf } from './files.ts'
 import { requirePath } from './folder-limits.ts'
 
@@ -40,7 +41,7 @@ export async function storeFiles(
       return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
     }),
   )
-  const stored = await catalog.put(files, conditionsOf(request.headers))
+  const stored = await catalog.put(files, conditionsOf(request.headers), actorOf(request))
   for (const row of stored.rows) onStored(row)
   return stored
 }

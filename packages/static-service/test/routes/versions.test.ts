@@ -201,6 +201,8 @@ test('the description of the API names every route, and each of our operations o
     '/api/auth/logout',
     '/api/auth/me',
     '/api/auth/password',
+    '/api/changes',
+    '/api/changes/{id}',
     '/api/files',
     '/api/files/categories',
     '/api/files/delete',

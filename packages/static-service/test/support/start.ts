@@ -260,11 +260,14 @@ export function ask(port: number, { agent, ...asked }: Asked): Promise<Answer> {
     const answer = async () => {
       const bytes = await buffer(response)
       const isJson = /json/.test(response.headers['content-type'] ?? '') && bytes.length > 0
+      const json: unknown = isJson ? JSON.parse(bytes.toString()) : {}
       return {
         status: response.statusCode ?? 0,
         headers: response.headers,
         bytes,
-        body: Body.parse(isJson ? JSON.parse(bytes.toString()) : {}),
+        get body() {
+          return Body.parse(json)
+        },
       }
     }
     answer().then(resolve, reject)

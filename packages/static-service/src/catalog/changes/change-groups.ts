@@ -11,8 +11,10 @@ import type { ContentTransaction } from '../../blobs/content-transaction.ts'
 import { importFiles, importVersions } from '../archive.ts'
 import { recordVersion } from '../versions.ts'
 import { applyCommand, type Target } from './apply-command.ts'
+import { type ChangeCause, causeOf } from './change-entry.ts'
 import {
   type CatalogCommand,
+  type FileCommand,
   isAlone,
   type LoneCommand,
   type Outcome,
@@ -158,10 +160,10 @@ const isSmall = (command: CatalogCommand): command is SmallCommand => !isAlone(c
 async function applyTogether(group: Group, commands: SmallCommand[]): Promise<Outcome[]> {
   const paths = commands.flatMap(pathsOf)
   const digests = commands.flatMap(digestsOf)
-  const target = paths.length > 0 ? await loadTarget(group, paths, digests) : undefined
+  const target = paths.length > 0 ? await loadTarget(group, paths, { digests }) : undefined
   const outcomes: Outcome[] = []
   for (const command of commands) outcomes.push(await applySmall(group, command, target))
-  if (target && target.table.changes.length > 0) await writeChanges(group, target)
+  if (target?.table.isChanged) await writeChanges(group, target)
   return outcomes
 }
 
@@ -178,12 +180,17 @@ async function applySmall(
       command.kind === 'put' && command.files.find(({ digest }) => group.missing.has(digest))
     if (lost) throw new Rejected('content_missing', lost.path)
     const outcome = applyCommand(target, command)
-    target.table.accept()
+    target.table.accept(reasonOf(command), target.dates.of())
     return outcome
   } catch (error) {
     target.table.undo()
     return refusalOf(error)
   }
+}
+
+function reasonOf({ kind, actor }: FileCommand): ChangeCause {
+  if (kind === 'put') return causeOf(actor, 'upload')
+  return causeOf(actor, kind === 'moveFile' ? 'move' : 'delete')
 }
 
 function select(references: Group['references']) {

@@ -1,6 +1,7 @@
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../../files/file-record.ts'
 import type { Category } from '../../files/media-type.ts'
 import type { Conditions } from '../../rfc9110/entity-tags.ts'
+import type { Actor } from './change-entry.ts'
 
 // What the catalog is asked to change, and what it answers. Each command is done whole or not at all.
 
@@ -13,8 +14,8 @@ export type CatalogCommand =
 /** Commands on files that they name. */
 export type FileCommand =
   | PutCommand
-  | { kind: 'remove'; path: string; conditions: Conditions }
-  | { kind: 'removeAll'; paths: string[] }
+  | { kind: 'remove'; actor: Actor; path: string; conditions: Conditions }
+  | { kind: 'removeAll'; actor: Actor; paths: string[] }
   | MoveFileCommand
 
 /** Commands on all files below a directory. Each is a transaction of its own. */
@@ -27,12 +28,14 @@ export type DirectoryCommand =
   | { kind: 'abandon'; id: number }
 
 interface Sliced {
+  actor: Actor
   /** True: the change is recorded, and carried out by `continue`; it has been checked. */
   inSlices?: boolean
 }
 
 export interface PutCommand {
   kind: 'put'
+  actor: Actor
   files: NewFile[]
   conditions: Conditions
   quota: number | undefined
@@ -40,6 +43,7 @@ export interface PutCommand {
 
 export interface MoveFileCommand {
   kind: 'moveFile'
+  actor: Actor
   from: string
   to: string
   overwrite: boolean

@@ -3,6 +3,7 @@ import { findPathFault } from '../../files/path-rules.ts'
 import { parentOf } from '../../files/path-segments.ts'
 import { among } from '../records.ts'
 import { isIntoItself, movedPath, moveRows, removeRows } from './apply-command.ts'
+import { type ChangeCause, causeOf } from './change-entry.ts'
 import type { DirectoryMove } from './commands.ts'
 import { type DirectoryCommand, type Outcome, refusalOf } from './commands.ts'
 import { below, type Group, loadBelow, loadTarget } from './load-files.ts'
@@ -16,8 +17,7 @@ interface UnfinishedChange {
   target: string | null
   /** 0 or 1. */
   overwrite: number
-  /** Files that a later change made are left as they are. */
-  lastChange: number
+  cause: ChangeCause
 }
 
 /** How many files a transaction changes: other changes wait for it. */
@@ -49,30 +49,37 @@ type Command<Kind> = Extract<DirectoryCommand, { kind: Kind }>
 
 async function removeBelow(
   group: Group,
-  { directory, inSlices = false }: Command<'removeBelow'>,
+  { actor, directory, inSlices = false }: Command<'removeBelow'>,
   wholeFiles: number,
 ): Promise<Outcome> {
   const { table } = await loadTarget(group, [directory])
   if (!table.isDirectory(directory)) return { refused: 'directory_not_found', path: directory }
+  const cause = causeOf(actor, 'delete', directory)
   if (inSlices || table.countBelow(directory) > wholeFiles) {
-    return begin(group, { directory, target: null, overwrite: 0, lastChange: table.lastChange })
+    return begin(group, { directory, target: null, overwrite: 0, cause })
   }
   const rows = await loadBelow(group.transaction, directory, { limit: wholeFiles })
-  const { bytes: bytesFreed, digests: freed } = await removeThese(group, rows)
+  const { bytes: bytesFreed, digests: freed } = await removeThese(group, rows, { cause })
   return { done: 'remove', files: rows.length, changed: 'all', bytesFreed, freed }
 }
 
-async function removeThese(group: Group, rows: StoredFile[]) {
-  const target = await loadTarget(group, pathsOf(rows))
+interface Recorded {
+  cause: ChangeCause
+  /** The number of the change that this is a slice of. */
+  recordedAs?: number
+}
+
+async function removeThese(group: Group, rows: StoredFile[], { cause, recordedAs }: Recorded) {
+  const target = await loadTarget(group, pathsOf(rows), { recordedAs })
   const freed = removeRows(target, rows)
-  target.table.accept()
+  target.table.accept(cause, target.dates.of())
   await writeChanges(group, target)
   return freed
 }
 
 async function moveDirectory(
   group: Group,
-  { from, to, overwrite, inSlices = false }: Command<'moveDirectory'>,
+  { actor, from, to, overwrite, inSlices = false }: Command<'moveDirectory'>,
   wholeFiles: number,
 ): Promise<Outcome> {
   const within = `${from}/${from.slice(to === '' ? 0 : to.length + 1).split('/')[0]}`
@@ -80,16 +87,16 @@ async function moveDirectory(
   if (!table.isDirectory(from)) return { refused: 'directory_not_found', path: from }
   if (from === to) return { done: 'move', files: 0, freed: [], changed: [] }
   if (isIntoItself({ from, to, overwrite })) return { refused: 'move_into_itself', path: to }
+  const cause = causeOf(actor, 'move')
   if (inSlices) {
-    const change = { directory: from, target: to, overwrite: Number(overwrite) }
-    return begin(group, { ...change, lastChange: table.lastChange })
+    return begin(group, { directory: from, target: to, overwrite: Number(overwrite), cause })
   }
   const count = table.countBelow(from)
   // Where files go up to places that the others are about to leave, no slice could be done before the rest.
   const isDivisible = !isAbove(to, from) || !(table.find(within) || table.isDirectory(within))
   if (count > wholeFiles && isDivisible) return { refused: 'too_many_files', path: from }
   const rows = await loadBelow(group.transaction, from, { limit: count })
-  return moveThese(group, rows, { from, to, overwrite })
+  return moveThese(group, rows, { from, to, overwrite, cause })
 }
 
 const isAbove = (directory: string, other: string) =>
@@ -98,13 +105,13 @@ const isAbove = (directory: string, other: string) =>
 async function moveThese(
   group: Group,
   rows: StoredFile[],
-  move: { from: string; to: string; overwrite: boolean },
+  { cause, recordedAs, ...move }: DirectoryMove & Recorded,
 ): Promise<Outcome> {
   const targets = rows.map(({ path }) => movedPath(path, move))
-  const target = await loadTarget(group, [...pathsOf(rows), ...targets])
+  const target = await loadTarget(group, [...pathsOf(rows), ...targets], { recordedAs })
   try {
     const freed = moveRows(target, rows, move)
-    target.table.accept()
+    target.table.accept(cause, target.dates.of())
     await writeChanges(group, target)
     return { done: 'move', files: rows.length, freed: freed.digests, changed: 'all' }
   } catch (error) {
@@ -114,29 +121,32 @@ async function moveThese(
 
 const pathsOf = (rows: StoredFile[]) => rows.map(({ path }) => path)
 
-/** Records what is going to be done, so that it is finished after a crash. */
+/** Records what is going to be done, so that it is finished after a crash. The number of the change is taken now. */
 async function begin(
   { transaction, nowMs }: Group,
-  { directory, target, overwrite, lastChange }: UnfinishedChange,
+  { directory, target, overwrite, cause }: UnfinishedChange,
 ): Promise<Outcome> {
-  const row = await transaction.get<{ id: number }>(sql`
-    insert into ${name('unfinished_changes')} (id, directory, target, overwrite, last_change, touched_at)
-    select coalesce(max(id), 0) + 1, ${directory}, ${target}, ${overwrite}, ${lastChange}, ${nowMs}
-    from ${name('unfinished_changes')} returning id`)
-  if (!row) throw new Error('an inserted row has a number')
+  const row = await transaction.get<{ id: number }>(
+    sql`update ${name('catalog')} set last_change = last_change + 1 returning last_change id`,
+  )
+  if (!row) throw new Error('the catalog has no row of counts')
+  await transaction.run(sql`insert into ${name('unfinished_changes')}
+      (id, directory, target, overwrite, cause, touched_at)
+    values (${row.id}, ${directory}, ${target}, ${overwrite}, ${JSON.stringify(cause)}, ${nowMs})`)
   return { done: 'begun', id: row.id }
 }
 
 async function continueChange(group: Group, id: number, limit: number): Promise<Outcome> {
   const { transaction, nowMs } = group
-  const change = await transaction.get<UnfinishedChange>(
-    sql`select directory, target, overwrite, last_change "lastChange"
+  const change = await transaction.get<Omit<UnfinishedChange, 'cause'> & { cause: string }>(
+    sql`select directory, target, overwrite, cause
       from ${name('unfinished_changes')} where id = ${id}`,
   )
   if (!change)
     return { done: 'slice', files: 0, bytesFreed: 0, freed: [], changed: [], isLast: true }
-  const { directory, target, lastChange } = change
-  const rows = await loadBelow(transaction, directory, { limit, lastChange })
+  const { directory, target } = change
+  const recorded = { cause: JSON.parse(change.cause), recordedAs: id }
+  const rows = await loadBelow(transaction, directory, { limit, before: id })
   const isLast = rows.length < limit
   if (isLast) await abandon(group, id)
   else {
@@ -146,10 +156,10 @@ async function continueChange(group: Group, id: number, limit: number): Promise<
   }
   const files = rows.length
   if (target === null) {
-    const { bytes: bytesFreed, digests: freed } = await removeThese(group, rows)
+    const { bytes: bytesFreed, digests: freed } = await removeThese(group, rows, recorded)
     return { done: 'slice', files, bytesFreed, freed, changed: 'all', isLast }
   }
-  const move = { from: directory, to: target, overwrite: change.overwrite === 1 }
+  const move = { from: directory, to: target, overwrite: change.overwrite === 1, ...recorded }
   const moved = await moveThese(group, rows, move)
   if (!('done' in moved) || moved.done !== 'move') return moved
   return { done: 'slice', files, bytesFreed: 0, freed: moved.freed, changed: 'all', isLast }

@@ -29,10 +29,10 @@ export interface Group<Transaction extends SqlTransaction = SqlTransaction> {
 export async function loadTarget(
   { transaction, nowMs }: Group,
   paths: string[],
-  digests: string[] = [],
+  { digests = [], recordedAs }: { digests?: string[]; recordedAs?: number | undefined } = {},
 ): Promise<Target> {
   const { rows, lastChangedAt } = await loadRows(transaction, { paths, digests })
-  return { table: new LoadedFiles(rows), dates: new ChangeDates(nowMs, lastChangedAt) }
+  return { table: new LoadedFiles(rows, recordedAs), dates: new ChangeDates(nowMs, lastChangedAt) }
 }
 
 interface Counts {
@@ -80,13 +80,13 @@ async function loadRows(
   }
 }
 
-/** Files below a directory, by path, at most `limit`; the root is empty. Those that a later change made are left out. */
+/** Files below a directory, by path, at most `limit`; the root is empty. Those that the change `before` or a later one made are left out. */
 export function loadBelow(
   transaction: SqlTransaction,
   directory: string,
-  { limit, lastChange }: { limit: number; lastChange?: number },
+  { limit, before }: { limit: number; before?: number },
 ): Promise<StoredFile[]> {
-  const unchanged = lastChange === undefined ? sql`` : sql`and change_id <= ${lastChange}`
+  const unchanged = before === undefined ? sql`` : sql`and change_id < ${before}`
   return transaction.all<StoredFile>(
     sql`select ${storedColumns} from ${name('files')}
       where ${below(directory)} ${unchanged} order by path limit ${limit}`,

@@ -1,6 +1,7 @@
 import type { FileRow, NewFile } from '../../files/file-record.ts'
 import { categories } from '../../files/media-type.ts'
 import { nameOf, parentOf } from '../../files/path-segments.ts'
+import { type ChangeCause, type ChangeEntry, entryOf } from './change-entry.ts'
 import { type RowChange, TrackedRows } from './tracked-rows.ts'
 
 /** A file as it is stored: its number, and the change that made its row. */
@@ -49,7 +50,7 @@ export interface LoadedRows {
 
 /** What one change of the catalog did to files. */
 export interface FileChange {
-  changeId: number
+  entry: ChangeEntry
   files: RowChange<StoredFile>[]
 }
 
@@ -63,13 +64,18 @@ export class LoadedFiles {
   readonly directories: TrackedRows<DirectoryCounts>
   readonly blobs: TrackedRows<BlobReferences>
   readonly categories: TrackedRows<CategoryCounts>
-  /** Each change since the files were loaded. */
+  /** Each recorded change since the files were loaded. */
   readonly changes: FileChange[] = []
   readonly #stored: TrackedRows<number>
   #lastId: number
   #lastChange: number
+  readonly #loadedChange: number
+  readonly #recordedAs: number | undefined
 
-  constructor(rows: LoadedRows) {
+  /** `recordedAs`: the number of the change that this is a slice of. */
+  constructor(rows: LoadedRows, recordedAs?: number) {
+    this.#loadedChange = rows.lastChange
+    this.#recordedAs = recordedAs
     const digests = [...rows.digests, ...rows.files.map(({ digest }) => digest)]
     this.files = new TrackedRows(rows.paths, byKey(rows.files, 'path'))
     this.directories = new TrackedRows(rows.paths, byKey(rows.directories, 'path'))
@@ -80,21 +86,35 @@ export class LoadedFiles {
     this.#lastChange = rows.lastChange
   }
 
-  /** Makes what a command did permanent: it is a change with a number if it changed files. */
-  accept(): void {
+  /**
+   * Makes what a command did permanent: if it changed files, it is a change with a number, of which the entry is returned.
+   * Without a cause it is not recorded.
+   */
+  accept(cause: ChangeCause | undefined, at: string): ChangeEntry | undefined {
     const files = this.files.accept()
     for (const rows of this.#counts) rows.accept()
-    if (files.length === 0) return
+    if (files.length === 0) return undefined
+    const entry = cause && entryOf(cause, { id: this.#changeId, at, files })
     this.#lastChange += 1
-    this.changes.push({ changeId: this.#lastChange, files })
+    if (entry) this.changes.push({ entry, files })
+    return entry
   }
 
   undo(): void {
     for (const rows of [this.files, ...this.#counts]) rows.undo()
   }
 
+  /** Counts every transaction that changed files, slices too. */
   get lastChange(): number {
     return this.#lastChange
+  }
+
+  get #changeId(): number {
+    return this.#recordedAs ?? this.#lastChange + 1
+  }
+
+  get isChanged(): boolean {
+    return this.#lastChange > this.#loadedChange
   }
 
   /** Bytes of all distinct contents. */
@@ -120,7 +140,7 @@ export class LoadedFiles {
     const directory = parentOf(file.path)
     if (!this.#ensure(directory)) return undefined
     this.#lastId += 1
-    const row = { ...rowOf(file), id: this.#lastId, changeId: this.#lastChange + 1 }
+    const row = { ...rowOf(file), id: this.#lastId, changeId: this.#changeId }
     this.files.set(row.path, row)
     this.#count(directory, { children: 1, files: 1, bytes: row.size })
     this.#countCategory(row, 1)
@@ -129,7 +149,7 @@ export class LoadedFiles {
   }
 
   replace(old: StoredFile, row: FileRow, freed: FreedContents): void {
-    this.files.set(row.path, { ...row, id: old.id, changeId: this.#lastChange + 1 })
+    this.files.set(row.path, { ...row, id: old.id, changeId: this.#changeId })
     this.#count(parentOf(row.path), { children: 0, files: 0, bytes: row.size - old.size })
     this.#countCategory(old, -1)
     this.#countCategory(row, 1)

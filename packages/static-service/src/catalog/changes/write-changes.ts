@@ -1,11 +1,11 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { nameOf, parentOf } from '../../files/path-segments.ts'
-import { type ChangedFile, keptChanges, type ListedState } from '../listing/list-changes.ts'
+import type { RecordedState } from '../listing/list-changes.ts'
 import { fold, searchIndexOf } from '../listing/search-index.ts'
 import { among, records } from '../records.ts'
 import type { Target } from './apply-command.ts'
 import type { Group } from './load-files.ts'
-import type { LoadedFiles, StoredFile } from './loaded-files.ts'
+import type { FileChange, LoadedFiles, StoredFile } from './loaded-files.ts'
 import type { TrackedRows } from './tracked-rows.ts'
 
 /** Writes what commands have left in memory: every row that is made, replaced or ended is written here. */
@@ -17,7 +17,7 @@ export async function writeChanges(
   await writeDirectories(transaction, table)
   await writeBlobs(transaction, table)
   await writeCategories(transaction, table)
-  await writeChangedFiles(transaction, table)
+  await recordChanges(transaction, table.changes)
   await transaction.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
     last_changed_at = ${dates.latest}, stored_size = ${table.storedSize}`)
   for (const { key, before, after } of table.blobs.changes()) {
@@ -152,37 +152,53 @@ async function writeCategories(transaction: SqlTransaction, { categories }: Load
     on conflict (category) do update set file_count = excluded.file_count, total_size = excluded.total_size`)
 }
 
-async function writeChangedFiles(
-  transaction: SqlTransaction,
-  { changes, lastChange }: LoadedFiles,
-) {
-  const named = changes.flatMap(({ changeId, files }): (ChangedFile & { changeId: number })[] =>
-    files.length > maxNamed
-      ? [{ changeId, path: '', before: null, after: null }]
-      : files.map(({ key, before, after }) => ({
-          ...{ changeId, path: key },
-          ...{ before: stateOf(before), after: stateOf(after) },
-        })),
-  )
-  const rows = named.map(({ changeId, path, before, after }) => ({
-    ...{ change_id: changeId, path },
-    ...{ before: before && JSON.stringify(before), after: after && JSON.stringify(after) },
+// A slice adds to the entry of its change.
+async function recordChanges(transaction: SqlTransaction, changes: FileChange[]) {
+  const entries = changes.map(({ entry: { by, requestId, paths, ...rest } }) => ({
+    ...rest,
+    ...{ changed_by: by, request_id: requestId, paths: JSON.stringify(paths) },
   }))
-  await transaction.run(sql`insert into ${name('changed_files')} (change_id, path, before, after)
-    select change_id, path, before, after
-    from ${records(rows, { change_id: 'bigint', path: 'text', before: 'text', after: 'text' })}`)
-  const isPruneDue = changes.some(({ changeId }) => changeId % 100 === 0)
-  if (!isPruneDue) return
-  await transaction.run(
-    sql`delete from ${name('changed_files')} where change_id <= ${lastChange - keptChanges}`,
+  const columns = sql([Object.keys(entryTypes).join(', ')])
+  await transaction.run(sql`insert into ${name('changes')} as entry (${columns})
+    select ${columns} from ${records(entries, entryTypes)} where true
+    on conflict (id) do update set added = entry.added + excluded.added,
+      replaced = entry.replaced + excluded.replaced, removed = entry.removed + excluded.removed,
+      bytes = entry.bytes + excluded.bytes`)
+  const files = changes.flatMap(({ entry: { id }, files }) =>
+    files.map(({ key, before, after }) => ({
+      ...{ change_id: id, path: key },
+      ...{ before: stateOf(before), after: stateOf(after) },
+    })),
   )
+  for (const some of pieces(files)) {
+    await transaction.run(sql`insert into ${name('changed_files')} (change_id, path, before, after)
+      select change_id, path, before, after
+      from ${records(some, { change_id: 'bigint', path: 'text', before: 'text', after: 'text' })}`)
+  }
 }
 
-// An empty path stands for more files than are named.
-const maxNamed = 100
+const entryTypes = {
+  id: 'bigint',
+  at: 'text',
+  changed_by: 'text',
+  token: 'text',
+  request_id: 'text',
+  action: 'text',
+  prefix: 'text',
+  version: 'text',
+  added: 'bigint',
+  replaced: 'bigint',
+  removed: 'bigint',
+  bytes: 'bigint',
+  paths: 'text',
+} as const
 
-const stateOf = (row: StoredFile | undefined): ListedState | null =>
-  row ? { size: row.size, updatedAt: row.updatedAt, category: row.category } : null
+function stateOf(row: StoredFile | undefined): string | null {
+  if (!row) return null
+  const { digest, size, contentType, category, updatedAt } = row
+  const state: RecordedState = { digest, size, contentType, category, updatedAt }
+  return JSON.stringify(state)
+}
 
 function split<Row>(rows: TrackedRows<Row>): { removed: string[]; stored: Row[] } {
   const changes = rows.changes()

@@ -62,6 +62,12 @@ export interface ListedState {
   category: string
 }
 
+/** A file as a change found or left it. */
+export interface RecordedState extends ListedState {
+  digest: string
+  contentType: string
+}
+
 /** A file that a change of the catalog changed. */
 export interface ChangedFile {
   path: string
@@ -71,10 +77,7 @@ export interface ChangedFile {
   after: ListedState | null
 }
 
-/** For so many changes of the catalog it is known which files they changed. */
-export const keptChanges = 1000
-
-const maxRead = 1000
+const [maxChanges, maxRead] = [1000, 1000]
 
 /**
  * What changed after a change, up to another that the transaction sees, in no particular order; undefined if it is too
@@ -84,12 +87,13 @@ export async function readChangedFiles(
   transaction: SqlTransaction,
   { after, upTo }: { after: number; upTo: number },
 ): Promise<ChangedFile[] | undefined> {
-  if (upTo - after > keptChanges) return undefined
+  if (upTo - after > maxChanges) return undefined
   const rows = await transaction.all<ChangedRow>(
     sql`select change_id "changeId", path, before, after from ${name('changed_files')}
       where change_id > ${after} and change_id <= ${upTo} limit ${maxRead + 1}`,
   )
   if (rows.length > maxRead || rows.some(({ before, after }) => !before && !after)) return undefined
+  // A slice of a change, or files of a restore, have numbers without rows.
   const changes = new Set(rows.map(({ changeId }) => changeId))
   return changes.size === upTo - after ? rows.map(toChangedFile) : undefined
 }

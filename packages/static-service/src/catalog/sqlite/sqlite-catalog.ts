@@ -78,6 +78,8 @@ class SqliteDatabase implements CatalogDatabase {
       tree: (query) => reader.ask('tree', query),
       usage: (directory) => reader.ask('usage', directory),
       versions: (span) => reader.ask('versions', span),
+      changes: (query) => reader.ask('changes', query),
+      change: (query) => reader.ask('change', query),
       findMoveRefusal: (move) => reader.ask('findMoveRefusal', move),
       // Asked at each start, when no thread should start for a small store.
       contentPrefixes: () =>

@@ -113,6 +113,25 @@ describe.each(databases)('%s', (database) => {
     expect(await catalog.findMiscounts()).toEqual([])
   })
 
+  test('a request that is done in slices is one change, of which later changes are independent', async () => {
+    const catalog = await open(...numbered(50, 'd'))
+    const actor = { by: 'someone', token: null, requestId: 'a-request' }
+    const stored = afterNextCommit(catalog, () => catalog.put([toFile('d/000')]))
+
+    await catalog.removeBelow('d', actor)
+    await stored
+
+    const { changes } = await catalog.listChanges({ prefix: '', page: 1, pageSize: 2 })
+    expect(changes).toMatchObject([
+      { action: 'upload', added: 1, paths: ['d/000'] },
+      { ...actor, action: 'delete', prefix: 'd/', removed: 50, bytes: 250 },
+    ])
+    const [, removal] = changes
+    const read = await catalog.readChange({ id: removal?.id ?? 0, page: 1, pageSize: 100 })
+    expect(read?.files.map(({ path }) => path)).toEqual(numbered(50, 'd'))
+    expect(removal?.paths).toEqual(numbered(8, 'd'))
+  })
+
   test('names of any character are deleted with their directory', async () => {
     const catalog = await open('d/\u{10ffff}', 'd/\u{10ffff}x/y', '\u{10ffff}')
 

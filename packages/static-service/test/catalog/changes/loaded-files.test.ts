@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest'
+import { causeOf } from '../../../src/catalog/changes/change-entry.ts'
 import { FreedContents, LoadedFiles } from '../../../src/catalog/changes/loaded-files.ts'
 import { toFile } from '../../support/catalogs.ts'
 
 const times = { createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z' }
 const rowAt = (path: string) => ({ ...toFile(path), ...times })
+
+const cause = causeOf({ by: 'tester', token: null, requestId: '' }, 'upload')
 
 const open = () =>
   new LoadedFiles({
@@ -38,7 +41,7 @@ test('what was accepted before stays when a later change is undone', () => {
   const table = open()
 
   table.add(rowAt('a/b'), new FreedContents())
-  table.accept()
+  table.accept(cause, times.updatedAt)
   table.add(rowAt('a/c'), new FreedContents())
   table.undo()
 
@@ -65,7 +68,7 @@ test('a file added and removed again leaves no directory, count or content', () 
 test('below a file nothing is added', () => {
   const table = open()
   table.add(rowAt('a'), new FreedContents())
-  table.accept()
+  table.accept(cause, times.updatedAt)
 
   expect(table.add(rowAt('a/b'), new FreedContents())).toBeUndefined()
   table.undo()
@@ -77,15 +80,15 @@ test('each command that changes files is a change with a number, which its rows 
   const table = open()
 
   table.add(rowAt('a/b'), new FreedContents())
-  table.accept()
-  table.accept()
+  table.accept(cause, times.updatedAt)
+  table.accept(cause, times.updatedAt)
   const row = table.find('a/b')
   if (!row) throw new Error('not added')
   table.replace(row, { ...row, size: 9 }, new FreedContents())
-  table.accept()
+  table.accept(cause, times.updatedAt)
 
   expect(table.lastChange).toBe(42)
-  expect(table.changes.map(({ changeId, files }) => [changeId, files.length])).toEqual([
+  expect(table.changes.map(({ entry, files }) => [entry.id, files.length])).toEqual([
     [41, 1],
     [42, 1],
   ])

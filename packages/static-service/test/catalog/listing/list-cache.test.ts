@@ -103,15 +103,3 @@ test('a change by a process that names no files is seen', async () => {
 
   expect(await read({ search: 'three' })).toEqual([])
 })
-
-test('the paths of old changes are removed', async () => {
-  const { reader, writer } = await startReplicas()
-  await reader.postgres.query('update static_service.catalog set last_change = 2099')
-  await writer.catalog.put([toFile('new.txt')])
-
-  const rows = await reader.postgres.query(
-    'select change_id, path from static_service.changed_files',
-  )
-
-  expect(rows).toEqual([{ change_id: 2100, path: 'new.txt' }])
-})

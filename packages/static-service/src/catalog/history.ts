@@ -1,0 +1,113 @@
+import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import type { ChangeAction, ChangeEntry } from './changes/change-entry.ts'
+import { below } from './changes/load-files.ts'
+import type { RecordedState } from './listing/list-changes.ts'
+import { all } from './records.ts'
+
+// What requests did to files, newest first.
+
+export interface ChangeQuery {
+  /** Changes of a file below this directory; the root is empty. */
+  prefix: string
+  by?: string | undefined
+  action?: ChangeAction | undefined
+  /** ISO 8601 in UTC, with milliseconds: changes at this time or later. */
+  since?: string | undefined
+  page: number
+  pageSize: number
+  /** Changes before this one, in place of the page. */
+  before?: number | undefined
+}
+
+export interface ChangeList {
+  changes: ChangeEntry[]
+  total: number
+  /** The change before which the next page begins. */
+  next: number | undefined
+}
+
+/** What a change did to a file; null: there was none, or is none any more. */
+export interface RecordedFile {
+  path: string
+  before: RecordedState | null
+  after: RecordedState | null
+}
+
+type EntryRow = Omit<ChangeEntry, 'paths'> & { paths: string }
+
+const entryColumns: Statement = sql`id, at, changed_by "by", token, request_id "requestId", action, prefix, version,
+  added, replaced, removed, bytes, paths`
+
+const toEntry = ({ paths, ...row }: EntryRow): ChangeEntry => ({ ...row, paths: JSON.parse(paths) })
+
+export async function listChanges(
+  database: SqlTransaction,
+  { before, page, pageSize, ...filter }: ChangeQuery,
+): Promise<ChangeList> {
+  const wanted = conditionsOf(filter)
+  const from = before === undefined ? [] : [sql`entry.id < ${before}`]
+  const skip = before === undefined ? (page - 1) * pageSize : 0
+  const rows = await database.all<EntryRow>(
+    sql`select ${entryColumns} from ${name('changes')} entry where ${all([...wanted, ...from])}
+      order by id desc limit ${pageSize + 1} offset ${skip}`,
+  )
+  const counted = await database.get<{ total: number }>(
+    sql`select count(*) total from ${name('changes')} entry where ${all(wanted)}`,
+  )
+  const changes = rows.slice(0, pageSize).map(toEntry)
+  const next = rows.length > pageSize ? changes.at(-1)?.id : undefined
+  return { changes, total: counted?.total ?? 0, next }
+}
+
+function conditionsOf({ prefix, by, action, since }: Omit<ChangeQuery, 'page' | 'pageSize'>) {
+  return [
+    ...(by === undefined ? [] : [sql`entry.changed_by = ${by}`]),
+    ...(action === undefined ? [] : [sql`entry.action = ${action}`]),
+    ...(since === undefined ? [] : [sql`entry.at >= ${since}`]),
+    ...(prefix === ''
+      ? []
+      : [
+          sql`exists (select 1 from ${name('changed_files')} file
+            where file.change_id = entry.id and ${below(prefix, sql`file.`)})`,
+        ]),
+  ]
+}
+
+export interface ChangePageQuery {
+  id: number
+  page: number
+  pageSize: number
+  /** Files after this path, in place of the page. */
+  after?: string | undefined
+}
+
+/** A change and some of its files, by path. */
+export interface ChangePage {
+  change: ChangeEntry
+  files: RecordedFile[]
+  total: number
+  /** The path after which the next page begins. */
+  next: string | undefined
+}
+
+export async function readChange(
+  database: SqlTransaction,
+  { id, page, pageSize, after }: ChangePageQuery,
+): Promise<ChangePage | undefined> {
+  const row = await database.get<EntryRow>(
+    sql`select ${entryColumns} from ${name('changes')} where id = ${id}`,
+  )
+  if (!row) return undefined
+  const rows = await database.all<{ path: string; before: string | null; after: string | null }>(
+    sql`select path, before, after from ${name('changed_files')}
+      where change_id = ${id} and path > ${after ?? ''} order by path
+      limit ${pageSize + 1} offset ${after === undefined ? (page - 1) * pageSize : 0}`,
+  )
+  const files = rows.slice(0, pageSize).map(({ path, ...states }) => ({
+    path,
+    before: states.before && JSON.parse(states.before),
+    after: states.after && JSON.parse(states.after),
+  }))
+  const next = rows.length > pageSize ? files.at(-1)?.path : undefined
+  return { change: toEntry(row), files, total: row.added + row.replaced + row.removed, next }
+}

@@ -1,0 +1,151 @@
+import {
+  type App,
+  afterQuery,
+  Next,
+  nextOf,
+  Pagination,
+  pageQuery,
+  paginate,
+} from '@domains-and-files/http'
+import { z } from 'zod'
+import type { Catalog } from '../catalog/catalog.ts'
+import { changeActions } from '../catalog/changes/change-entry.ts'
+import { changeNotFound, invalidPath } from '../errors.ts'
+import { checkEncoding, readDirectory } from '../files/file-path.ts'
+import { Change, describeChange } from './change-schema.ts'
+import { change, changedFile } from './openapi-examples.ts'
+
+/** Routes of what requests did to files. */
+export function registerChangeRoutes(app: App, catalog: Catalog) {
+  for (const slash of ['', '/']) listChanges(app, slash, catalog)
+  getChange(app, catalog)
+}
+
+const tags = ['history']
+
+const listChangesSchema = {
+  operationId: 'listChanges',
+  summary: 'List who changed which files, newest first',
+  description: 'Each request that changes files is one change.',
+  tags,
+  querystring: z.strictObject({
+    ...pageQuery(50, 200),
+    ...afterQuery(z.int().positive()),
+    prefix: z
+      .string('must be given once')
+      .default('')
+      .meta({ description: 'only changes of a file below this directory' }),
+    by: z
+      .string('must be given once')
+      .optional()
+      .meta({ description: 'only changes of this user' }),
+    action: z
+      .enum(changeActions, `must be one of ${changeActions.join(', ')}`)
+      .optional()
+      .meta({ description: 'only changes of this kind' }),
+    since: z.iso
+      .datetime({ offset: true, error: 'must be a time such as 2027-01-15T09:30:00Z' })
+      .transform((time) => new Date(time).toISOString())
+      .optional()
+      .meta({ description: 'only changes at this time or later' }),
+  }),
+  errors: [invalidPath('a segment is empty')],
+  responses: { 200: { description: 'One page of the list' } },
+  response: {
+    200: z.object({ changes: z.array(Change), pagination: Pagination, next: Next }).meta({
+      examples: [
+        {
+          changes: [change],
+          pagination: paginate({ page: 1, page_size: 50 }, 1),
+          next: null,
+        },
+      ],
+    }),
+  },
+}
+
+function listChanges(app: App, slash: string, catalog: Catalog) {
+  app.get(
+    `/api/changes${slash}`,
+    { config: { access: 'viewer' }, schema: listChangesSchema },
+    async (request, reply) => {
+      checkEncoding(request.url)
+      const { after, page_size: pageSize, ...query } = request.query
+      const prefix = readDirectory(query.prefix)
+      const found = await catalog.listChanges({ ...query, prefix, pageSize, before: after })
+      return {
+        changes: found.changes.map(describeChange),
+        pagination: paginate(request.query, found.total),
+        next: nextOf(request, reply, found.next),
+      }
+    },
+  )
+}
+
+const State = z.object({ sha256: z.string(), size: z.int() }).nullable()
+
+const ChangedFile = z
+  .object({ path: z.string(), before: State, after: State })
+  .meta({ id: 'ChangedFile', examples: [changedFile] })
+
+/** The number of a change in a URL. */
+export const AtChange = z.object({
+  id: z
+    .string()
+    .regex(/^[1-9][0-9]{0,14}$/, 'must be the number of a change')
+    .transform(Number)
+    .meta({
+      type: 'integer',
+      minimum: 1,
+      description: 'number of the change',
+      examples: [change.id],
+    }),
+})
+
+const getChangeSchema = {
+  operationId: 'getChange',
+  summary: 'Read one change with its files',
+  description: 'A page of the files, by path. `before` null: new; `after` null: removed.',
+  tags,
+  params: AtChange,
+  querystring: z.strictObject({ ...pageQuery(50, 1000), ...afterQuery(z.string()) }),
+  errors: [changeNotFound(change.id)],
+  responses: { 200: { description: 'The change and a page of its files' } },
+  response: {
+    200: Change.extend({ files: z.array(ChangedFile), pagination: Pagination, next: Next }).meta({
+      examples: [
+        {
+          ...change,
+          files: [changedFile],
+          pagination: paginate({ page: 1, page_size: 50 }, 1),
+          next: null,
+        },
+      ],
+    }),
+  },
+}
+
+function getChange(app: App, catalog: Catalog) {
+  app.get(
+    '/api/changes/:id',
+    { config: { access: 'viewer' }, schema: getChangeSchema },
+    async (request, reply) => {
+      const { id } = request.params
+      const { after, page, page_size: pageSize } = request.query
+      const found = await catalog.readChange({ id, page, pageSize, after })
+      if (!found) throw changeNotFound(id)
+      const state = (file: { digest: string; size: number } | null) =>
+        file && { sha256: file.digest, size: file.size }
+      return {
+        ...describeChange(found.change),
+        files: found.files.map(({ path, before, after }) => ({
+          path,
+          before: state(before),
+          after: state(after),
+        })),
+        pagination: paginate(request.query, found.total),
+        next: nextOf(request, reply, found.next),
+      }
+    },
+  )
+}
