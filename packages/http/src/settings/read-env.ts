@@ -54,8 +54,11 @@ function readSecretFile(name: string, file: string | undefined, errors: string[]
   if (!file || !secrets.has(name)) return undefined
   try {
     return readFileSync(file, 'utf8').trim()
-  } catch {
-    errors.push(`${name}_FILE: cannot be read`)
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : ''
+    errors.push(
+      `${name}_FILE: cannot be read by this process, of user ${process.getuid?.()}${reason}`,
+    )
     return undefined
   }
 }

@@ -43,7 +43,9 @@ test('every fault of the environment is named, no value is', () => {
       JWT_SECRET_FILE: '/nowhere',
     })
 
-  expect(read).toThrow(/- JWT_SECRET_FILE: cannot be read\n.*- PORT: .*\n.*- LOG_LEVEL: .*/)
+  expect(read).toThrow(
+    /- JWT_SECRET_FILE: cannot be read by this process, of user \d+ \(ENOENT\)\n.*- PORT: .*\n.*- LOG_LEVEL: .*/,
+  )
   expect(read).not.toThrow(/eighty|loud/)
 })
 
