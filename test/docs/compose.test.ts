@@ -13,7 +13,7 @@ const Service = z.looseObject({
   environment: z.record(z.string(), z.string()).default({}),
   depends_on: z.record(z.string(), z.object({ condition: z.string() })).default({}),
   restart: z.string().optional(),
-  healthcheck: z.object({ test: z.array(z.string()) }).optional(),
+  healthcheck: z.object({ test: z.array(z.string()).optional() }).optional(),
 })
 const Compose = z.looseObject({ services: z.record(z.string(), Service) })
 

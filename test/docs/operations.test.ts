@@ -134,6 +134,7 @@ async function scrape(
     ADMIN_USERNAME: 'admin',
     ADMIN_PASSWORD: 'correct horse battery',
     METRICS_TOKEN: 'a-token-for-metrics',
+    BACKUP_DIR: dataDir,
     ...settings,
   }
   const log = createLogger({ name, level: 'silent' })

@@ -114,9 +114,9 @@ test('the commands that manage users work as pasted', async () => {
     managed.push(await run(command, { env: { USERS_FILE: users }, input }))
   }
 
-  expect(managed).toHaveLength(3)
-  expect(managed[2]).toMatch(/alice +viewer/)
-  expect(JSON.parse(readFileSync(users, 'utf8')).users).toHaveLength(2)
+  expect(managed).toHaveLength(4)
+  expect(managed[3]).toMatch(/alice +viewer/)
+  expect(JSON.parse(readFileSync(users, 'utf8')).users).toHaveLength(3)
 })
 
 test('after a wrong password the documented logins print the error', async () => {

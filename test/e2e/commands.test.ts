@@ -222,3 +222,33 @@ function createFolder(files: Record<string, string>): string {
   }
   return folder
 }
+
+test.each(['domain', 'static'])(
+  'npm run drill: the %s service is backed up, restored and compared',
+  async (service) => {
+    const backups = join(createFolder({}), 'backups')
+    await run('files', [
+      'sync',
+      createFolder({ 'a.txt': 'a', 'b.bin': 'b'.repeat(40_000) }),
+      'drill',
+    ])
+    const { dataDir } = everything
+    const env = {
+      DATA_DIR: join(dataDir, `${service}-service`),
+      USERS_FILE: join(dataDir, 'users.json'),
+    }
+
+    const report = await run(
+      'files',
+      [join(root, 'scripts/drill.ts'), service, backups],
+      env,
+      process.execPath,
+    )
+
+    expect([report.code, report.stderr]).toEqual([undefined, ''])
+    expect(report.stdout).not.toContain('FAILED')
+    expect(report.stdout).toMatch(
+      /^ok {4} restore: [\s\S]*^ok {4} compare: as many rows, and the same contents$/m,
+    )
+  },
+)

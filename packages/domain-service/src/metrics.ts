@@ -3,8 +3,8 @@ import {
   createHistogram,
   type Metrics,
   registerCounter,
-  registerDiskGauges,
   registerGauge,
+  registerStorageGauges,
 } from '@domains-and-files/http'
 import type { Config } from './config.ts'
 import type { DomainList } from './domain-list/domain-list.ts'
@@ -64,7 +64,7 @@ export function registerMetrics(sources: MetricSources) {
     { name: 'auth_hashes_waiting', help: 'Logins queued for password hashing' },
     () => hashes.pendingCount,
   )
-  registerDiskGauges(metrics, config.dataDir)
+  registerStorageGauges(metrics, config)
 }
 
 function registerRegistrarMetrics({ metrics, registrar }: MetricSources) {
@@ -118,6 +118,15 @@ function registerDomainListMetrics({ metrics, domains }: MetricSources) {
       help: "Age of the local copy of the account's list; 0 before the first reading",
     },
     () => domains.state().ageMs / 1000,
+  )
+  registerGauge(
+    metrics,
+    {
+      name: 'domain_list_expiring',
+      help: 'Domains of the local copy that expire within so many days',
+      label: 'days',
+    },
+    () => Object.fromEntries([30, 14, 3].map((days) => [days, domains.countExpiring(days)])),
   )
 }
 

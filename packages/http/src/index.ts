@@ -10,8 +10,8 @@ export {
   type Metrics,
   registerCounter,
   registerDatabaseMetrics,
-  registerDiskGauges,
   registerGauge,
+  registerStorageGauges,
 } from './monitoring/metrics.ts'
 export {
   afterQuery,

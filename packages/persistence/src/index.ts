@@ -16,7 +16,7 @@ export type {
 export { readPrivateFiles } from './backup/archive.ts'
 export { Progress } from './backup/progress.ts'
 export { readTables, type SqlTable, writeRows } from './backup/sql-tables.ts'
-export { runDataCommand } from './backup-commands.ts'
+export { readBackupTimes, runDataCommand } from './backup-commands.ts'
 export { announceBackup, BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, ensurePrivateFile, fsyncDirectory } from './durable-files.ts'
 export {

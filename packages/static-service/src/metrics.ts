@@ -2,8 +2,8 @@ import type { HashQueue } from '@domains-and-files/auth'
 import {
   type Metrics,
   registerCounter,
-  registerDiskGauges,
   registerGauge,
+  registerStorageGauges,
 } from '@domains-and-files/http'
 import type { BlobStore } from './blobs/blob-store.ts'
 import type { Compressor } from './blobs/compressor.ts'
@@ -43,7 +43,7 @@ export function registerMetrics({ config, metrics, catalog, store, compressor, h
   } as const
   for (const [name, [help, read]] of Object.entries(figures))
     registerGauge(metrics, { name, help }, read)
-  registerDiskGauges(metrics, config.dataDir)
+  registerStorageGauges(metrics, config)
 }
 
 type Kept = Pick<LruLoader<object>, 'counts' | 'bytes'>

@@ -111,6 +111,13 @@ export class DomainList {
     }
   }
 
+  /** How many domains expire within so many days from now, or have expired; none before the first reading. */
+  countExpiring(days: number): number {
+    const until = this.#options.clock.now() + days * 86_400_000
+    const soon = ({ expires_on: date }: DomainEntry) => date !== null && Date.parse(date) <= until
+    return this.#snapshot?.domains.filter(soon).length ?? 0
+  }
+
   close() {
     this.#isClosed = true
     this.#timer?.cancel()

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
-import type { Postgres } from '@domains-and-files/persistence'
+import { type Postgres, readBackupTimes } from '@domains-and-files/persistence'
 import type { Counter, Histogram, HistogramConfiguration, Registry } from '@prometheus-io/client'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { HttpError } from '../problem-details.ts'
@@ -80,8 +80,12 @@ export const createHistogram = <Label extends string>(
 ): Histogram<Label> | undefined =>
   metrics && new metrics.client.Histogram({ ...configuration, registers: [metrics.registry] })
 
-/** Size and free space of the disk that holds this directory. */
-export function registerDiskGauges(metrics: Metrics | undefined, folder: string) {
+/** Size and free space of the disk that holds the data, and the times of the last backups. */
+export function registerStorageGauges(
+  metrics: Metrics | undefined,
+  { dataDir: folder, backupDir }: { dataDir: string; backupDir: string | undefined },
+) {
+  if (backupDir) registerBackupGauges(metrics, backupDir)
   registerGauge(
     metrics,
     { name: 'data_disk_size_bytes', help: 'Size of the disk that holds DATA_DIR' },
@@ -97,6 +101,24 @@ export function registerDiskGauges(metrics: Metrics | undefined, folder: string)
       const { bavail, bsize } = await statfs(folder)
       return bavail * bsize
     },
+  )
+}
+
+function registerBackupGauges(metrics: Metrics | undefined, folder: string) {
+  const secondsOf = (which: 'made' | 'verified') => async () =>
+    (await readBackupTimes(folder))[which] / 1000
+  registerGauge(
+    metrics,
+    { name: 'backup_last_success_timestamp_seconds', help: 'Begin of the last finished backup' },
+    secondsOf('made'),
+  )
+  registerGauge(
+    metrics,
+    {
+      name: 'backup_last_verified_timestamp_seconds',
+      help: 'Last check of every byte of a backup',
+    },
+    secondsOf('verified'),
   )
 }
 

@@ -57,6 +57,7 @@ export const serverSettings = (defaults: { port: number; dataDir: string }) => (
     .refine((list) => list.every(isOrigin), 'must be origins such as https://console.example.com'),
   METRICS_TOKEN: z.string().optional(),
   DATA_DIR: z.string().default(defaults.dataDir),
+  BACKUP_DIR: z.string().optional(),
   MAX_CONNECTIONS: integerSetting(1).default(defaultLimits.maxConnections),
   HEADERS_TIMEOUT_MS: integerSetting(1, 120_000).default(defaultLimits.headersTimeout),
   STALL_TIMEOUT_MS: integerSetting(1, 3_600_000).default(defaultLimits.stallTimeout),
@@ -78,6 +79,7 @@ export const serverConfig = (settings: ServerSettings) => ({
   corsOrigins: settings.CORS_ORIGIN,
   metricsToken: settings.METRICS_TOKEN,
   dataDir: settings.DATA_DIR,
+  backupDir: settings.BACKUP_DIR,
   connections: {
     maxConnections: settings.MAX_CONNECTIONS,
     headersTimeout: settings.HEADERS_TIMEOUT_MS,

@@ -21,6 +21,7 @@ const usage = (
   prune <folder>     after <folder>/snapshots/<time> was removed: remove what no other backup needs
 
   --verify           read every byte and compare it with its digest; else only sizes are compared
+  --keep <number>    after a backup, remove all but so many of the newest ones
   --skip-damaged     go on past damaged contents, and name their files
 
 An interrupted backup or restore is continued by the same command. A backup copies only the contents that the folder lacks.
@@ -30,6 +31,7 @@ Exit status: 0 done, 1 not possible or damaged, 2 invalid arguments.
 interface Options {
   folder: string
   verify: boolean
+  keep: number | undefined
   skipDamaged: boolean
 }
 
@@ -67,7 +69,7 @@ export async function runDataCommand(service: ArchivedService, args: string[]): 
 const commands = { backup: runBackup, restore: runRestore, check: runCheck, prune: runPrune }
 
 async function runBackup(context: Context): Promise<string> {
-  const { service, verify, skipDamaged, signal, progress } = context
+  const { service, verify, keep, skipDamaged, signal, progress } = context
   const folder = resolve(context.folder)
   refuseOwnFolder(service, folder)
   await using source = await service.openSource()
@@ -75,6 +77,8 @@ async function runBackup(context: Context): Promise<string> {
   try {
     const job = { repository, source, verify, skipDamaged, signal, progress }
     const result = await backUp({ service: service.name, ...job })
+    if (verify && result.snapshot.manifest.damaged.length === 0) await result.snapshot.setVerified()
+    if (keep !== undefined) await repository.keepNewest(keep)
     return await describe(context, `Backed up into ${result.snapshot.folder}`, result)
   } catch (error) {
     // What was copied so far saves time later, unless it takes the room that others need.
@@ -98,6 +102,7 @@ async function runCheck(context: Context): Promise<string> {
   using repository = opened
   const damages = await verifySnapshot({ ...context, repository, snapshot })
   await damages.refuse(snapshot, snapshot.manifest.damaged)
+  if (context.verify) await snapshot.setVerified()
   const known = await damages.describe('contents were damaged when it was made', snapshot)
   const { made_at } = snapshot.manifest
   return [`The backup of ${made_at} is complete${verified(context)}.`, known]
@@ -147,13 +152,16 @@ function readArguments(args: string[]): (Options & { command: keyof typeof comma
       args,
       options: {
         verify: { type: 'boolean', default: false },
+        keep: { type: 'string' },
         'skip-damaged': { type: 'boolean', default: false },
       },
       allowPositionals: true,
     })
     const [command = '', folder, ...more] = positionals
     if (!isCommand(command) || !folder || more.length > 0) return undefined
-    return { command, folder, verify: values.verify, skipDamaged: values['skip-damaged'] }
+    const keep = values.keep === undefined ? undefined : Number(values.keep)
+    if (keep !== undefined && !(Number.isInteger(keep) && keep > 0)) return undefined
+    return { command, folder, verify: values.verify, keep, skipDamaged: values['skip-damaged'] }
   } catch {
     return undefined
   }

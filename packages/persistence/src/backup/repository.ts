@@ -179,6 +179,20 @@ export class Repository implements Disposable {
     return removed
   }
 
+  /** Removes all but so many of the newest backups, and the blobs that only they needed. @returns how many. */
+  async keepNewest(count: number): Promise<number> {
+    const names = await readdir(join(this.folder, 'snapshots'))
+    const old = names.filter(isFinished).toSorted().slice(0, -count)
+    // Without its name it is unfinished: what is interrupted here is removed by the next backup.
+    for (const name of old) {
+      const folder = snapshotFolder(this.folder, name)
+      await rename(folder, `${folder}.partial`)
+    }
+    await this.removePartials()
+    if (old.length > 0) await this.prune()
+    return old.length
+  }
+
   /** Removes all that no finished backup needs: the whole folder, if there is none. */
   async discard(): Promise<void> {
     await this.removePartials()

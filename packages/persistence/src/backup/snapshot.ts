@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir, readFile, rename } from 'node:fs/promises'
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Readable, pipeline as startPipeline, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createZstdCompress, createZstdDecompress } from 'node:zlib'
 import { z } from 'zod'
+import { verifiedName } from '../backup-commands.ts'
 import { fsyncDirectory, writeNew } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
 import { type BlobRef, blobTable, type PrivateFiles, type Row, type Table } from './archive.ts'
@@ -90,6 +91,14 @@ export class Snapshot {
     const read = async ({ name }: { name: string }) =>
       [name, await readFile(join(this.folder, name))] as const
     return Object.fromEntries(await Promise.all(files.map(read)))
+  }
+
+  /** Records that every byte of it was read and is right, for `readBackupTimes`; not on a read-only disk. */
+  async setVerified(): Promise<void> {
+    const file = join(this.folder, verifiedName)
+    await writeFile(file, `${new Date().toISOString()}\n`).catch((error) => {
+      if (!['EROFS', 'EACCES'].includes(error.code)) throw error
+    })
   }
 
   /** Compares its files with their digests. @throws {DataDirError} */

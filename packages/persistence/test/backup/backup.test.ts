@@ -241,3 +241,24 @@ test('what root restores belongs to the owner of the data directory', async () =
   const names = fs.readdirSync(copy, { recursive: true, encoding: 'utf8' })
   expect(names.filter((name) => fs.statSync(join(copy, name)).uid !== uid)).toEqual([])
 })
+
+test('of the backups only the newest are kept, with the blobs that they need', async () => {
+  const { store, backups, copy } = await makeStore()
+  await runBackup(store, backups)
+  const other = await openInFolder(makeFolder())
+  await fill(other, 0, [large[1] ?? Buffer.alloc(0)])
+  const names = [await runBackup(other, backups), await runBackup(other, backups)].map(
+    ({ snapshot }) => snapshot.folder,
+  )
+
+  {
+    using repository = await Repository.openWriter(backups, 'sample')
+    expect([await repository.keepNewest(2), await repository.keepNewest(2)]).toEqual([1, 0])
+    expect((await repository.snapshots()).map(({ folder }) => folder)).toEqual(names)
+  }
+
+  expect(fs.existsSync(fileOf(backups, large[0] ?? Buffer.alloc(0)))).toBe(false)
+  const blobs = new Map<string, Buffer>()
+  await runRestore({ dataDir: copy, blobs }, backups, { verify: true })
+  expect(blobs.size).toBe(1)
+})

@@ -365,3 +365,27 @@ test('a folder without a store is reported', async () => {
 
   expect([status, errors]).toEqual([1, 'There is nothing of the static-service in /nowhere.\n'])
 })
+
+test('metrics tell when the last backup was made, and when one was last verified', async () => {
+  const backups = join(makeFolder(), 'backups')
+  await using service = await start({ env: { BACKUP_DIR: backups } })
+  const scrape = async () => {
+    const headers = { authorization: 'Bearer metrics-token-of-tests' }
+    const { bytes } = await service.call('GET', '/metrics', { headers })
+    const figure = (name: string) =>
+      new RegExp(`^backup_last_${name}_timestamp_seconds (.*)$`, 'm').exec(String(bytes))?.[1]
+    return [figure('success'), figure('verified')].map(Number)
+  }
+  const begun = Math.floor(Date.now() / 1000)
+
+  const before = await scrape()
+  await runCli(service.dataDir, 'backup', backups)
+  const [made = 0, unverified] = await scrape()
+  await runCli(service.dataDir, 'backup', backups, '--verify', '--keep', '1')
+  const [second = 0, verified = 0] = await scrape()
+
+  expect([before, unverified]).toEqual([[Number.NaN, Number.NaN], Number.NaN])
+  expect(made).toBeGreaterThanOrEqual(begun)
+  expect([second > made, verified >= second]).toEqual([true, true])
+  expect(readdirSync(join(backups, 'snapshots'))).toHaveLength(1)
+})

@@ -1,0 +1,79 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+// `npm run drill -- <domain|static> <folder>`: a recovery drill of the embedded form beside the running service. It adds a
+// backup to the folder, checks every byte of it, restores it elsewhere, checks what was restored, and compares its rows and
+// contents with the backup. It prints a report; the exit status is 1 where a step failed.
+
+const [service = '', folder] = process.argv.slice(2)
+if (!['domain', 'static'].includes(service) || !folder) {
+  process.stderr.write('Usage: npm run drill -- <domain|static> <folder of backups>\n')
+  process.exit(2)
+}
+if (process.env.DATABASE_URL || process.env.DATABASE_URL_FILE) {
+  process.stderr.write(
+    'With DATABASE_URL restore into an empty database: see docs/operations.md.\n',
+  )
+  process.exit(2)
+}
+
+const rooms = join(import.meta.dirname, '..', 'packages', `${service}-service`, 'src/maintenance')
+const scratch = mkdtempSync(join(tmpdir(), 'drill-'))
+const restored = join(scratch, 'restored')
+const again = join(scratch, 'backups')
+process.on('exit', () => rmSync(scratch, { recursive: true, force: true }))
+
+const elsewhere = { DATA_DIR: restored, USERS_FILE: '' }
+run('back up', 'data-command.ts', ['backup', folder, '--verify'])
+run('check the backup', 'data-command.ts', ['check', folder, '--verify'])
+run('restore', 'data-command.ts', ['restore', folder, '--verify'], elsewhere)
+if (service === 'static') run('check the files', 'files-command.ts', ['check'], elsewhere)
+run('back up what was restored', 'data-command.ts', ['backup', again], elsewhere)
+const differing = compare(newestManifest(folder), newestManifest(again))
+report(
+  'compare',
+  differing.length === 0,
+  differing.join(', ') || 'as many rows, and the same contents',
+)
+
+function run(step: string, script: string, args: string[], env: Record<string, string> = {}) {
+  const begun = performance.now()
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(rooms, script), ...args], {
+    encoding: 'utf8',
+    env: { ...process.env, ...env },
+  })
+  const took = `${((performance.now() - begun) / 1000).toFixed(1)} s`
+  report(step, status === 0, status === 0 ? took : `${took}\n${stdout}${stderr}`)
+}
+
+function report(step: string, isRight: boolean, detail: string) {
+  process.stdout.write(`${isRight ? 'ok    ' : 'FAILED'} ${step}: ${detail}\n`)
+  if (!isRight) process.exit(1)
+}
+
+interface Manifest {
+  tables: { name: string; rows: number }[]
+  files: { name: string; sha256: string }[]
+  blobs: { count: number; bytes: number }
+}
+
+function newestManifest(repository: string): Manifest {
+  const snapshots = join(resolve(repository), 'snapshots')
+  const newest = readdirSync(snapshots).toSorted().at(-1) ?? ''
+  return JSON.parse(readFileSync(join(snapshots, newest, 'manifest.json'), 'utf8'))
+}
+
+/** Names of the parts that are not the same in both. Rows are counted: a restore holds queued changes for an admin. */
+function compare(one: Manifest, other: Manifest): string[] {
+  const parts = ({ tables, files, blobs }: Manifest) =>
+    new Map<string, number | string>([
+      ...tables.map(({ name, rows }) => [name, rows] as const),
+      ...files.map(({ name, sha256 }) => [name, sha256] as const),
+      ['contents', JSON.stringify(blobs)],
+    ])
+  const [left, right] = [parts(one), parts(other)]
+  const names = new Set([...left.keys(), ...right.keys()])
+  return [...names].filter((name) => left.get(name) !== right.get(name))
+}
