@@ -661,6 +661,7 @@ export interface components {
             /** @enum {string} */
             role?: "viewer" | "editor" | "admin";
             domains?: string[];
+            folders?: string[];
             records?: components["schemas"]["RecordLimitInput"][];
             networks?: string[];
         };
@@ -686,6 +687,8 @@ export interface components {
             password?: string;
             /** @description only these; absent: all */
             domains?: string[];
+            /** @description only these; absent: all */
+            folders?: string[];
         };
         /**
          * @example {
@@ -697,6 +700,8 @@ export interface components {
             role?: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains?: string[] | null;
+            /** @description null: all */
+            folders?: string[] | null;
         };
         /**
          * @example {
@@ -967,6 +972,8 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description only these; absent: all */
             domains?: string[];
+            /** @description only these; absent: all */
+            folders?: string[];
         };
         /**
          * @example {
@@ -1003,6 +1010,7 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
+         *       "folders": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -1028,6 +1036,8 @@ export interface components {
             role: ("viewer" | "editor" | "admin") | null;
             /** @description null: those of its owner */
             domains: string[] | null;
+            /** @description null: those of its owner */
+            folders: string[] | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -1053,6 +1063,7 @@ export interface components {
          *           "domains": [
          *             "example.com"
          *           ],
+         *           "folders": null,
          *           "records": [
          *             {
          *               "name": "_acme-challenge",
@@ -1089,6 +1100,7 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
+         *       "folders": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -1113,6 +1125,8 @@ export interface components {
             role: ("viewer" | "editor" | "admin") | null;
             /** @description null: those of its owner */
             domains: string[] | null;
+            /** @description null: those of its owner */
+            folders: string[] | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -1139,6 +1153,7 @@ export interface components {
          *           "domains": [
          *             "example.com"
          *           ],
+         *           "folders": null,
          *           "source": "local",
          *           "created_at": "2027-01-15T09:30:00.000Z",
          *           "last_login_at": null
@@ -1163,6 +1178,7 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
+         *       "folders": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null
@@ -1174,6 +1190,8 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains: string[] | null;
+            /** @description of the static service; null: all */
+            folders: string[] | null;
             /**
              * @description where the user logs in
              * @enum {string}
@@ -1191,6 +1209,7 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
+         *       "folders": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null,
@@ -1203,6 +1222,8 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains: string[] | null;
+            /** @description of the static service; null: all */
+            folders: string[] | null;
             /**
              * @description where the user logs in
              * @enum {string}
@@ -2432,6 +2453,7 @@ export interface operations {
                      *           "domains": [
                      *             "example.com"
                      *           ],
+                     *           "folders": null,
                      *           "records": [
                      *             {
                      *               "name": "_acme-challenge",
@@ -2550,6 +2572,7 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
+                     *       "folders": null,
                      *       "records": [
                      *         {
                      *           "name": "_acme-challenge",
@@ -2755,6 +2778,7 @@ export interface operations {
                      *           "domains": [
                      *             "example.com"
                      *           ],
+                     *           "folders": null,
                      *           "source": "local",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "last_login_at": null
@@ -2859,6 +2883,7 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
+                     *       "folders": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null,
@@ -3081,6 +3106,7 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
+                     *       "folders": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null

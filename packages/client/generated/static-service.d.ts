@@ -286,7 +286,7 @@ export interface paths {
         get: operations["getFile"];
         /**
          * Store the request body as a file
-         * @description The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The response has no ETag (RFC 9110, 9.3.4), since GET returns the record; If-Match also accepts the quoted `sha256`.
+         * @description The body is the file, of any content type: `curl -T`. Replaces an existing file under the same conditions as an upload. The ETag of the response is that of the record; If-Match also accepts the quoted `sha256`.
          */
         put: operations["putFile"];
         post?: never;
@@ -309,7 +309,7 @@ export interface paths {
         };
         /**
          * List files
-         * @description A page past the end is an empty list.
+         * @description A page past the end is an empty list. Pages by `after` repeat and skip nothing while files come and go.
          */
         get: operations["listFiles"];
         put?: never;
@@ -453,7 +453,7 @@ export interface paths {
         };
         /**
          * Storage statistics
-         * @description Counted while files change, so that reading them is cheap.
+         * @description Counted while files change, so that reading them is cheap; below a `prefix` when they are read.
          */
         get: operations["getStats"];
         put?: never;
@@ -516,6 +516,26 @@ export interface paths {
          * @description A page of the files, by path. `before` null: new; `after` null: removed.
          */
         get: operations["getChange"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/trees/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a directory as one thing
+         * @description As `application/x-tar` (default), `application/zip` or `application/json`, by Accept. Reproducible to the byte: paths are sorted, and each file has its own time.
+         */
+        get: operations["getTreeFiles"];
         put?: never;
         post?: never;
         delete?: never;
@@ -597,6 +617,7 @@ export interface components {
             /** @enum {string} */
             role?: "viewer" | "editor" | "admin";
             domains?: string[];
+            folders?: string[];
             records?: components["schemas"]["RecordLimitInput"][];
             networks?: string[];
         };
@@ -622,6 +643,8 @@ export interface components {
             password?: string;
             /** @description only these; absent: all */
             domains?: string[];
+            /** @description only these; absent: all */
+            folders?: string[];
         };
         /**
          * @example {
@@ -633,6 +656,8 @@ export interface components {
             role?: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains?: string[] | null;
+            /** @description null: all */
+            folders?: string[] | null;
         };
         /**
          * @example {
@@ -774,6 +799,8 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description only these; absent: all */
             domains?: string[];
+            /** @description only these; absent: all */
+            folders?: string[];
         };
         /**
          * @example {
@@ -810,6 +837,7 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
+         *       "folders": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -835,6 +863,8 @@ export interface components {
             role: ("viewer" | "editor" | "admin") | null;
             /** @description null: those of its owner */
             domains: string[] | null;
+            /** @description null: those of its owner */
+            folders: string[] | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -860,6 +890,7 @@ export interface components {
          *           "domains": [
          *             "example.com"
          *           ],
+         *           "folders": null,
          *           "records": [
          *             {
          *               "name": "_acme-challenge",
@@ -896,6 +927,7 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
+         *       "folders": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -920,6 +952,8 @@ export interface components {
             role: ("viewer" | "editor" | "admin") | null;
             /** @description null: those of its owner */
             domains: string[] | null;
+            /** @description null: those of its owner */
+            folders: string[] | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -946,6 +980,7 @@ export interface components {
          *           "domains": [
          *             "example.com"
          *           ],
+         *           "folders": null,
          *           "source": "local",
          *           "created_at": "2027-01-15T09:30:00.000Z",
          *           "last_login_at": null
@@ -970,6 +1005,7 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
+         *       "folders": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null
@@ -981,6 +1017,8 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains: string[] | null;
+            /** @description of the static service; null: all */
+            folders: string[] | null;
             /**
              * @description where the user logs in
              * @enum {string}
@@ -998,6 +1036,7 @@ export interface components {
          *       "domains": [
          *         "example.com"
          *       ],
+         *       "folders": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null,
@@ -1010,6 +1049,8 @@ export interface components {
             role: "viewer" | "editor" | "admin";
             /** @description null: all */
             domains: string[] | null;
+            /** @description of the static service; null: all */
+            folders: string[] | null;
             /**
              * @description where the user logs in
              * @enum {string}
@@ -1851,6 +1892,7 @@ export interface operations {
                      *           "domains": [
                      *             "example.com"
                      *           ],
+                     *           "folders": null,
                      *           "records": [
                      *             {
                      *               "name": "_acme-challenge",
@@ -1969,6 +2011,7 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
+                     *       "folders": null,
                      *       "records": [
                      *         {
                      *           "name": "_acme-challenge",
@@ -2174,6 +2217,7 @@ export interface operations {
                      *           "domains": [
                      *             "example.com"
                      *           ],
+                     *           "folders": null,
                      *           "source": "local",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "last_login_at": null
@@ -2278,6 +2322,7 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
+                     *       "folders": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null,
@@ -2500,6 +2545,7 @@ export interface operations {
                      *       "domains": [
                      *         "example.com"
                      *       ],
+                     *       "folders": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null
@@ -3117,6 +3163,11 @@ export interface operations {
                      */
                     location?: string;
                     /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
+                    /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
                      */
@@ -3149,6 +3200,11 @@ export interface operations {
                      * @example /api/files/notes/hello.txt
                      */
                     location?: string;
+                    /**
+                     * @description Changes with every change of the record
+                     * @example "ea65beb02cd7af588b52298bc8e4c0af"
+                     */
+                    etag?: string;
                     /**
                      * @description The id of this request, also in the log; the one you sent, if any
                      * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
@@ -3397,6 +3453,8 @@ export interface operations {
             query?: {
                 page?: number;
                 page_size?: number;
+                /** @description the `next` of the page before */
+                after?: string;
                 /** @description only files of this category */
                 category?: "image" | "video" | "audio" | "font" | "document" | "archive" | "code" | "data" | "other";
                 /** @description part of the path, case-insensitive */
@@ -3446,7 +3504,8 @@ export interface operations {
                      *         "page_size": 50,
                      *         "total_items": 1,
                      *         "total_pages": 1
-                     *       }
+                     *       },
+                     *       "next": null
                      *     }
                      */
                     "application/json": {
@@ -3462,6 +3521,8 @@ export interface operations {
                              */
                             total_is_exact?: false;
                         };
+                        /** @description send it as `after` for the following rows; null: there are none */
+                        next: string | null;
                     };
                 };
             };
@@ -3501,7 +3562,10 @@ export interface operations {
     };
     listCategories: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description only files below this directory */
+                prefix?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3535,7 +3599,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `validation_failed` */
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4219,7 +4283,10 @@ export interface operations {
     };
     getStats: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description only files below this directory */
+                prefix?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -4255,7 +4322,7 @@ export interface operations {
                     "application/json": components["schemas"]["Stats"];
                 };
             };
-            /** @description `validation_failed` */
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4605,6 +4672,114 @@ export interface operations {
                 };
             };
             /** @description `change_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getTreeFiles: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description ETag of a cached copy: 304 if still current. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
+                "if-none-match"?: string;
+                /** @description The form of the tree. For example `application/zip` */
+                accept?: string;
+            };
+            path: {
+                /**
+                 * @description a directory with a trailing slash; empty: the whole store
+                 * @example site/
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The tree; as JSON: `{ "prefix", "files": { "a.txt": { "sha256", "size" } } }` */
+            200: {
+                headers: {
+                    /**
+                     * @description Of all names and contents of the tree: the same for each of its forms
+                     * @example "c1d8ab3e0f2b4c5d8e9f0a1b2c3d4e5f"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": Blob;
+                };
+            };
+            /** @description Not modified since the tree of If-None-Match */
+            304: {
+                headers: {
+                    /**
+                     * @description Of all names and contents of the tree: the same for each of its forms
+                     * @example "c1d8ab3e0f2b4c5d8e9f0a1b2c3d4e5f"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `directory_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;

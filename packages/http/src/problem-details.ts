@@ -39,6 +39,8 @@ interface Extras {
   headers?: Record<string, string>
   errors?: Fault[]
   cause?: unknown
+  /** More members of the problem (RFC 9457, 3.2), in snake_case. */
+  members?: Record<string, unknown>
 }
 
 /** An error for the client: status, stable code, and a `detail` that says what to do. */
@@ -47,6 +49,7 @@ export class HttpError extends Error {
   readonly code: string
   readonly headers: Record<string, string>
   readonly errors: Fault[] | undefined
+  readonly members: Record<string, unknown> | undefined
 
   constructor(status: number, code: string, detail: string, extras: Extras = {}) {
     super(detail, { cause: extras.cause })
@@ -54,6 +57,7 @@ export class HttpError extends Error {
     this.code = code
     this.headers = extras.headers ?? {}
     this.errors = extras.errors
+    this.members = extras.members
   }
 }
 
@@ -108,6 +112,7 @@ export function problemOf(failure: HttpError, requestId: string): z.infer<typeof
     detail: failure.message,
     request_id: requestId,
     ...(failure.errors ? { errors: failure.errors } : {}),
+    ...failure.members,
   }
 }
 

@@ -23,6 +23,7 @@ import { registerFileRoutes } from './routes/files.ts'
 import { limitToFolders } from './routes/folder-limits.ts'
 import { registerPutRoute } from './routes/put-file.ts'
 import { documentStaticRoute } from './routes/static.ts'
+import { registerGetTreeRoute } from './routes/trees/get-tree.ts'
 import { UploadLimits } from './routes/upload-limits.ts'
 import { registerUploadRoutes } from './routes/uploads.ts'
 import { registerVersionRoutes } from './routes/versions.ts'
@@ -92,6 +93,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       registerBulkRoutes(app, { catalog, store })
       registerVersionRoutes(app, catalog)
       registerChangeRoutes(app, catalog)
+      registerGetTreeRoute(app, { catalog, store })
       documentStaticRoute(app)
       registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })
     },
@@ -122,6 +124,7 @@ const description = `Stores files under paths, serves them publicly, and keeps v
 const tags = [
   { name: 'auth', description: 'Login and current user' },
   { name: 'files', description: 'Store, list, search, describe and delete' },
+  { name: 'trees', description: 'A folder as one thing: download it, replace it in one step' },
   { name: 'static', description: 'Public contents of files' },
   { name: 'history', description: 'What changed, by whom' },
   { name: 'versions', description: 'Version records' },

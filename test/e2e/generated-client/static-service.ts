@@ -71,6 +71,11 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     body: { from: 'notes/raw.txt', to: 'notes/moved.txt' },
   })
 
+  const archive = await api.GET('/api/trees/{path}', {
+    params: { path: { path: 'site/' } },
+    parseAs: 'arrayBuffer',
+  })
+
   const version = await api.POST('/api/versions', { body: { version: '1.4.0', changelog: 'New' } })
   await api.GET('/api/versions/{version}', { params: { path: { version: '1.4.0' } } })
   await api.GET('/api/versions', { params: { query: { page: 1 } } })
@@ -88,6 +93,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   const change = await api.GET('/api/changes/{id}', { params: { path: { id } } })
   const gone = await api.GET('/api/files/{path}', { params: atFile })
 
+  expect(archive.response.headers.get('content-type')).toBe('application/x-tar')
   expect(file).toMatchObject({ path: 'notes/hello.txt', size: 13 })
   expect(change.data).toMatchObject({ files: [{ before: null }, { after: null }] })
   expect(again.error).toMatchObject({ status: 412, code: 'precondition_failed' })

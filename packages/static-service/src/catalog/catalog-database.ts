@@ -14,6 +14,13 @@ import {
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 import { readTree } from './listing/directory-tree.ts'
 import { FileListing } from './listing/list-files.ts'
+import {
+  type OpenedTree,
+  openTree,
+  readTreePage,
+  type TreeFile,
+  type TreePageQuery,
+} from './listing/tree-files.ts'
 import { Queries } from './queries.ts'
 import { listVersions } from './versions.ts'
 
@@ -47,6 +54,8 @@ export interface LongQueries {
   /** The tree as JSON; undefined when there is no such directory. */
   tree(query: TreeQuery): Promise<Uint8Array | undefined>
   usage(directory: string): Promise<Usage>
+  openTree(directory: string): Promise<OpenedTree>
+  treePage(query: TreePageQuery): Promise<TreeFile[]>
   versions(span: { skip: number; take: number }): Promise<ListedVersion[]>
   changes(query: ChangeQuery): Promise<ChangeList>
   change(query: ChangePageQuery): Promise<ChangePage | undefined>
@@ -64,6 +73,8 @@ export function longQueries(database: Sql): LongQueries {
     tree: (query) => readTree(database, query),
     usage: (directory) =>
       database.snapshot((transaction) => new Queries(transaction).usage(directory)),
+    openTree: (directory) => openTree(database, directory),
+    treePage: (query) => readTreePage(database, query),
     versions: (span) => listVersions(database, span),
     changes: (query) => listChanges(database, query),
     change: (query) => readChange(database, query),

@@ -11,6 +11,7 @@ import type { Actor } from './changes/change-entry.ts'
 import type { ChangedPaths, DirectoryMove, MoveFileCommand } from './changes/commands.ts'
 import type { ChangeList, ChangePage, ChangePageQuery, ChangeQuery } from './history.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
+import type { OpenedTree, TreeFile, TreePageQuery } from './listing/tree-files.ts'
 
 /** Which file is at which path, and the version records. A change is durable when its promise resolves. */
 export interface Catalog extends CatalogChanges, CatalogReads, CatalogArchive {
@@ -105,6 +106,12 @@ export interface CatalogReads {
 
   /** What is stored below a directory; the root is empty. */
   usage(directory: string): Promise<Usage>
+
+  /** All files below a directory as of one moment; the root is empty. */
+  openTree(directory: string): Promise<OpenedTree>
+
+  /** Files below a directory as they are now. */
+  readTreePage(query: TreePageQuery): Promise<TreeFile[]>
 
   totals(): Promise<Totals>
 

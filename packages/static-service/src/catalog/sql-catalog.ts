@@ -27,6 +27,7 @@ import {
 import { findMiscounts } from './find-miscounts.ts'
 import type { ChangeList, ChangePage, ChangePageQuery, ChangeQuery } from './history.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
+import type { OpenedTree, TreeFile, TreePageQuery } from './listing/tree-files.ts'
 import { Queries } from './queries.ts'
 import { errorOf } from './rejection-errors.ts'
 
@@ -149,6 +150,14 @@ export class SqlCatalog extends Queries implements Catalog {
 
   override usage(directory: string): Promise<Usage> {
     return directory === '' ? super.usage('') : this.#database.long.usage(directory)
+  }
+
+  openTree(directory: string): Promise<OpenedTree> {
+    return this.#database.long.openTree(directory)
+  }
+
+  readTreePage(query: TreePageQuery): Promise<TreeFile[]> {
+    return this.#database.long.treePage(query)
   }
 
   listVersions(page: number, pageSize: number): Promise<ListedVersion[]> {

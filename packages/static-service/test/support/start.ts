@@ -61,7 +61,8 @@ const Body = z.looseObject({
   code: z.string().optional(),
   detail: z.string().optional(),
   errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-  files: z.array(FileAnswer).optional(),
+  // Those of a tree are no list: see `bytes`.
+  files: z.array(FileAnswer).optional().catch(undefined),
   tree: Node.optional(),
   categories: z
     .array(z.object({ category: z.string(), file_count: z.number(), total_size: z.number() }))

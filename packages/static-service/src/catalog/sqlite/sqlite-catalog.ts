@@ -77,6 +77,8 @@ class SqliteDatabase implements CatalogDatabase {
       list: (query) => reader.ask('list', query),
       tree: (query) => reader.ask('tree', query),
       usage: (directory) => reader.ask('usage', directory),
+      openTree: (directory) => reader.ask('openTree', directory),
+      treePage: (query) => reader.ask('treePage', query),
       versions: (span) => reader.ask('versions', span),
       changes: (query) => reader.ask('changes', query),
       change: (query) => reader.ask('change', query),

@@ -1,0 +1,66 @@
+import { Readable } from 'node:stream'
+import { type Pack, pack } from 'tar-stream'
+import { ZipFile } from 'yazl'
+
+/** A file to be written, with a name relative to the root of the archive. */
+export interface ArchivedFile {
+  name: string
+  size: number
+  /** ISO 8601. */
+  updatedAt: string
+  content: () => AsyncIterable<Buffer>
+}
+
+/**
+ * A tar of these files, as a stream: a file is opened when the bytes before it have been taken. Reproducible to the byte:
+ * it depends on the files alone.
+ */
+export function writeTar(files: AsyncIterable<ArchivedFile>): Readable {
+  const packed = pack()
+  const write = async () => {
+    for await (const { name, size, updatedAt, content } of files) {
+      const written = Promise.withResolvers<void>()
+      const entry = packed.entry({ name, size, mtime: new Date(updatedAt) }, (error) =>
+        error ? written.reject(error) : written.resolve(),
+      )
+      // Awaited below, or after a failure of the content not at all.
+      written.promise.catch(() => undefined)
+      for await (const chunk of content()) {
+        if (!entry.write(chunk)) await Promise.race([drained(entry), written.promise])
+      }
+      entry.end(undefined)
+      await written.promise
+    }
+    packed.finalize()
+  }
+  write().catch((error) => packed.destroy(error))
+  return Readable.from(packed)
+}
+
+const drained = (entry: ReturnType<Pack['entry']>) =>
+  new Promise<void>((resolve) => entry.once('drain', () => resolve()))
+
+/** As `writeTar`, a zip. */
+export function writeZip(files: AsyncIterable<ArchivedFile>): Readable {
+  const zip = new ZipFile()
+  const output = zip.outputStream as Readable // As the library makes it.
+  let current: Readable | undefined
+  zip.on('error', (error: Error) => output.destroy(error))
+  // Then nobody reads any more.
+  output.on('close', () => current?.destroy(new Error('the archive was given up')))
+  const write = async () => {
+    for await (const { name, size, updatedAt, content } of files) {
+      const written = Promise.withResolvers<void>()
+      const options = { size, mtime: new Date(updatedAt), mode: 0o100644, compressionLevel: 1 }
+      zip.addReadStreamLazy(name, options, (begin) => {
+        current = Readable.from(content())
+        current.on('error', written.reject).on('end', written.resolve)
+        begin(null, current)
+      })
+      await written.promise
+    }
+    zip.end()
+  }
+  write().catch((error) => output.destroy(error))
+  return output
+}

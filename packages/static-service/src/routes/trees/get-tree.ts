@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { type App, isCurrent } from '@domains-and-files/http'
+import { create as createDisposition } from 'content-disposition'
+import Negotiator from 'negotiator'
+import { z } from 'zod'
+import { type ArchivedFile, writeTar, writeZip } from '../../archives/write-archive.ts'
+import type { BlobStore } from '../../blobs/blob-store.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import { readTreePages, type TreeFile, TreeTag } from '../../catalog/listing/tree-files.ts'
+import { directoryNotFound } from '../../errors.ts'
+import { nameOf } from '../../files/path-segments.ts'
+import { ifNoneMatchHeader } from '../openapi-examples.ts'
+import { readTreePath, TreePath, treePathErrors, treeTag } from './tree-path.ts'
+
+interface Dependencies {
+  catalog: Catalog
+  store: BlobStore
+}
+
+const formats = {
+  'application/x-tar': { extension: 'tar', write: writeTar },
+  'application/zip': { extension: 'zip', write: writeZip },
+  'application/json': undefined,
+}
+
+type Format = keyof typeof formats
+
+const getTreeSchema = {
+  operationId: 'getTreeFiles',
+  summary: 'Download a directory as one thing',
+  description:
+    'As `application/x-tar` (default), `application/zip` or `application/json`, by Accept. Reproducible to the byte: paths are sorted, and each file has its own time.',
+  tags: ['trees'],
+  params: TreePath,
+  requestHeaders: {
+    ...ifNoneMatchHeader,
+    accept: { description: 'The form of the tree', example: 'application/zip' },
+  },
+  errors: [...treePathErrors, directoryNotFound('site')],
+  responses: {
+    200: {
+      description: 'The tree; as JSON: `{ "prefix", "files": { "a.txt": { "sha256", "size" } } }`',
+      headers: treeTag,
+      content: '*/*',
+    },
+    304: { description: 'Not modified since the tree of If-None-Match', headers: treeTag },
+  },
+  response: { 304: z.undefined() },
+}
+
+/** Route GET /api/trees/{prefix}. */
+export function registerGetTreeRoute(app: App, { catalog, store }: Dependencies) {
+  app.get(
+    '/api/trees/*',
+    { config: { access: 'viewer', folders: 'handler' }, schema: getTreeSchema },
+    async (request, reply) => {
+      const directory = readTreePath(request)
+      const { files, etag, first } = await catalog.openTree(directory)
+      if (files === 0) throw directoryNotFound(directory)
+      reply.header('etag', etag).header('cache-control', 'private, no-cache')
+      reply.header('vary', 'Accept')
+      if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
+      const type = formatOf(request.headers.accept)
+      const pages = wholeTree(catalog, directory, { etag, first })
+      const archive = formats[type]
+      reply.type(archive ? type : 'application/json; charset=utf-8')
+      if (!archive) return reply.send(Readable.from(writeJson(directory, pages)) as never)
+      const name = `${nameOf(directory) || 'files'}.${archive.extension}`
+      reply.header('content-disposition', createDisposition(name))
+      return reply.send(archive.write(archived(pages, store)) as never) // Streams have no schema.
+    },
+  )
+}
+
+function formatOf(accept: string | undefined): Format {
+  const available = Object.keys(formats) as Format[] // As they are written above.
+  const best = new Negotiator({ headers: { accept } }).mediaType(available)
+  return available.find((format) => format === best) ?? 'application/x-tar'
+}
+
+/** All pages of the tree with this tag. @throws if it changed before they were read: the response is then cut off. */
+async function* wholeTree(
+  catalog: Catalog,
+  directory: string,
+  { etag, first }: { etag: string; first: TreeFile[] },
+): AsyncGenerator<TreeFile[]> {
+  const tag = new TreeTag()
+  tag.add(first)
+  yield first
+  if (tag.state.etag === etag) return
+  const query = { directory, after: first.at(-1)?.name ?? '' }
+  for await (const page of readTreePages((next) => catalog.readTreePage(next), query)) {
+    tag.add(page)
+    yield page
+  }
+  if (tag.state.etag !== etag) throw new Error(`the tree ${directory}/ changed while it was read`)
+}
+
+async function* archived(
+  pages: AsyncIterable<TreeFile[]>,
+  store: BlobStore,
+): AsyncGenerator<ArchivedFile> {
+  for await (const page of pages) {
+    for (const { digest, ...file } of page) {
+      yield { ...file, content: () => readWhole(store, digest, file.size) }
+    }
+  }
+}
+
+/** The bytes of a content. @throws if they are not those that were stored. */
+async function* readWhole(store: BlobStore, digest: string, size: number): AsyncGenerator<Buffer> {
+  await using blob = await store.open(digest)
+  const hash = createHash('sha256')
+  blob?.expect?.(0, size)
+  for (let at = 0; blob && at < size; ) {
+    const chunk = await blob.read(at, Math.min(chunkBytes, size - at))
+    if (chunk.length === 0) break
+    hash.update(chunk)
+    at += chunk.length
+    yield chunk
+  }
+  if (!blob || hash.digest('hex') !== digest) throw new Error(`the blob ${digest} is damaged`)
+}
+
+const chunkBytes = 262_144
+
+async function* writeJson(directory: string, pages: AsyncIterable<TreeFile[]>) {
+  yield `{"prefix":${JSON.stringify(directory === '' ? '' : `${directory}/`)},"files":{`
+  let separator = ''
+  for await (const page of pages) {
+    const members = page.map(
+      ({ name, digest, size }) =>
+        `${JSON.stringify(name)}:${JSON.stringify({ sha256: digest, size })}`,
+    )
+    yield separator + members.join(',')
+    separator = ','
+  }
+  yield '}}\n'
+}
