@@ -18,6 +18,7 @@ import { readSettings, requireFreePorts, requireWritable, StartError } from './s
 
 const isWatching = process.argv.includes('--watch')
 const children = new Set<ChildProcess>()
+let isStarting = true
 let isStopping = false
 
 process.on('SIGINT', stop)
@@ -37,7 +38,16 @@ async function start() {
   await requireFreePorts(listPrograms(settings, undefined))
   const admin = settings.isProduction ? undefined : readAdmin(settings.dataDir, process.env)
   const programs = listPrograms(settings, admin)
-  for (const program of programs) await untilHealthy(program, run(program))
+  // The next ones are started also where one fails, so that one run names the faulty settings of all.
+  const failures: StartError[] = []
+  for (const program of programs) {
+    if (isStopping) return
+    const failure = await untilHealthy(program, run(program))
+    if (failure) failures.push(failure)
+  }
+  if (failures.length > 0) throw new StartError(failures.map(({ message }) => message).join(' '))
+  isStarting = false
+  if (children.size < programs.length) return stop() // One ended meanwhile.
   const isValid = admin !== undefined && (await canLogIn(programs, admin))
   process.stdout.write(describeStart(programs, isValid ? admin : undefined))
 }
@@ -68,7 +78,7 @@ function run({ name, port, env }: Program): ChildProcess {
   child.on('exit', (code) => {
     children.delete(child)
     if (code) process.exitCode = code
-    stop()
+    if (!isStarting) stop()
   })
   children.add(child)
   return child
@@ -91,14 +101,14 @@ async function canLogIn(programs: Program[], { username, password }: Admin) {
   return response.ok
 }
 
-/** @throws {StartError} if the program exits first; its own message is on standard error already. */
+/** An error if the program exits first; its own message is on standard error already. */
 async function untilHealthy({ name, port }: Program, child: ChildProcess) {
   const deadline = Date.now() + 30_000
   while (child.exitCode === null && child.signalCode === null) {
     const response = await fetch(`http://127.0.0.1:${port}/health`).catch(() => undefined)
-    if (response?.ok) return
-    if (Date.now() > deadline) throw new StartError(`${name} is not healthy after 30 seconds.`)
+    if (response?.ok) return undefined
+    if (Date.now() > deadline) return new StartError(`${name} is not healthy after 30 seconds.`)
     await sleep(50)
   }
-  throw new StartError(`${name} exited.`)
+  return new StartError(`${name} exited.`)
 }

@@ -134,6 +134,24 @@ describe('a start that cannot succeed says so in one sentence, without the banne
   })
 })
 
+test('one start names the faulty settings of all programs', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'start-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  const portBase = (await reservePorts(4)) + 1
+
+  const { status, stdout, stderr } = start({
+    ...{ DATA_DIR: dataDir, PORT_BASE: String(portBase) },
+    ...{ REGISTRAR_TIMEOUT_MS: 'soon', MAX_UPLOAD_BYTES: 'many', TRUST_PROXY: 'maybe' },
+  })
+
+  expect([status, stdout]).toEqual([1, ''])
+  expect(stderr.match(/^ +- (?:REGISTRAR_TIMEOUT_MS|MAX_UPLOAD_BYTES): /gm)).toHaveLength(2)
+  expect(stderr.match(/^ +- TRUST_PROXY: /gm)).toHaveLength(3)
+  expect(stderr).toMatch(
+    /\nCannot start: domain-service exited\. static-service exited\. console exited\.\n$/,
+  )
+})
+
 const start = (env: Record<string, string>) =>
   spawnSync(process.execPath, ['scripts/start/main.ts'], {
     cwd: root,
