@@ -1,36 +1,13 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import { parameterInvalid, parameterMissing } from '../commands/errors.ts'
-import type { Params } from '../commands/parameters.ts'
+import { parameterInvalid } from '../protocol/errors.ts'
+import type { Submitted } from '../protocol/parameters.ts'
 import type { Host } from './domain.ts'
 
-const fields = ['HostName', 'RecordType', 'Address', 'MXPref', 'TTL']
 const maxTextLength = 2500
 const maxTargetLength = 255
 
-/** One record as sent. `number` is that of `HostName1`, `HostName2`, … */
-export interface Submitted {
-  number: number
-  name: string
-  type: string
-  address: string
-  mxPref: string | undefined
-  ttl: string | undefined
-}
-
 /** A record as stored: a host without its id and what the panel adds. */
 export type Entry = Pick<Host, 'name' | 'type' | 'address' | 'mxPref' | 'ttl'>
-
-/** Collects the numbered parameters of setHosts, in the order of their numbers. */
-export function readSubmitted(params: Params): Submitted[] {
-  return params.indexes(fields).map((number) => ({
-    number,
-    name: readName(params, number),
-    type: params.require(`RecordType${number}`).toUpperCase(),
-    address: params.require(`Address${number}`),
-    mxPref: params.get(`MXPref${number}`),
-    ttl: params.get(`TTL${number}`),
-  }))
-}
 
 /** Converts a record to its stored form; throws the registrar's refusal. */
 export function readEntry(submitted: Submitted, domain: string): Entry {
@@ -96,12 +73,6 @@ function readAuthorization(address: string): string | undefined {
   if (value === undefined || value.includes('&quot;') || Number(flags) > 255) return undefined
   if (tag === 'iodef' && !/^(mailto:|https?:\/\/)/.test(value)) return undefined
   return `${Number(flags)} ${tag} "${value}"`
-}
-
-function readName(params: Params, number: number): string {
-  const parameter = `HostName${number}`
-  if (!params.has(parameter)) throw parameterMissing(parameter)
-  return (params.get(parameter) ?? '@').toLowerCase()
 }
 
 function readPreference({ number, mxPref = '10' }: Submitted): number {

@@ -1,8 +1,9 @@
-import { parameterInvalid, tooManyRecords } from '../commands/errors.ts'
-import type { Params } from '../commands/parameters.ts'
+import { parameterInvalid, tooManyRecords } from '../protocol/errors.ts'
+import { type Params, readSubmitted, type Submitted } from '../protocol/parameters.ts'
+import { titlesOf } from '../protocol/results.ts'
 import type { Domain, EmailType, Host } from './domain.ts'
 import { emailTypes } from './domain.ts'
-import { type Entry, isKnownType, readEntry, readSubmitted, type Submitted } from './record.ts'
+import { type Entry, isKnownType, readEntry } from './record.ts'
 
 /** Maximum records of a zone. */
 export const maxRecords = 150
@@ -65,11 +66,7 @@ function toHost(
 }
 
 function makeHost(entry: Entry, hostId: number): Host {
-  const titles =
-    entry.type === 'MXE'
-      ? { associatedAppTitle: 'MXE', friendlyName: 'MXE1' }
-      : { associatedAppTitle: '', friendlyName: '' }
-  return { hostId, ...entry, ...titles, isActive: true, isDdns: false }
+  return { hostId, ...entry, ...titlesOf(entry.type), isActive: true, isDdns: false }
 }
 
 function isSame({ type, ttl, mxPref }: Submitted, old: Host): boolean {

@@ -1,12 +1,13 @@
 import { isIPv4 } from 'node:net'
 import type { Account } from '../account/account.ts'
+import { renderRefusal, renderResult } from '../protocol/envelope.ts'
+import * as errors from '../protocol/errors.ts'
+import type { Params } from '../protocol/parameters.ts'
+import type { Element } from '../protocol/xml.ts'
 import * as dns from './dns.ts'
-import * as errors from './errors.ts'
 import { getInfo } from './info.ts'
 import * as listing from './listing.ts'
-import type { Params } from './parameters.ts'
 import * as registration from './registration.ts'
-import { type Element, element, renderDocument } from './xml.ts'
 
 /** Credentials, and the addresses that may call; `*` allows any. */
 export interface Access {
@@ -88,7 +89,8 @@ export class CommandTable {
   #describe(params: Params) {
     const requested = (params.get('Command') ?? '').toLowerCase()
     const milliseconds = 10 + (this.#now() % 400)
-    return { command: this.#commands.get(requested)?.name, requested, milliseconds }
+    const command = this.#commands.get(requested)?.name
+    return { command, requested, milliseconds, server: 'SANDBOX01' }
   }
 
   #authenticate(params: Params): void {
@@ -103,46 +105,4 @@ export class CommandTable {
     if (name.toLowerCase() !== userName.toLowerCase()) throw errors.userNameUnknown()
     if (!allowedIps.includes(ip) && !allowedIps.includes('*')) throw errors.clientIpRefused(ip)
   }
-}
-
-interface Envelope {
-  /** As the registrar spells it; undefined if unknown. */
-  command: string | undefined
-  /** As the caller spelled it; empty without authentication. */
-  requested: string
-  milliseconds: number
-}
-
-// The answer of an executed command.
-function renderResult(envelope: Envelope, result: Element[]): string {
-  return renderEnvelope('OK', [], envelope, result)
-}
-
-// The answer of a refused command.
-function renderRefusal(envelope: Envelope, refusal: errors.ErrorResponse): string {
-  const refusals = [element('Error', { Number: refusal.number }, refusal.message)]
-  const command = refusal.isGlobal ? undefined : envelope.command
-  const requested = refusal.isGlobal ? '' : envelope.requested
-  return renderEnvelope('ERROR', refusals, { ...envelope, command, requested }, refusal.skeleton)
-}
-
-function renderEnvelope(
-  status: string,
-  refusals: Element[],
-  { command, requested, milliseconds }: Envelope,
-  result: Element[],
-): string {
-  const response = command ? [element('CommandResponse', { Type: command }, result)] : []
-  const attributes = { Status: status, xmlns: 'http://api.namecheap.com/xml.response' }
-  const parts = [
-    element('Errors', {}, refusals),
-    element('Warnings'),
-    element('RequestedCommand', {}, requested.toLowerCase()),
-    ...response,
-    element('Server', {}, 'SANDBOX01'),
-    // The registrar does write the sign twice.
-    element('GMTTimeDifference', {}, '--5:00'),
-    element('ExecutionTime', {}, String(Number((milliseconds / 1000).toFixed(3)))),
-  ]
-  return renderDocument(element('ApiResponse', attributes, parts))
 }

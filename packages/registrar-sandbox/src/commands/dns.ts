@@ -1,64 +1,47 @@
 import type { Account } from '../account/account.ts'
-import { type Domain, type Host, serversOf, usesOurDns } from '../account/domain.ts'
+import { type Domain, serversOf, usesOurDns } from '../account/domain.ts'
 import { replaceZone, sortHosts } from '../account/zone.ts'
-import * as errors from './errors.ts'
-import type { Params } from './parameters.ts'
-import { type Element, element } from './xml.ts'
+import * as errors from '../protocol/errors.ts'
+import type { Params } from '../protocol/parameters.ts'
+import { hostsResult, nameserversResult, setHostsResult, unknownZone } from '../protocol/results.ts'
+import { type Element, element } from '../protocol/xml.ts'
 
 const maxServers = 12
 
 /** namecheap.domains.dns.getHosts */
 export function getHosts(account: Account, params: Params): Element[] {
-  const domain = findZone(account, params, (Domain) => [
-    element('DomainDNSGetHostsResult', { Domain, EmailType: '', IsUsingOurDNS: false }),
-  ])
+  const domain = findZone(account, params, unknownZone.getHosts)
   if (!usesOurDns(domain) && domain.whenElsewhere === 'error') throw errors.dnsElsewhere()
-  const attributes = {
-    Domain: domain.name,
-    EmailType: domain.emailType,
-    IsUsingOurDNS: usesOurDns(domain),
-  }
-  const rows = sortHosts(domain.hosts).map(describeHost)
-  return [element('DomainDNSGetHostsResult', attributes, rows)]
+  const { name, emailType, hosts } = domain
+  return hostsResult(
+    { domain: name, emailType, isUsingOurDns: usesOurDns(domain) },
+    sortHosts(hosts),
+  )
 }
 
 /** namecheap.domains.dns.setHosts */
 export function setHosts(account: Account, params: Params, keepsMxPref: boolean): Element[] {
-  const skeleton = (name: string) => {
-    const attributes = { Domain: name, EmailType: '', IsSuccess: false }
-    return [element('DomainDNSSetHostsResult', attributes, [element('Warnings')])]
-  }
-  const domain = findZone(account, params, skeleton)
+  const domain = findZone(account, params, unknownZone.setHosts)
   checkEditable(domain, 'hosts')
   if (!usesOurDns(domain)) throw errors.dnsElsewhere()
   const terms = { nextId: () => account.nextHostId(), keepsMxPref }
   Object.assign(domain, replaceZone(domain, params, terms))
-  const attributes = { Domain: domain.name, IsSuccess: true }
-  return [element('DomainDNSSetHostsResult', attributes, [element('Warnings')])]
+  return setHostsResult(domain.name)
 }
 
 /** namecheap.domains.dns.getList; it does not know FreeDNS domains. */
 export function getServers(account: Account, params: Params): Element[] {
-  const skeleton = (Domain: string) => [
-    element('DomainDNSGetListResult', { Domain, IsUsingOurDNS: false }),
-  ]
-  const domain = findZone(account, params, skeleton)
-  if (domain.dns === 'free') throw errors.domainNotFound(skeleton(domain.name))
-  const attributes = {
-    Domain: domain.name,
-    IsUsingOurDNS: usesOurDns(domain),
-    IsPremiumDNS: domain.dns === 'premium',
-    IsUsingFreeDNS: false,
-  }
-  const servers = serversOf(domain).map((name) => element('Nameserver', {}, name))
-  return [element('DomainDNSGetListResult', attributes, servers)]
+  const domain = findZone(account, params, unknownZone.getList)
+  if (domain.dns === 'free') throw unknownZone.getList(domain.name)
+  const flags = { isUsingOurDns: usesOurDns(domain), isPremium: domain.dns === 'premium' }
+  return nameserversResult(domain.name, flags, serversOf(domain))
 }
 
 /** namecheap.domains.dns.setDefault */
 export function setDefault(account: Account, params: Params): Element[] {
-  const domain = findZone(account, params, (Domain) => [
-    element('DomainDNSSetDefaultResult', { Domain, Updated: false }),
-  ])
+  const domain = findZone(account, params, (Domain) =>
+    errors.domainNotFound([element('DomainDNSSetDefaultResult', { Domain, Updated: false })]),
+  )
   checkEditable(domain, 'nameserver')
   Object.assign(domain, { dns: 'basic', nameservers: [] })
   return [element('DomainDNSSetDefaultResult', { Domain: domain.name, Updated: true })]
@@ -66,9 +49,9 @@ export function setDefault(account: Account, params: Params): Element[] {
 
 /** namecheap.domains.dns.setCustom */
 export function setCustom(account: Account, params: Params): Element[] {
-  const domain = findZone(account, params, (Domain) => [
-    element('DomainDNSSetCustomResult', { Domain, Updated: false }),
-  ])
+  const domain = findZone(account, params, (Domain) =>
+    errors.domainNotFound([element('DomainDNSSetCustomResult', { Domain, Updated: false })]),
+  )
   checkEditable(domain, 'nameserver')
   const names = params.require('Nameservers').toLowerCase().split(',')
   const nameservers = [...new Set(names.map((name) => name.trim().replace(/\.$/, '')))]
@@ -107,13 +90,13 @@ export function setForwards(account: Account, params: Params): Element[] {
 }
 
 // A wrong split into SLD and TLD finds nothing; only FreeDNS zones have dots in the SLD.
-function findZone(account: Account, params: Params, skeleton: (name: string) => Element[]): Domain {
+function findZone(account: Account, params: Params, unknown: (name: string) => Error): Domain {
   const sld = params.require('SLD', errors.domainMissing).toLowerCase()
   const tld = params.require('TLD', errors.domainMissing).toLowerCase()
   const domain = account.find(`${sld}.${tld}`)
   const isSplitRight = domain?.dns === 'free' || !sld.includes('.')
   if (domain && isSplitRight) return domain
-  throw errors.domainNotFound(skeleton(`${sld}.${tld}`))
+  throw unknown(`${sld}.${tld}`)
 }
 
 function findNamed(
@@ -130,20 +113,4 @@ function findNamed(
 function checkEditable(domain: Domain, right: 'hosts' | 'nameserver'): void {
   const isAllowed = domain.rights === 'all' || domain.rights.includes(right)
   if (domain.isLocked || !isAllowed) throw errors.domainNotEditable()
-}
-
-function describeHost(host: Host): Element {
-  return element('host', {
-    HostId: host.hostId,
-    Name: host.name,
-    Type: host.type,
-    Address: host.address,
-    MXPref: host.mxPref,
-    TTL: host.ttl,
-    AssociatedAppTitle: host.associatedAppTitle,
-    FriendlyName: host.friendlyName,
-    IsActive: host.isActive,
-    IsDDNSEnabled: host.isDdns,
-    ...host.raw,
-  })
 }

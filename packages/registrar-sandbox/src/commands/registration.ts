@@ -1,9 +1,9 @@
 import type { Account } from '../account/account.ts'
 import type { Domain } from '../account/domain.ts'
-import * as errors from './errors.ts'
-import { writeDay } from './listing.ts'
-import type { Params } from './parameters.ts'
-import { type Element, element } from './xml.ts'
+import * as errors from '../protocol/errors.ts'
+import type { Params } from '../protocol/parameters.ts'
+import { writeDay } from '../protocol/results.ts'
+import { type Element, element } from '../protocol/xml.ts'
 
 const yearlyPrice = 12.98
 const roles = ['Registrant', 'Tech', 'Admin', 'AuxBilling']

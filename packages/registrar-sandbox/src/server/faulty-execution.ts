@@ -1,10 +1,9 @@
 import type { Account } from '../account/account.ts'
 import type { Domain } from '../account/domain.ts'
-import { readSubmitted } from '../account/record.ts'
 import type { Answer, CommandTable } from '../commands/command-table.ts'
-import { ErrorResponse, parameterInvalid } from '../commands/errors.ts'
-import type { Params } from '../commands/parameters.ts'
-import { element } from '../commands/xml.ts'
+import { ErrorResponse, parameterInvalid } from '../protocol/errors.ts'
+import { type Params, readSubmitted } from '../protocol/parameters.ts'
+import { element } from '../protocol/xml.ts'
 import type { Breakage } from './faults.ts'
 
 type Zone = Pick<Domain, 'emailType' | 'hosts'>

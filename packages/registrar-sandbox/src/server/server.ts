@@ -4,7 +4,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify'
-import { Params } from '../commands/parameters.ts'
+import { Params } from '../protocol/parameters.ts'
 import type { CallHandler } from './call-handler.ts'
 import { FaultList, type FaultQueue } from './faults.ts'
 import { send } from './transport.ts'

@@ -1,16 +1,19 @@
 type Value = string | number | boolean
 
+/** An attribute without a value is left out. */
+export type Attributes = Record<string, Value | undefined>
+
 /** One XML element: attributes in their order, then text or elements. */
 export interface Element {
   name: string
-  attributes: Record<string, Value>
+  attributes: Attributes
   content: string | Element[]
 }
 
 /** An element; self-closed if empty. */
 export function element(
   name: string,
-  attributes: Record<string, Value> = {},
+  attributes: Attributes = {},
   content: string | Element[] = [],
 ): Element {
   return { name, attributes, content }
@@ -22,7 +25,9 @@ export function renderDocument(root: Element): string {
 }
 
 function render({ name, attributes, content }: Element, indent: string): string[] {
-  const pairs = Object.entries(attributes).map(([key, value]) => ` ${key}="${quote(value)}"`)
+  const pairs = Object.entries(attributes).map(([key, value]) =>
+    value === undefined ? '' : ` ${key}="${quote(value)}"`,
+  )
   const start = `${indent}<${name}${pairs.join('')}`
   if (content.length === 0) return [`${start} />`]
   if (typeof content === 'string') return [`${start}>${escapeText(content)}</${name}>`]

@@ -1,0 +1,11 @@
+export { type Envelope, renderRefusal, renderResult } from './envelope.ts'
+export * as errors from './errors.ts'
+export {
+  type ListQuery,
+  Params,
+  readListQuery,
+  readSubmitted,
+  type Submitted,
+} from './parameters.ts'
+export * as results from './results.ts'
+export { type Element, element } from './xml.ts'

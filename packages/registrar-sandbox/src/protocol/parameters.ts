@@ -1,0 +1,133 @@
+import * as errors from './errors.ts'
+import { listResult } from './results.ts'
+
+const secret = 'apikey'
+
+/** The parameters of one call, from query and form. Names are case-insensitive. */
+export class Params {
+  readonly #values = new Map<string, { name: string; value: string }>()
+
+  constructor(...sources: Iterable<[string, string]>[]) {
+    for (const source of sources) {
+      for (const [name, value] of source) this.#values.set(name.toLowerCase(), { name, value })
+    }
+  }
+
+  /** The value as sent; undefined if empty. */
+  get(name: string): string | undefined {
+    return this.#values.get(name.toLowerCase())?.value || undefined
+  }
+
+  has(name: string): boolean {
+    return this.#values.has(name.toLowerCase())
+  }
+
+  require(name: string, complaint: (name: string) => Error = errors.parameterMissing): string {
+    const value = this.get(name)
+    if (value === undefined) throw complaint(name)
+    return value
+  }
+
+  /** The numbers n, ascending, of the parameters `<prefix>n` with any of the prefixes. */
+  indexes(prefixes: string[]): number[] {
+    const pattern = new RegExp(`^(?:${prefixes.join('|')})([1-9]\\d{0,4})$`, 'i')
+    const found = [...this.#values.keys()].flatMap((name) => pattern.exec(name)?.[1] ?? [])
+    return [...new Set(found.map(Number))].sort((a, b) => a - b)
+  }
+
+  /** The same parameters with another command. */
+  withCommand(command: string): Params {
+    return new Params(this.#pairs(), [['Command', command]])
+  }
+
+  /** All parameters except the API key, by their names as sent. */
+  withoutKey(): Record<string, string> {
+    return Object.fromEntries(this.#pairs().filter(([name]) => name.toLowerCase() !== secret))
+  }
+
+  /** The domain the call is about, lower-cased, from DomainName or SLD and TLD; else undefined. */
+  get domain(): string | undefined {
+    const [name, sld, tld] = [this.get('DomainName'), this.get('SLD'), this.get('TLD')]
+    const whole = name ?? (sld && tld ? `${sld}.${tld}` : undefined)
+    return whole?.toLowerCase()
+  }
+
+  #pairs(): [string, string][] {
+    return [...this.#values.values()].map(({ name, value }) => [name, value])
+  }
+}
+
+const fields = ['HostName', 'RecordType', 'Address', 'MXPref', 'TTL']
+
+/** One record as sent. `number` is that of `HostName1`, `HostName2`, … */
+export interface Submitted {
+  number: number
+  name: string
+  type: string
+  address: string
+  mxPref: string | undefined
+  ttl: string | undefined
+}
+
+/** Collects the numbered parameters of setHosts, in the order of their numbers. */
+export function readSubmitted(params: Params): Submitted[] {
+  return params.indexes(fields).map((number) => ({
+    number,
+    name: readName(params, number),
+    type: params.require(`RecordType${number}`).toUpperCase(),
+    address: params.require(`Address${number}`),
+    mxPref: params.get(`MXPref${number}`),
+    ttl: params.get(`TTL${number}`),
+  }))
+}
+
+function readName(params: Params, number: number): string {
+  const parameter = `HostName${number}`
+  if (!params.has(parameter)) throw errors.parameterMissing(parameter)
+  return (params.get(parameter) ?? '@').toLowerCase()
+}
+
+export const listTypes = ['ALL', 'EXPIRING', 'EXPIRED'] as const
+export const sortKeys = [
+  'NAME',
+  'NAME_DESC',
+  'EXPIREDATE',
+  'EXPIREDATE_DESC',
+  'CREATEDATE',
+  'CREATEDATE_DESC',
+] as const
+
+export interface ListQuery {
+  listType: (typeof listTypes)[number]
+  searchTerm: string | undefined
+  sortBy: (typeof sortKeys)[number]
+  page: number
+  pageSize: number
+}
+
+const maxTermLength = 70
+
+/** The parameters of getList. @throws {ErrorResponse} for the first that is invalid. */
+export function readListQuery(params: Params): ListQuery {
+  const listType = oneOf(listTypes, params.get('ListType') ?? 'ALL')
+  if (!listType) throw errors.listTypeInvalid()
+  const searchTerm = params.get('SearchTerm')
+  if ((searchTerm ?? '').length > maxTermLength) throw errors.searchTermInvalid()
+  const page = readNumber(params.get('Page') ?? '1', 1, Number.MAX_SAFE_INTEGER)
+  if (page === undefined) throw errors.pageInvalid()
+  const pageSize = readNumber(params.get('PageSize') ?? '20', 10, 100)
+  if (pageSize === undefined)
+    throw errors.pageSizeInvalid(listResult([], { total: 0, page: 0, size: 0 }))
+  const sortBy = oneOf(sortKeys, params.get('SortBy') ?? 'NAME')
+  if (!sortBy) throw errors.sortByInvalid()
+  return { listType, searchTerm, sortBy, page, pageSize }
+}
+
+const oneOf = <Value extends string>(values: readonly Value[], text: string) =>
+  values.find((value) => value === text.toUpperCase())
+
+function readNumber(text: string, min: number, max: number): number | undefined {
+  if (!/^\d{1,15}$/.test(text)) return undefined
+  const number = Number(text)
+  return number >= min && number <= max ? number : undefined
+}
