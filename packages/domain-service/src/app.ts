@@ -6,6 +6,7 @@ import type { Config } from './config.ts'
 import type { DomainList } from './domain-list/domain-list.ts'
 import { registerIntegrations } from './integrations/integrations.ts'
 import type { ChallengeStore } from './ledger/challenge-store.ts'
+import type { GivenZones } from './ledger/given-zones.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import type { RegistrarClient } from './registrar/client.ts'
@@ -26,6 +27,7 @@ export interface Dependencies {
   domains: DomainList
   ledger: Ledger
   challenges: ChallengeStore
+  givenZones: GivenZones
   clock: Clock
   zones: ZoneWriter
   metrics: Metrics | undefined
@@ -70,7 +72,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       registerHistoryRoutes(app, { ledger, zones })
       registerChangeRoutes(app, { ledger, zones })
       registerRegistrarRoutes(app, { registrar, domains, name: config.account.registrar })
-      await registerIntegrations(app, { ...parts, tokens: parts.auth.apiTokens })
+      await registerIntegrations(app, { ...parts, ...caches, tokens: parts.auth.apiTokens })
     },
   )
 }

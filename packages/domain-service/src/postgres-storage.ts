@@ -14,6 +14,7 @@ import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import { DomainListStore } from './domain-list/list-store.ts'
 import { ChallengeStore } from './ledger/challenge-store.ts'
+import { GivenZones } from './ledger/given-zones.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { AwaitedChanges } from './ledger/replicas/awaited-changes.ts'
 import { changesChannel, type Lease, Leases } from './ledger/replicas/leases.ts'
@@ -70,6 +71,7 @@ export async function openPostgresStorage(
   return {
     ledger: new Ledger({ sql: postgres, replicas: { leases, versions } }),
     challenges: new ChallengeStore(postgres),
+    givenZones: new GivenZones(postgres),
     quota,
     domainList: {
       store: new DomainListStore(postgres, accountName),

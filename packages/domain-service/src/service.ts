@@ -47,7 +47,7 @@ async function compose(config: Config, log: Logger, clock: Clock): Promise<App> 
   try {
     const auth = await openAuth(config, { audience: 'domain-service', log, database: postgres })
     const { account, timeout: timeoutMs, cacheTtl: cacheTtlMs, verify, historyDays } = config
-    const { ledger, challenges, quota } = storage
+    const { ledger, challenges, givenZones, quota } = storage
     const calls = createCallHistogram(metrics)
     const registrar = new RegistrarClient({ account, timeoutMs, quota, clock, log, calls })
     const { domainsTtlMs: ttlMs } = config
@@ -70,6 +70,7 @@ async function compose(config: Config, log: Logger, clock: Clock): Promise<App> 
       domains,
       ledger,
       challenges,
+      givenZones,
       zones,
       clock,
       metrics,

@@ -8,6 +8,7 @@ import type { Config } from './config.ts'
 import type { ListTurns } from './domain-list/list-reader.ts'
 import { DomainListStore } from './domain-list/list-store.ts'
 import { ChallengeStore } from './ledger/challenge-store.ts'
+import { GivenZones } from './ledger/given-zones.ts'
 import { Ledger } from './ledger/ledger.ts'
 import { databaseName, migrations } from './ledger/schema.ts'
 import type { Versions } from './registrar/response-cache.ts'
@@ -17,6 +18,7 @@ import { openLocalQueue, type WriteQueue, type WriteQueueOptions } from './zones
 export interface Storage {
   ledger: Ledger
   challenges: ChallengeStore
+  givenZones: GivenZones
   quota: CallQuota
   domainList: { store: DomainListStore; turns?: ListTurns }
   /** Only with several replicas. */
@@ -62,6 +64,7 @@ export async function openEmbeddedStorage(
     return {
       ledger: new Ledger({ sql: database }),
       challenges: new ChallengeStore(database),
+      givenZones: new GivenZones(counter),
       quota: await LocalCallQuota.open({ limits, store, clock }),
       domainList: { store: new DomainListStore(counter, accountName) },
       openQueue: openLocalQueue,

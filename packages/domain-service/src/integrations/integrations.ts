@@ -3,13 +3,18 @@ import type { App, Logger } from '@domains-and-files/http'
 import type { Clock } from '../clock.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
 import type { ChallengeStore } from '../ledger/challenge-store.ts'
+import type { GivenZones } from '../ledger/given-zones.ts'
 import type { Ledger } from '../ledger/ledger.ts'
+import type { RegistrarClient } from '../registrar/client.ts'
+import type { ResponseCache } from '../registrar/response-cache.ts'
+import type { DomainInfo, Nameservers } from '../registrar/responses.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { AcmeChallenges } from './acme-challenges.ts'
 import { registerAcmeDnsRoutes } from './acme-dns.ts'
 import { registerDyndns2Routes } from './dyndns2.ts'
 import { registerExternalDnsRoutes } from './external-dns.ts'
 import { registerHttpreqRoutes } from './httpreq.ts'
+import { registerRegistrarDoor } from './registrar-door/door.ts'
 import { RetryingWriter } from './retrying-writer.ts'
 
 interface Dependencies {
@@ -17,6 +22,10 @@ interface Dependencies {
   ledger: Ledger
   domains: DomainList
   challenges: ChallengeStore
+  givenZones: GivenZones
+  registrar: RegistrarClient
+  infos: ResponseCache<DomainInfo>
+  nameservers: ResponseCache<Nameservers>
   tokens: ApiTokens
   clock: Clock
   log: Logger
@@ -26,7 +35,7 @@ interface Dependencies {
   }
 }
 
-/** The routes of other people's protocols: ACME DNS-01, acme-dns, dyndns2, external-dns. */
+/** The routes of other people's protocols: ACME DNS-01, acme-dns, dyndns2, external-dns, the registrar's own. */
 export async function registerIntegrations(app: App, dependencies: Dependencies) {
   const { zones, ledger, domains, clock, log, tokens, config } = dependencies
   const writer = new RetryingWriter({ zones, ledger, clock })
@@ -46,4 +55,5 @@ export async function registerIntegrations(app: App, dependencies: Dependencies)
   registerDyndns2Routes(app, { zones, writer, domains, clock })
   const only = config.externalDnsDomains
   await registerExternalDnsRoutes(app, { zones, writer, domains, only })
+  await registerRegistrarDoor(app, { ...dependencies, writer })
 }

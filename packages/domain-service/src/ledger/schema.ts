@@ -155,8 +155,22 @@ const replicas = sql`
   ) ${strict};
   create table ${name('zone_versions')} (domain text primary key, version ${int8} not null) ${strict}`
 
+// Which zones the clients of the registrar's protocol know; not backed up, since they live ten minutes.
+const givenZones = sql`
+  create table ${name('given_zones')} (
+    id ${identity},
+    token text not null,
+    domain text not null,
+    at ${int8} not null,
+    is_submitted integer not null,
+    zone text not null,
+    base text
+  ) ${strict};
+  create index given_zones_of_token on ${name('given_zones')} (token, domain, id);
+  create index given_zones_by_age on ${name('given_zones')} (at)`
+
 /**
  * The tables of this service, the same in both databases; append only. Times are milliseconds since 1970 by the database's
  * clock.
  */
-export const migrations: Migrations = { ledger: [ledger, domainList, budget, replicas] }
+export const migrations: Migrations = { ledger: [ledger, domainList, budget, replicas, givenZones] }

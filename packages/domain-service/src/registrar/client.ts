@@ -8,11 +8,13 @@ import type { CacheOptions } from './response-cache.ts'
 import {
   type DomainEntry,
   type DomainInfo,
+  type Element,
   type Nameservers,
   readDomainInfo,
   readDomainList,
   readEmailType,
   readNameserverList,
+  readTlds,
   readZone,
   requireSuccess,
 } from './responses.ts'
@@ -58,6 +60,18 @@ export class RegistrarClient {
       domain: '',
       read: readDomainList,
       slot,
+    })
+  }
+
+  /** The suffixes that the registrar sells, as it describes them. */
+  tlds(): Promise<Element[]> {
+    return this.#caller.read({
+      name: 'namecheap.domains.getTldList',
+      params: {},
+      result: 'Tlds',
+      domain: '',
+      read: readTlds,
+      slot: 'read',
     })
   }
 

@@ -163,7 +163,8 @@ function readValues({ name, type, ttl, values }: SetRrsetEdit): RecordInput[] {
 }
 
 // `present` records added where they are missing and `absent` ones removed where they are found.
-function ensureRecords(zone: Zone, { present, absent, defaultTtl }: EnsureEdit): Zone {
+function ensureRecords(zone: Zone, edit: EnsureEdit): Zone {
+  const { present, absent, defaultTtl } = edit
   const { domain } = zone
   const keyOfInput = (record: RecordInput | RecordKey) => keyOf(toRow(record, domain).row, domain)
   const wanted = new Map(
@@ -183,5 +184,5 @@ function ensureRecords(zone: Zone, { present, absent, defaultTtl }: EnsureEdit):
     return untouched(row)
   })
   const missing = [...wanted].flatMap(([key, record]) => (satisfied.has(key) ? [] : record))
-  return composeZone(zone, [...rest, ...missing])
+  return composeZone(zone, [...rest, ...missing], edit)
 }

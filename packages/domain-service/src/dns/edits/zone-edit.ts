@@ -74,4 +74,5 @@ export interface EnsureEdit {
   absent: RecordKey[]
   /** Seconds: of added records without a TTL of their own. */
   defaultTtl?: number
+  emailType?: string | undefined
 }

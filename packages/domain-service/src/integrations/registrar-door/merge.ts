@@ -1,0 +1,91 @@
+import type { EnsureEdit } from '../../dns/edits/zone-edit.ts'
+import { keyOf } from '../../dns/record.ts'
+import { type RecordInput, toRow } from '../../dns/record-validation.ts'
+import type { GivenZone, KnownZone } from '../../ledger/given-zones.ts'
+
+/**
+ * The zone that a submitted list is compared with: of those that the client was given, oldest first, the one that
+ * explains the list with the fewest removals, and of several the newest. A zone is no explanation where the client
+ * evidently knows a later one.
+ */
+export function chooseGiven(
+  given: GivenZone[],
+  submitted: KnownZone,
+  domain: string,
+): { used: GivenZone; base: KnownZone } | undefined {
+  const list = keysOf(submitted, domain)
+  const zones = given.map((used) => ({ used, keys: keysOf(used.zone, domain) }))
+  let best: { used: GivenZone; base: KnownZone; removals: number } | undefined
+  for (const [index, { used, keys }] of zones.entries()) {
+    if (isOutdated({ used, keys }, zones.slice(index + 1), list)) continue
+    const removals = without(keys, list).length
+    if (best && best.removals < removals) continue
+    // A repeat of a list whose write is not known to be done has the same difference again.
+    const isRepeat = removals === 0 && list.size === keys.size
+    best = { used, base: (isRepeat && used.base) || used.zone, removals }
+  }
+  return best
+}
+
+interface KeyedZone {
+  used: GivenZone
+  keys: Set<string>
+}
+
+function isOutdated({ used, keys }: KeyedZone, later: KeyedZone[], list: Set<string>): boolean {
+  // The list has records of a later zone which this one has not.
+  const added = without(list, keys)
+  if (later.some((each) => added.some((key) => each.keys.has(key)))) return true
+  // The list goes back to an earlier one of this token: without records that the token itself has added since.
+  const last = later.at(-1)
+  if (!used.isSubmitted || used.base || !last || added.length > 0 || list.size < keys.size)
+    return false
+  const own = later.filter((each) => each.used.isSubmitted)
+  return without(last.keys, list).every((key) => own.some((each) => each.keys.has(key)))
+}
+
+const without = (keys: Set<string>, others: Set<string>) =>
+  [...keys].filter((key) => !others.has(key))
+
+/** The edit that makes of one zone the other, and which records of the other its `present` are. */
+export function differenceOf(base: KnownZone, submitted: KnownZone, domain: string) {
+  const before = byKey(base, domain)
+  const after = byKey(submitted, domain)
+  const changed = [...after].filter(([key, index]) => {
+    const record = submitted.records[index]
+    const known = base.records[before.get(key) ?? -1]
+    return record && !(known && isUnchanged(known, record))
+  })
+  const indexes = changed.map(([, index]) => index)
+  const removed = [...before].filter(([key]) => !after.has(key))
+  const { emailType } = submitted
+  const edit: EnsureEdit = {
+    kind: 'ensure',
+    present: recordsAt(submitted, indexes),
+    absent: recordsAt(
+      base,
+      removed.map(([, index]) => index),
+    ).map(({ name, type, address }) => ({ name, type, address })),
+    ...(emailType !== undefined && emailType !== base.emailType && { emailType }),
+  }
+  return { edit, indexes }
+}
+
+const recordsAt = ({ records }: KnownZone, indexes: number[]): RecordInput[] =>
+  indexes.flatMap((index) => records[index] ?? [])
+
+// An absent TTL or preference stays as it is.
+const isUnchanged = (known: RecordInput, { ttl, mx_pref }: RecordInput) =>
+  (ttl ?? known.ttl) === known.ttl && (mx_pref ?? known.mx_pref) === known.mx_pref
+
+const keysOf = (zone: KnownZone, domain: string) => new Set(byKey(zone, domain).keys())
+
+// Of equal records the registrar keeps the first.
+function byKey({ records }: KnownZone, domain: string): Map<string, number> {
+  const keys = new Map<string, number>()
+  for (const [index, record] of records.entries()) {
+    const key = keyOf(toRow(record, domain).row, domain)
+    if (!keys.has(key)) keys.set(key, index)
+  }
+  return keys
+}

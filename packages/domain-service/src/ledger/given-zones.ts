@@ -1,0 +1,152 @@
+import { forUpdate, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import type { RecordInput } from '../dns/record-validation.ts'
+
+/** What a client knows of a zone: those of its records that its token may write. */
+export interface KnownZone {
+  emailType?: string | undefined
+  records: RecordInput[]
+}
+
+/** A zone that a client was given, or that it submitted. */
+export interface GivenZone {
+  id: number
+  isSubmitted: boolean
+  zone: KnownZone
+  /** Of a submitted zone whose write is not known to be done: what it was compared with. */
+  base: KnownZone | undefined
+}
+
+/** An API token and a domain. */
+export interface GivenTo {
+  token: string
+  domain: string
+}
+
+/** What to compare a submitted zone with. */
+interface Comparison {
+  used: GivenZone
+  base: KnownZone
+}
+
+interface ZoneRow {
+  id: number
+  is_submitted: number
+  zone: string
+  base: string | null
+}
+
+const zones = name('given_zones')
+const keptMs = 600_000
+const pruneIntervalMs = 60_000
+const maxOfToken = 32
+// Two processes may have been given the same zone, and each uses up one.
+const maxEqual = 4
+
+/** The zones that API tokens were given in the last ten minutes, shared by all replicas. */
+export class GivenZones {
+  readonly #sql: Sql
+  #prunedAt = 0
+
+  constructor(database: Sql) {
+    this.#sql = database
+  }
+
+  /** Remembers a zone that a client was given. */
+  async add(to: GivenTo, zone: KnownZone): Promise<void> {
+    await this.#prune()
+    const text = JSON.stringify(zone)
+    await insert(this.#sql, to, { isSubmitted: false, zone: text, base: null })
+    const isOwn = isOf(to)
+    const isEqual = sql`${isOwn} and is_submitted = 0 and zone = ${text}`
+    await this.#sql.run(sql`delete from ${zones} where ${isEqual} and id not in
+      (select id from ${zones} where ${isEqual} order by id desc limit ${maxEqual})`)
+    await this.#sql.run(sql`delete from ${zones} where ${isOwn} and id not in
+      (select id from ${zones} where ${isOwn} order by id desc limit ${maxOfToken})`)
+  }
+
+  /**
+   * Puts a submitted zone in the place of the given one that it is compared with.
+   * @param choose gets the given zones, oldest first.
+   * @returns undefined where `choose` does; otherwise the id of the submitted zone, for `confirm` or `giveBack`.
+   */
+  replace(
+    to: GivenTo,
+    submitted: KnownZone,
+    choose: (given: GivenZone[]) => Comparison | undefined,
+  ): Promise<(Comparison & { id: number }) | undefined> {
+    return this.#sql.transaction(async (transaction) => {
+      // The next statement then sees what another request of this token has replaced.
+      await transaction.all(sql`select id from ${zones} where ${isOf(to)} order by id ${forUpdate}`)
+      const rows = await transaction.all<ZoneRow>(
+        sql`select id, is_submitted, zone, base from ${zones}
+          where ${isOf(to)} and at > ${now} - ${keptMs} order by id`,
+      )
+      const chosen = choose(rows.map(toGivenZone))
+      if (!chosen) return undefined
+      await transaction.run(sql`delete from ${zones} where id = ${chosen.used.id}`)
+      return { ...chosen, id: await insertSubmitted(transaction, to, submitted, chosen.base) }
+    })
+  }
+
+  /** Remembers a submitted zone that was compared with a zone that the client was not given. */
+  submit(to: GivenTo, submitted: KnownZone, base: KnownZone): Promise<number> {
+    return insertSubmitted(this.#sql, to, submitted, base)
+  }
+
+  /** The write of a submitted zone is done. */
+  async confirm(id: number): Promise<void> {
+    await this.#sql.run(sql`update ${zones} set base = null where id = ${id}`)
+  }
+
+  /** The write of a submitted zone was refused: `used` takes its former place. */
+  async giveBack(id: number, to: GivenTo, used: GivenZone | undefined): Promise<void> {
+    await this.#sql.transaction(async (transaction) => {
+      await transaction.run(sql`delete from ${zones} where id = ${id}`)
+      if (!used) return
+      const { isSubmitted, zone, base } = used
+      const texts = { zone: JSON.stringify(zone), base: base ? JSON.stringify(base) : null }
+      await insert(transaction, to, { isSubmitted, ...texts })
+    })
+  }
+
+  async #prune(): Promise<void> {
+    if (performance.now() - this.#prunedAt < pruneIntervalMs) return
+    this.#prunedAt = performance.now()
+    await this.#sql.run(sql`delete from ${zones} where at <= ${now} - ${keptMs}`)
+  }
+}
+
+const isOf = ({ token, domain }: GivenTo) => sql`token = ${token} and domain = ${domain}`
+
+const insertSubmitted = (
+  database: SqlTransaction,
+  to: GivenTo,
+  submitted: KnownZone,
+  base: KnownZone,
+) =>
+  insert(database, to, {
+    isSubmitted: true,
+    zone: JSON.stringify(submitted),
+    base: JSON.stringify(base),
+  })
+
+async function insert(
+  database: SqlTransaction,
+  { token, domain }: GivenTo,
+  { isSubmitted, zone, base }: { isSubmitted: boolean; zone: string; base: string | null },
+): Promise<number> {
+  const row = await database.get<{ id: number }>(
+    sql`insert into ${zones} (token, domain, at, is_submitted, zone, base)
+      values (${token}, ${domain}, ${now}, ${isSubmitted ? 1 : 0}, ${zone}, ${base}) returning id`,
+  )
+  if (!row) throw new Error('a given zone was not stored')
+  return row.id
+}
+
+// The texts are JSON that this class wrote.
+const toGivenZone = ({ id, is_submitted, zone, base }: ZoneRow): GivenZone => ({
+  id,
+  isSubmitted: is_submitted === 1,
+  zone: JSON.parse(zone),
+  base: base === null ? undefined : JSON.parse(base),
+})
