@@ -50,7 +50,7 @@ export interface Caller extends Rights {
   /** The id of its session, if it logged in. */
   session?: string
   /** Set if an API token was used. */
-  token?: { id: string; name: string }
+  token?: { id: string; name: string; mayReplace?: boolean }
 }
 
 interface Named {

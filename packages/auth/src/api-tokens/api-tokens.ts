@@ -26,6 +26,8 @@ export const tokenLimits = {
   folders: Folders.optional(),
   records: z.array(RecordLimit).min(1).max(100).optional(),
   networks: z.array(Network).min(1).max(100).optional(),
+  /** Whether a setHosts of the registrar's protocol may replace a zone that the token was not given. */
+  replace: z.boolean().optional(),
 }
 
 /** What a new token may do, and for how long. */
@@ -210,7 +212,7 @@ export class ApiTokens {
       username: owner.username,
       ...intersectRights(owner, rights),
       ...(row.expires_at !== null && { expiresAt: new Date(row.expires_at) }),
-      token: { id, name: tokenName },
+      token: { id, name: tokenName, ...(token.replace && { mayReplace: true }) },
     }
   }
 

@@ -33,6 +33,7 @@ const exampleRecord = {
   folders: null,
   records: [{ name: '_acme-challenge', types: ['TXT'] }],
   networks: null,
+  replace: false,
   created_at: '2027-01-15T09:30:00.000Z',
   expires_at: '2027-04-15T09:30:00.000Z',
   last_used_at: null,
@@ -75,6 +76,10 @@ const TokenRecord = z
     folders: z.array(z.string()).nullable().meta({ description: 'null: those of its owner' }),
     records: tokenLimits.records.unwrap().nullable().meta({ description: 'null: not limited' }),
     networks: z.array(z.string()).nullable().meta({ description: 'null: from everywhere' }),
+    replace: z.boolean().meta({
+      description:
+        "by the registrar's protocol: whether it may replace a zone that it has not read",
+    }),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().nullable().meta({ description: 'null: never' }),
     last_used_at: z.iso
@@ -197,8 +202,8 @@ const deleteToken = (tokens: ApiTokens) =>
 
 function describe(token: ApiToken): z.input<typeof TokenRecord> {
   const { id, name, hint, owner, created_at, expires_at, last_used_at } = token
-  const { domains = null, folders = null, records = null, networks = null } = token
+  const { domains = null, folders = null, records = null, networks = null, replace = false } = token
   const role = token.role ?? (records ? null : 'viewer')
-  const limits = { role, domains, folders, records, networks }
+  const limits = { role, domains, folders, records, networks, replace }
   return { id, name, hint, owner, ...limits, created_at, expires_at, last_used_at }
 }

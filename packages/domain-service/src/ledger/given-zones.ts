@@ -1,4 +1,11 @@
-import { forUpdate, name, now, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import {
+  forUpdate,
+  name,
+  now,
+  type Sql,
+  type SqlTransaction,
+  sql,
+} from '@domains-and-files/persistence'
 import type { RecordInput } from '../dns/record-validation.ts'
 
 /** What a client knows of a zone: those of its records that its token may write. */

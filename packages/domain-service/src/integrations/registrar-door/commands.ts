@@ -221,8 +221,7 @@ async function setHosts(params: Params, context: WriteContext, sources: DoorSour
   const { id, used, base } = await compareWithKnown(domain, submitted, { to, caller, sources })
   try {
     const { edit, indexes } = differenceOf(base, submitted, domain.name)
-    const isChange =
-      edit.present.length + edit.absent.length > 0 || edit.emailType !== undefined
+    const isChange = edit.present.length + edit.absent.length > 0 || edit.emailType !== undefined
     if (isChange)
       await writer
         .write(domain, edit, context)
@@ -247,7 +246,7 @@ async function compareWithKnown(
   const choose = (given: GivenZone[]) => chooseGiven(given, submitted, domain.name)
   const compared = await givenZones.replace(to, submitted, choose)
   if (compared) return compared
-  if (!caller.records && !caller.token?.replace) throw getHostsFirst()
+  if (!caller.records && !caller.token?.mayReplace) throw getHostsFirst()
   const { value: zone } = await zones.read(domain, true)
   const base = knownOf(
     zone,

@@ -1,5 +1,5 @@
 import type { ApiTokens, Caller } from '@domains-and-files/auth'
-import { type App, HttpError, receiveBody } from '@domains-and-files/http'
+import { type App, type HttpError, receiveBody } from '@domains-and-files/http'
 import {
   type Envelope,
   errors,
