@@ -93,6 +93,7 @@ export default defineConfig({
                 'test/zones/idempotent-writes.test.ts',
                 'test/zones/batch/{write-batch,verified-write}.test.ts',
                 'test/integrations/httpreq.test.ts',
+                'test/integrations/registrar-door/set-hosts.test.ts',
               ],
           // They start replicas on PostgreSQL in any case.
           exclude: ['test/zones/shared-*.test.ts'],

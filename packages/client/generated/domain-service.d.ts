@@ -664,6 +664,7 @@ export interface components {
             folders?: string[];
             records?: components["schemas"]["RecordLimitInput"][];
             networks?: string[];
+            replace?: boolean;
         };
         RecordLimitInput: {
             /** @description relative to the domain; `*` for one label or more; `@` for the domain */
@@ -1020,6 +1021,7 @@ export interface components {
          *         }
          *       ],
          *       "networks": null,
+         *       "replace": false,
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "expires_at": "2027-04-15T09:30:00.000Z",
          *       "last_used_at": null,
@@ -1042,6 +1044,8 @@ export interface components {
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
             networks: string[] | null;
+            /** @description by the registrar's protocol: whether it may replace a zone that it has not read */
+            replace: boolean;
             /** Format: date-time */
             created_at: string;
             /** @description null: never */
@@ -1073,6 +1077,7 @@ export interface components {
          *             }
          *           ],
          *           "networks": null,
+         *           "replace": false,
          *           "created_at": "2027-01-15T09:30:00.000Z",
          *           "expires_at": "2027-04-15T09:30:00.000Z",
          *           "last_used_at": null
@@ -1110,6 +1115,7 @@ export interface components {
          *         }
          *       ],
          *       "networks": null,
+         *       "replace": false,
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "expires_at": "2027-04-15T09:30:00.000Z",
          *       "last_used_at": null
@@ -1131,6 +1137,8 @@ export interface components {
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
             networks: string[] | null;
+            /** @description by the registrar's protocol: whether it may replace a zone that it has not read */
+            replace: boolean;
             /** Format: date-time */
             created_at: string;
             /** @description null: never */
@@ -2463,6 +2471,7 @@ export interface operations {
                      *             }
                      *           ],
                      *           "networks": null,
+                     *           "replace": false,
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "expires_at": "2027-04-15T09:30:00.000Z",
                      *           "last_used_at": null
@@ -2582,6 +2591,7 @@ export interface operations {
                      *         }
                      *       ],
                      *       "networks": null,
+                     *       "replace": false,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "expires_at": "2027-04-15T09:30:00.000Z",
                      *       "last_used_at": null,

@@ -620,6 +620,7 @@ export interface components {
             folders?: string[];
             records?: components["schemas"]["RecordLimitInput"][];
             networks?: string[];
+            replace?: boolean;
         };
         RecordLimitInput: {
             /** @description relative to the domain; `*` for one label or more; `@` for the domain */
@@ -847,6 +848,7 @@ export interface components {
          *         }
          *       ],
          *       "networks": null,
+         *       "replace": false,
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "expires_at": "2027-04-15T09:30:00.000Z",
          *       "last_used_at": null,
@@ -869,6 +871,8 @@ export interface components {
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
             networks: string[] | null;
+            /** @description by the registrar's protocol: whether it may replace a zone that it has not read */
+            replace: boolean;
             /** Format: date-time */
             created_at: string;
             /** @description null: never */
@@ -900,6 +904,7 @@ export interface components {
          *             }
          *           ],
          *           "networks": null,
+         *           "replace": false,
          *           "created_at": "2027-01-15T09:30:00.000Z",
          *           "expires_at": "2027-04-15T09:30:00.000Z",
          *           "last_used_at": null
@@ -937,6 +942,7 @@ export interface components {
          *         }
          *       ],
          *       "networks": null,
+         *       "replace": false,
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "expires_at": "2027-04-15T09:30:00.000Z",
          *       "last_used_at": null
@@ -958,6 +964,8 @@ export interface components {
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
             networks: string[] | null;
+            /** @description by the registrar's protocol: whether it may replace a zone that it has not read */
+            replace: boolean;
             /** Format: date-time */
             created_at: string;
             /** @description null: never */
@@ -1902,6 +1910,7 @@ export interface operations {
                      *             }
                      *           ],
                      *           "networks": null,
+                     *           "replace": false,
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "expires_at": "2027-04-15T09:30:00.000Z",
                      *           "last_used_at": null
@@ -2021,6 +2030,7 @@ export interface operations {
                      *         }
                      *       ],
                      *       "networks": null,
+                     *       "replace": false,
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "expires_at": "2027-04-15T09:30:00.000Z",
                      *       "last_used_at": null,

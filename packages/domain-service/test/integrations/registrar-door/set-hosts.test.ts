@@ -1,0 +1,208 @@
+import { expect, test } from 'vitest'
+import { type Door, type DoorRow, openDoor, toRows } from '../../support/door.ts'
+import { driveClock } from '../../support/drive-clock.ts'
+import { FakeClock } from '../../support/fake-clock.ts'
+import { type Service, start } from '../../support/start.ts'
+
+const hosts = [
+  { name: 'www', type: 'A', address: '192.0.2.1', ttl: 300 },
+  { name: '@', type: 'TXT', address: 'v=spf1 -all' },
+]
+const domains = [
+  { name: 'example.com', emailType: 'FWD' as const, hosts },
+  { name: 'example.net', hosts: [] },
+]
+const txt = (name: string, value = name): DoorRow => ({
+  HostName: name,
+  RecordType: 'TXT',
+  Address: value,
+})
+const names = (service: Service) => service.live().map((each) => each.split(' ')[0])
+const addHost = (service: Service, name: string) =>
+  service.call('POST', '/api/domains/example.com/dns/hosts/TXT', { body: { name, address: name } })
+
+test('a list adds, changes and removes what it changes in the zone that the client was given', async () => {
+  await using service = await start({ domains })
+  const door = await openDoor(service)
+  const rows = await door.rows()
+
+  const answer = await door.setHosts([
+    { HostName: 'WWW', RecordType: 'a', Address: '192.0.2.1', TTL: '600' },
+    txt('new'),
+  ])
+
+  expect(rows).toHaveLength(2)
+  expect([answer.http, answer.status, answer.numbers]).toEqual([200, 'OK', []])
+  expect(answer.all('DomainDNSSetHostsResult')).toEqual([
+    { Domain: 'example.com', IsSuccess: 'true' },
+  ])
+  expect(service.live()).toEqual(['www A 192.0.2.1 600 10', 'new TXT new 1800 10'])
+  expect(service.sandbox.zone('example.com').emailType).toBe('FWD')
+})
+
+test('a list is one change of the history, with its token, whoever else writes', async () => {
+  await using service = await start({ domains })
+  const door = await openDoor(service)
+  const rows = await door.rows()
+  await addHost(service, 'other')
+
+  await door.setHosts([...rows.slice(1), txt('one'), txt('two')])
+  const { body } = await service.call('GET', '/api/domains/example.com/dns/history')
+
+  expect(names(service)).toEqual(['@', 'one', 'other', 'two'])
+  expect(body.history).toHaveLength(2)
+  expect(body.history?.[0]).toMatchObject({ by: 'admin', token: expect.stringMatching(/^test /) })
+})
+
+test.each([
+  ['one token', 1],
+  ['two tokens', 2],
+])(
+  'two clients with %s that were given the same zone keep each other’s records',
+  async (_case, tokens) => {
+    await using service = await start({ domains })
+    const one = await openDoor(service)
+    const other = tokens === 1 ? await openDoor(service, one.key) : await openDoor(service)
+    const zones = await Promise.all([one.rows(), other.rows()])
+
+    await Promise.all([
+      one.setHosts([...zones[0], txt('one')]),
+      other.setHosts([...zones[1], txt('other')]),
+    ])
+    await one.setHosts([...zones[0], txt('one'), txt('third')])
+
+    expect(names(service).sort()).toEqual(['@', 'one', 'other', 'third', 'www'])
+  },
+)
+
+test('a client that adds a record and goes back removes it, as often as it does so', async () => {
+  await using service = await start({ domains })
+  const door = await openDoor(service)
+  const seen: (string | undefined)[][] = []
+  for (const name of ['c', 'd']) {
+    const rows = await door.rows()
+    await door.setHosts([...rows, txt(name)])
+    seen.push(names(service))
+    await addHost(service, `after-${name}`)
+    await door.setHosts(rows)
+    seen.push(names(service))
+  }
+
+  expect(seen).toEqual([
+    ['www', '@', 'c'],
+    ['www', '@', 'after-c'],
+    ['www', '@', 'after-c', 'd'],
+    ['www', '@', 'after-c', 'after-d'],
+  ])
+})
+
+test('a client that reads before each write removes what it added, among the records of others', async () => {
+  await using service = await start({ domains })
+  const door = await openDoor(service)
+  const set = async (edit: (rows: DoorRow[]) => DoorRow[]) => door.setHosts(edit(await door.rows()))
+
+  await set((rows) => [...rows, txt('a')])
+  await addHost(service, 'x')
+  await set((rows) => [...rows, txt('b')])
+  await set((rows) => rows.filter(({ HostName }) => HostName !== 'b'))
+  await addHost(service, 'y')
+  await set((rows) => [...rows.filter(({ HostName }) => HostName !== 'a'), txt('c')])
+  await set((rows) => rows.filter(({ HostName }) => HostName !== 'c'))
+
+  expect(names(service).sort()).toEqual(['@', 'www', 'x', 'y'])
+})
+
+test('a list without a zone of the last ten minutes is refused, and done with the zone or by a token that may replace', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ domains, clock })
+  const door = await openDoor(service)
+  const bold = await openDoor(service, { role: 'editor', replace: true })
+  const driven = (answer: ReturnType<Door['setHosts']>) => driveClock(clock, service, answer)
+  await driven(door.getHosts())
+
+  await clock.advance(599_000)
+  const inTime = await driven(door.setHosts([txt('a')]))
+  await clock.advance(601_000)
+  const calls = service.commands().length
+  const late = await driven(door.setHosts([txt('b')]))
+  const sent = service.commands().length - calls
+  const replaced = await driven(bold.setHosts([txt('c')]))
+
+  expect([inTime.numbers, late.numbers, replaced.numbers]).toEqual([[], ['2016166'], []])
+  expect(late.words).toContain('getHosts first')
+  expect(sent).toBe(0)
+  expect(service.live()).toEqual(['c TXT c 1800 10'])
+})
+
+test('a token limited to records lists and changes only those, with a zone and without', async () => {
+  await using service = await start({ domains })
+  const records = [{ name: '_acme-challenge', types: ['TXT'] }]
+  const door = await openDoor(service, { records })
+  const reader = await openDoor(service, { records, role: 'editor' })
+  const challenge = txt('_acme-challenge', 'v')
+
+  const before = await door.setHosts([challenge])
+  const listed = [await door.rows(), await reader.rows()]
+  const foreign = await door.setHosts([challenge, txt('other')])
+  const email = await door.setHosts([challenge], { EmailType: 'NONE' })
+  const kept = names(service)
+  const after = await door.setHosts([])
+
+  expect([before.numbers, foreign.numbers, email.numbers]).toEqual([[], ['2030166'], ['2030166']])
+  expect(listed.map((rows) => rows.map(({ HostName }) => HostName))).toEqual([
+    ['_acme-challenge'],
+    ['_acme-challenge'],
+  ])
+  expect(kept).toEqual(['www', '@', '_acme-challenge'])
+  expect([after.numbers, names(service)]).toEqual([[], ['www', '@']])
+})
+
+test('an email type is changed only if another one is sent than was given', async () => {
+  await using service = await start({ domains })
+  const door = await openDoor(service)
+  const rows = await door.rows()
+  await service.sandbox.setZone('example.com', { emailType: 'OX' })
+
+  await door.setHosts([...rows, txt('a')], { EmailType: 'FWD' })
+  const kept = service.sandbox.zone('example.com').emailType
+  await door.setHosts([...rows, txt('a')], { EmailType: 'none' })
+
+  expect([kept, service.sandbox.zone('example.com').emailType]).toEqual(['OX', 'NONE'])
+})
+
+test('a refused list leaves the zone that it was compared with in its place', async () => {
+  await using service = await start({ domains })
+  const door = await openDoor(service)
+  const rows = await door.rows()
+  await addHost(service, 'x')
+
+  const refused = await door.setHosts([...rows, { ...txt('a'), RecordType: 'A' }])
+  const again = await door.setHosts([...rows, txt('a')])
+
+  expect([refused.numbers, refused.words]).toEqual([
+    ['2011288'],
+    expect.stringMatching(/^Parameter Address3 is invalid: must be an IPv4 address/),
+  ])
+  expect([again.numbers, names(service).sort()]).toEqual([[], ['@', 'a', 'www', 'x']])
+})
+
+test('a list that takes longer than 25 s is too many requests, goes on, and is done when it is repeated', async () => {
+  const clock = new FakeClock()
+  await using service = await start({ domains, clock })
+  const door = await openDoor(service)
+  const rows = await driveClock(clock, service, door.rows())
+  const command = 'namecheap.domains.dns.getHosts'
+  service.sandbox.fault({ kind: 'reset', command, times: 0 })
+
+  const late = await driveClock(clock, service, door.setHosts([...rows, txt('a')]))
+  service.sandbox.clearFaults()
+  let repeat = late
+  while (repeat.http === 405)
+    repeat = await driveClock(clock, service, door.setHosts([...rows, txt('a')]))
+  const history = await service.call('GET', '/api/domains/example.com/dns/history')
+
+  expect([late.http, late.words]).toEqual([405, 'Too many requests'])
+  expect([repeat.numbers, names(service)]).toEqual([[], ['www', '@', 'a']])
+  expect(history.body.history).toHaveLength(1)
+  expect(toRows(await door.getHosts())).toHaveLength(3)
+})
