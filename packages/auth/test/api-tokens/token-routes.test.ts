@@ -36,6 +36,7 @@ test('a created token is shown once, with its record', async () => {
     domains: ['example.com'],
     folders: null,
     records: null,
+    replace: false,
     networks: ['127.0.0.0/8'],
     created_at: '2026-11-20T19:20:00.500Z',
     expires_at: '2027-02-18T19:20:00.500Z',
