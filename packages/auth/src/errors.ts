@@ -36,6 +36,8 @@ export function createAuthErrors(realm: string) {
     apiTokenExpired: () => expired('The API token has expired: create another'),
     credentialsInvalid: () =>
       refuse(401, 'invalid_credentials', 'The username or the password is wrong'),
+    codeInvalid: () =>
+      refuse(401, 'invalid_credentials', 'The code is unknown, used or expired: log in again'),
     forbidden: (needed: Role) => insufficient(`This needs the role ${needed}`),
     tooManyLogins: (seconds: number) =>
       new HttpError(
@@ -57,6 +59,13 @@ export function createAuthErrors(realm: string) {
 
 export const loginRequired = () =>
   new HttpError(403, 'forbidden', 'An API token cannot do this: log in with a password')
+
+export const passwordLoginOff = () =>
+  new HttpError(
+    403,
+    'password_login_off',
+    'Logins with a password are switched off: use single sign-on',
+  )
 
 /** The attributes of a challenge (RFC 6750, 3). */
 interface Reason {

@@ -18,6 +18,6 @@ export {
   requireWithinRecords,
 } from './rights.ts'
 export { exampleSecret } from './sessions/jwt-secret.ts'
-export { authConfig, authSettings, requireSharedSecret } from './settings.ts'
+export { authConfig, authSettings, checkAuthSettings } from './settings.ts'
 export { authMigrations } from './tables.ts'
 export type { Users } from './users/user.ts'

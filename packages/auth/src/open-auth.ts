@@ -11,12 +11,13 @@ import { tokenPrefixOf } from './api-tokens/token-format.ts'
 import { createHashQueue, type HashQueue } from './login/password.ts'
 import { type Caller, callerOfUser } from './rights.ts'
 import { resolveJwtSecret } from './sessions/jwt-secret.ts'
-import type { AuthConfig } from './settings.ts'
+import type { AuthConfig, OidcConfig } from './settings.ts'
 import { accountTables, loginTables } from './tables.ts'
 import { FileUsers } from './users/file-users.ts'
 import { ensureFirstAdmin } from './users/first-admin.ts'
+import { LastLogins } from './users/last-logins.ts'
 import { SqlUsers } from './users/sql-users.ts'
-import type { Users } from './users/user.ts'
+import type { User, Users } from './users/user.ts'
 
 /** What the plugin `auth` needs of a service, opened before the app is built. */
 export interface Auth {
@@ -31,6 +32,10 @@ export interface Auth {
   hashes: HashQueue
   /** Holds what `accountTables` describes. */
   database: Sql
+  lastLogins: LastLogins
+  isPasswordLoginOn: boolean
+  /** Single sign-on; undefined: none. */
+  oidc: OidcConfig | undefined
   /** Counts failed logins. */
   loginDatabase: Sql
   /**
@@ -73,16 +78,22 @@ export async function openAuth(
     : new FileUsers(auth.usersFile, (error) =>
         log.error({ err: error }, 'users file with faults: its faulty entries are disabled'),
       )
-  await ensureFirstAdmin(users, {
-    username: auth.adminUsername,
-    password: auth.adminPassword,
-    production,
-  })
+  if (auth.isPasswordLoginOn) {
+    await ensureFirstAdmin(users, {
+      username: auth.adminUsername,
+      password: auth.adminPassword,
+      production,
+    })
+  }
   const file = database ?? openAuthFile(dataDir)
   const memory = database ?? openLoginMemory(() => Math.round(performance.now()))
+  const lastLogins = new LastLogins(file, Date.now, (error) =>
+    log.warn({ err: error }, 'last login not recorded'),
+  )
+  const find = async (username: string) => lastLogins.withRights(await users.find(username))
   const apiTokens = new ApiTokens({
     database: file,
-    find: (username) => users.find(username),
+    find,
     prefix: tokenPrefixOf(audience),
     now: Date.now,
     report: (error) => log.warn({ err: error }, 'use of an API token not recorded'),
@@ -98,8 +109,11 @@ export async function openAuth(
     },
     hashes: createHashQueue(),
     database: file,
+    lastLogins,
+    isPasswordLoginOn: auth.isPasswordLoginOn,
+    oidc: auth.oidc,
     loginDatabase: memory,
-    findCaller: (id) => findCaller(id, { users, apiTokens }),
+    findCaller: (id) => findCaller(id, { find, apiTokens }),
     checks: () =>
       database ? {} : { users: { status: users.fault === undefined ? 'ok' : 'degraded' } },
     close: async () => {
@@ -128,12 +142,15 @@ export const openLoginMemory = (clock: () => number) =>
 /** As `Auth.findCaller`. */
 export async function findCaller(
   id: string,
-  { users, apiTokens }: Pick<Auth, 'users' | 'apiTokens'>,
+  {
+    find,
+    apiTokens,
+  }: Pick<Auth, 'apiTokens'> & { find: (username: string) => Promise<User | undefined> },
 ): Promise<Caller | undefined> {
   const [, kind, rest = ''] = /^(user|token):(.*)$/s.exec(id) ?? []
   if (kind === 'token') return apiTokens.findCaller(rest)
   const [username = ''] = rest.split(' ')
-  const user = await users.find(username)
+  const user = await find(username)
   const caller = user && callerOfUser(user)
   return caller?.id === id ? caller : undefined
 }

@@ -2,15 +2,18 @@ import jwt from '@fastify/jwt'
 import type { FastifyInstance } from 'fastify'
 import fastifyPlugin from 'fastify-plugin'
 import { enforceAccess } from './access-control.ts'
+import { limitKindOf } from './api-tokens/token-format.ts'
 import { registerTokenRoutes } from './api-tokens/token-routes.ts'
 import { createAuthErrors } from './errors.ts'
 import { registerAccountRoutes } from './login/account-routes.ts'
 import { registerLoginRoutes } from './login/login.ts'
 import { defaultLoginLimits, LoginLimit, type LoginLimits } from './login/login-limit.ts'
 import { verifyPassword } from './login/password.ts'
+import { registerOidcRoutes } from './oidc/oidc-routes.ts'
+import { SingleSignOn } from './oidc/single-sign-on.ts'
+import { OneTime } from './one-time.ts'
 import type { Auth } from './open-auth.ts'
 import { jwtOptions, SessionEndings, SessionTokens } from './sessions/session-tokens.ts'
-import { LastLogins } from './users/last-logins.ts'
 import { registerUserRoutes } from './users/user-routes.ts'
 
 export interface AuthOptions extends Auth {
@@ -30,14 +33,11 @@ export const auth = fastifyPlugin(
     const { secret, previousSecret, audience, tokenTtl, users, apiTokens, hashes } = options
     const { loginLimits = defaultLoginLimits, verify = verifyPassword, now = Date.now } = options
     await app.register(jwt, jwtOptions(secret, audience))
-    const { database } = options
+    const { database, lastLogins, isPasswordLoginOn, oidc } = options
     const endings = await SessionEndings.open({ database, users, now })
     const sessions = new SessionTokens(app.jwt, {
       ...{ secret, previousSecret, audience, ttl: tokenTtl, now, endings },
     })
-    const lastLogins = new LastLogins(database, now, (error) =>
-      app.log.warn({ err: error }, 'last login not recorded'),
-    )
     const limit = new LoginLimit(
       options.loginDatabase,
       loginLimits,
@@ -50,9 +50,27 @@ export const auth = fastifyPlugin(
     )
     const errors = createAuthErrors(audience)
     const authenticate = enforceAccess(app, { sessions, apiTokens, audience, errors })
-    const logins = { users, sessions, limit, tokenTtl, errors, hashes, verify, lastLogins }
+    const sso =
+      oidc &&
+      new SingleSignOn({
+        ...{ jwt: app.jwt, config: oidc, audience, users, lastLogins, now, log: app.log },
+        limitKind: limitKindOf(audience),
+        oneTime: new OneTime(database, now),
+      })
+    const logins = {
+      isPasswordLoginOn,
+      users,
+      sessions,
+      limit,
+      tokenTtl,
+      errors,
+      hashes,
+      verify,
+      lastLogins,
+    }
     registerLoginRoutes(app, logins)
     registerAccountRoutes(app, { ...logins, authenticate, now })
+    registerOidcRoutes(app, { ...logins, sso, config: oidc })
     registerTokenRoutes(app, apiTokens)
     registerUserRoutes(app, { users, lastLogins, hashes, now })
     app.addHook('onClose', () => options.close())

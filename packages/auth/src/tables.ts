@@ -28,8 +28,18 @@ export const accountTables = {
     ) ${strict};
     create table ${name('last_logins')} (
       username text not null primary key,
-      at ${int8} not null
+      at ${int8} not null,
+      -- Of a single sign-on.
+      rights text
     ) ${strict}`,
+  ],
+  one_time: [
+    sql`create table ${name('one_time')} (
+      id text not null primary key,
+      value text not null,
+      expires_at ${int8} not null
+    ) ${strict};
+    create index one_time_by_expiry on ${name('one_time')} (expires_at)`,
   ],
 } satisfies Migrations
 

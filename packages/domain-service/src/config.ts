@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net'
-import { authConfig, authSettings, requireSharedSecret } from '@domains-and-files/auth'
+import { authConfig, authSettings, checkAuthSettings } from '@domains-and-files/auth'
 import {
   databaseConfig,
   databaseSettings,
@@ -69,10 +69,7 @@ export type Config = ReturnType<typeof readConfig>
  * @throws {InvalidEnvironment} listing every error.
  */
 export function readConfig(env: Record<string, string | undefined>) {
-  const settings = readEnv(
-    Settings.superRefine(requireAccount).superRefine(requireSharedSecret),
-    env,
-  )
+  const settings = readEnv(Settings.superRefine(requireAccount).superRefine(checkAuthSettings), env)
   return {
     ...serverConfig(settings),
     auth: authConfig(settings),

@@ -1,4 +1,4 @@
-import { authConfig, authSettings, requireSharedSecret } from '@domains-and-files/auth'
+import { authConfig, authSettings, checkAuthSettings } from '@domains-and-files/auth'
 import {
   databaseConfig,
   databaseSettings,
@@ -23,10 +23,6 @@ export const Settings = z.object({
   MAX_UPLOAD_BYTES: bytes.min(1).default(1_073_741_824),
   MAX_BATCH_FILES: z.coerce.number().int().min(1).max(1000).default(100),
   QUOTA_BYTES: bytes.optional(),
-  PUBLIC_BASE_URL: z
-    .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-    .transform((url) => url.replace(/\/+$/, ''))
-    .optional(),
   STATIC_CACHE_CONTROL: headerValue.default('public, max-age=0, must-revalidate'),
   STATIC_INDEX: z
     .string()
@@ -65,7 +61,7 @@ export function readConfig(env: Record<string, string | undefined>) {
   )
   const rules = Settings.superRefine(requireProxy)
     .superRefine(requireBothStores)
-    .superRefine(requireSharedSecret)
+    .superRefine(checkAuthSettings)
   const settings = readEnv(rules, { ...env, ...policies })
   const { STATIC_OFFLOAD: to, STATIC_OFFLOAD_BYTES: minBytes } = settings
   return {

@@ -78,10 +78,10 @@ test('every fault of the environment is named at once', () => {
   expect(status).toBe(1)
   const names = stderr.split('\n').flatMap((line) => /^ {2}- ([A-Z_]+):/.exec(line)?.[1] ?? [])
   expect(names).toEqual([
+    'PUBLIC_BASE_URL',
     'MAX_UPLOAD_BYTES',
     'MAX_BATCH_FILES',
     'QUOTA_BYTES',
-    'PUBLIC_BASE_URL',
     'STATIC_INDEX',
     'STATIC_CSP',
   ])

@@ -25,4 +25,11 @@ export async function runAccounts(baseUrl: string, adminToken: string, watch: Wa
   const login = await api.POST('/api/auth/login', { body: { username: 'sample', password } })
   await api.POST('/api/auth/logout', as(need(login.data).access_token))
   await api.DELETE('/api/users/{username}', { ...admin, params })
+  await api.GET('/api/auth/methods')
+  const text = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
+  await api.GET('/api/auth/oidc/login', {
+    params: { query: { return_to: 'http://127.0.0.1:49152/', challenge: text } },
+  })
+  await api.GET('/api/auth/oidc/callback')
+  await api.POST('/api/auth/oidc/token', { body: { code: text, verifier: text } })
 }

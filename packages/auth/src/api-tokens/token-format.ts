@@ -13,11 +13,13 @@ interface Service {
   title: string
   /** Begins its API tokens. */
   prefix: string
+  /** What its callers are limited to. */
+  limits: 'domains' | 'folders'
 }
 
 const services: Service[] = [
-  { name: 'domain-service', title: 'domain service', prefix: 'ds_' },
-  { name: 'static-service', title: 'static service', prefix: 'ss_' },
+  { name: 'domain-service', title: 'domain service', prefix: 'ds_', limits: 'domains' },
+  { name: 'static-service', title: 'static service', prefix: 'ss_', limits: 'folders' },
 ]
 
 /** The prefix of a service's API tokens. */
@@ -26,6 +28,10 @@ export function tokenPrefixOf(name: string): string {
   if (!service) throw new Error(`${name} has no token prefix`)
   return service.prefix
 }
+
+/** What the callers of a service are limited to. */
+export const limitKindOf = (name: string) =>
+  services.find((each) => each.name === name)?.limits ?? 'domains'
 
 /** The title of the other service that a rejected token seems to be for. Unverified: for an error message only. */
 export function otherServiceOf(token: string, own: string): string | undefined {

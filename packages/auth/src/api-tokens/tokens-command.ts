@@ -15,8 +15,9 @@ import { describeRecordLimits } from '../limits.ts'
 import { openAuthFile } from '../open-auth.ts'
 import { callerOfUser } from '../rights.ts'
 import { FileUsers } from '../users/file-users.ts'
+import { LastLogins } from '../users/last-logins.ts'
 import { SqlUsers } from '../users/sql-users.ts'
-import type { Users } from '../users/user.ts'
+import type { User } from '../users/user.ts'
 import { type ApiToken, ApiTokens, TokenName, tokenLimits } from './api-tokens.ts'
 import { tokenPrefixOf } from './token-format.ts'
 
@@ -59,16 +60,16 @@ async function runCommand(args: string[], env: NodeJS.ProcessEnv): Promise<strin
 
 interface Opened extends AsyncDisposable {
   tokens: ApiTokens
-  users: Users
+  find: (username: string) => Promise<User | undefined>
 }
 
 async function run(
-  { tokens, users }: Opened,
+  { tokens, find }: Opened,
   command: string | undefined,
   argument: string | undefined,
   values: Options,
 ): Promise<string> {
-  if (command === 'add') return addToken(tokens, users, argument, values)
+  if (command === 'add') return addToken({ tokens, find }, argument, values)
   if (command === 'list') return listTokens(await tokens.list(values.owner))
   if (command === 'remove') {
     await tokens.remove(argument ?? '')
@@ -81,14 +82,16 @@ async function open(service: string, env: NodeJS.ProcessEnv): Promise<Opened> {
   const { users, database } = usesDatabase(env)
     ? await openDatabase(service, env)
     : await openFiles(service, env)
+  const logins = new LastLogins(database, Date.now, () => undefined)
+  const find = async (username: string) => logins.withRights(await users.find(username))
   const tokens = new ApiTokens({
     database,
-    find: (username) => users.find(username),
+    find,
     prefix: tokenPrefixOf(service),
     now: Date.now,
     report: () => undefined, // No token is used here.
   })
-  return { tokens, users, [Symbol.asyncDispose]: () => database.close() }
+  return { tokens, find, [Symbol.asyncDispose]: () => database.close() }
 }
 
 async function openDatabase(service: string, env: NodeJS.ProcessEnv) {
@@ -126,12 +129,11 @@ const readArguments = (args: string[]) =>
   })
 
 async function addToken(
-  tokens: ApiTokens,
-  users: Users,
+  { tokens, find }: Pick<Opened, 'tokens' | 'find'>,
   name: string | undefined,
   options: Options,
 ): Promise<string> {
-  const user = await users.find(options.owner ?? '')
+  const user = await find(options.owner ?? '')
   if (!user) throw new UsageError('--owner must name a user')
   const { text } = await tokens.create(callerOfUser(user), readRequest(name, options))
   return `${text}\n`

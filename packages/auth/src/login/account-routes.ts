@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { type App, defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
 import { type Authenticate, loggedInCallerOf, requireLogin } from '../access-control.ts'
-import { loginRequired } from '../errors.ts'
+import { loginRequired, passwordLoginOff } from '../errors.ts'
 import type { Caller } from '../rights.ts'
 import { type User, Username, updateUsers } from '../users/user.ts'
 import { type LoginDependencies, verifyLogin } from './login.ts'
@@ -65,6 +65,7 @@ const setPassword = (dependencies: Dependencies) => {
         errors.credentialsInvalid(),
         errors.tokenMissing(),
         loginRequired(),
+        passwordLoginOff(),
         errors.tooManyLogins(900),
         errors.tooBusy(),
       ],
@@ -120,9 +121,10 @@ interface Acceptance {
 
 // An unknown user, an expired invitation and a wrong code get the same response, and count as failed logins.
 async function acceptInvite(
-  { users, limit, errors, hashes, now }: Dependencies,
+  { users, limit, errors, hashes, now, isPasswordLoginOn }: Dependencies,
   { username, invite, password, address }: Acceptance,
 ) {
+  if (!isPasswordLoginOn) throw passwordLoginOff()
   await requireStrongPassword(password, username)
   const invited = await users.find(username)
   const isRight = (user: User | undefined) => isInviteOf(user, invite, now())

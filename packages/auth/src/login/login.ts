@@ -2,12 +2,12 @@ import type { App } from '@domains-and-files/http'
 import { defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
-import type { AuthErrors } from '../errors.ts'
+import { type AuthErrors, passwordLoginOff } from '../errors.ts'
 import { RecordLimit } from '../limits.ts'
 import { limitsOf, Role } from '../rights.ts'
 import type { SessionTokens } from '../sessions/session-tokens.ts'
 import type { LastLogins } from '../users/last-logins.ts'
-import type { User, Users } from '../users/user.ts'
+import { Source, sourceOf, type User, type Users } from '../users/user.ts'
 import type { LoginLimit } from './login-limit.ts'
 import { type HashQueue, isQueueFull, maxPasswordLength } from './password.ts'
 
@@ -26,10 +26,13 @@ const Account = z
     role: Role,
     domains: z.array(z.string()).optional().meta({ description: 'only these; absent: all' }),
     folders: z.array(z.string()).optional().meta({ description: 'only these; absent: all' }),
+    source: Source.exclude(['local'])
+      .optional()
+      .meta({ description: 'where the caller logs in; absent: here, with a password' }),
   })
   .meta({ id: 'Account', examples: [account] })
 
-const LoggedIn = z
+export const LoggedIn = z
   .object({
     user: Account,
     access_token: z.string().meta({ description: 'for the header Authorization: Bearer …' }),
@@ -70,6 +73,8 @@ export interface LoginDependencies {
   errors: AuthErrors
   hashes: HashQueue
   lastLogins: LastLogins
+  /** Whether users log in with passwords, as well as at an OpenID provider. */
+  isPasswordLoginOn: boolean
   /** Verifies a password against a PHC string. */
   verify: (phc: string, password: string) => Promise<boolean>
 }
@@ -81,17 +86,18 @@ export function registerLoginRoutes(app: App, dependencies: LoginDependencies) {
 
 type PasswordDependencies = Pick<
   LoginDependencies,
-  'users' | 'limit' | 'errors' | 'hashes' | 'verify'
+  'users' | 'limit' | 'errors' | 'hashes' | 'verify' | 'isPasswordLoginOn'
 >
 
 /**
  * The user with this name and password. Wrong ones count against the limits of failed logins.
- * @throws {HttpError} 401, 429, or 503 while too many hashes wait.
+ * @throws {HttpError} 401, 403 where passwords are switched off, 429, or 503 while too many hashes wait.
  */
 export async function verifyLogin(
-  { users, limit, errors, hashes, verify }: PasswordDependencies,
+  { users, limit, errors, hashes, verify, isPasswordLoginOn }: PasswordDependencies,
   { username, password, address }: { username: string; password: string; address: string },
 ): Promise<User> {
+  if (!isPasswordLoginOn) throw passwordLoginOff()
   const { user, hash } = await users.findLogin(username)
   const attempt = { username, isUser: user !== undefined, address }
   const refuseTooMany = (seconds: number) => {
@@ -120,7 +126,12 @@ const logIn = (dependencies: LoginDependencies) => {
         'Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
       tags: ['auth'],
       body: Login,
-      errors: [errors.credentialsInvalid(), errors.tooManyLogins(900), errors.tooBusy()],
+      errors: [
+        errors.credentialsInvalid(),
+        passwordLoginOff(),
+        errors.tooManyLogins(900),
+        errors.tooBusy(),
+      ],
       responses: { 200: { description: 'Your account, and a token' } },
       response: { 200: LoggedIn },
     },
@@ -129,15 +140,21 @@ const logIn = (dependencies: LoginDependencies) => {
       const user = await verifyLogin(dependencies, { ...request.body, address: request.ip })
       lastLogins.record(user.username)
       request.log.info({ username: user.username }, 'logged in')
-      return {
-        user: describe(user),
-        access_token: sessions.issue(user),
-        token_type: 'Bearer' as const,
-        expires_in: tokenTtl,
-      }
+      return describeLogin(user, { sessions, tokenTtl })
     },
   })
 }
+
+/** What a login answers: with a new token. */
+export const describeLogin = (
+  user: User,
+  { sessions, tokenTtl }: Pick<LoginDependencies, 'sessions' | 'tokenTtl'>,
+): z.infer<typeof LoggedIn> => ({
+  user: describe(user),
+  access_token: sessions.issue(user),
+  token_type: 'Bearer',
+  expires_in: tokenTtl,
+})
 
 /** GET /api/auth/me */
 const getMe = defineRoute({
@@ -164,8 +181,7 @@ const getMe = defineRoute({
   },
 })
 
-const describe = ({ username, role, ...limits }: z.infer<typeof Account>) => ({
-  username,
-  role,
-  ...limitsOf(limits),
-})
+function describe({ username, role, ...limits }: Omit<z.infer<typeof Account>, 'source'>) {
+  const source = sourceOf(username)
+  return { username, role, ...limitsOf(limits), ...(source !== 'local' && { source }) }
+}

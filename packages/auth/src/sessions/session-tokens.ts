@@ -2,8 +2,8 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
-import { type Caller, callerOfUser } from '../rights.ts'
-import { userOf, usersTable } from '../users/sql-users.ts'
+import { type Caller, callerOfUser, limitsOf, Role } from '../rights.ts'
+import { activeUserOf, usersTable } from '../users/sql-users.ts'
 import type { User, Users } from '../users/user.ts'
 
 const Claims = z.object({
@@ -12,6 +12,10 @@ const Claims = z.object({
   exp: z.int().max(8_640_000_000_000), // The last second that a Date can hold.
   nbf: z.number().optional(),
   pwd: z.string().default(''),
+  // Of single sign-on: the rights of that login. A local user has the ones of the store.
+  role: Role.default('viewer'),
+  domains: z.array(z.string()).optional(),
+  folders: z.array(z.string()).optional(),
 })
 
 /** Why a token is rejected. */
@@ -62,12 +66,14 @@ export class SessionTokens {
     this.#secrets = previousSecret ? [secret, previousSecret] : [secret]
   }
 
+  /** A new token. That of a single sign-on holds the rights of `user`, which are those of this login. */
   issue(user: User): string {
     const iat = Math.floor(this.#options.now() / 1000)
     const exp = iat + this.#options.ttl
     return this.#jwt.sign({
       sub: user.username,
       role: user.role,
+      ...(user.oidc && limitsOf(user)),
       iat,
       exp,
       jti: randomBytes(12).toString('base64url'),
@@ -75,7 +81,7 @@ export class SessionTokens {
     })
   }
 
-  /** The caller that this token identifies. Role and domains come from the users, not from the token. */
+  /** The caller that this token identifies. The rights of a local user come from the users, not from the token. */
   async verify(token: string): Promise<Caller | RejectedToken> {
     const claims = this.#read(token)
     const now = this.#options.now()
@@ -87,7 +93,7 @@ export class SessionTokens {
     const passwords = [claims.pwd, ...(ending ? [ending.password] : [])]
     if (!passwords.some((password) => this.#isOfPassword(user, password))) return 'invalid'
     return {
-      ...callerOfUser(user),
+      ...callerOfUser(user.oidc ? { ...user, role: claims.role, ...limitsOf(claims) } : user),
       expiresAt: new Date(claims.exp * 1000),
       session: claims.jti,
     }
@@ -131,7 +137,7 @@ export class SessionTokens {
   #fingerprintsOf(user: User): string[] {
     const known = this.#fingerprints.get(user)
     if (known) return known
-    const text = `password of a token\0${user.username}\0${user.password}`
+    const text = `password of a token\0${user.username}\0${user.password ?? user.id}`
     const made = this.#secrets.map((secret) =>
       createHmac('sha256', secret).update(text).digest().subarray(0, 16).toString('base64url'),
     )
@@ -191,7 +197,7 @@ export class SessionEndings {
         left join ${table} on id = ${id} where username = ${username}`,
     )
     if (!row) return { user: undefined, ending: undefined }
-    return { user: userOf(row), ending: row.id === null ? undefined : { ...row, id: row.id } }
+    return { user: activeUserOf(row), ending: row.id === null ? undefined : { ...row, id: row.id } }
   }
 
   /** Also forgets sessions that have expired. */
@@ -213,5 +219,5 @@ export class SessionEndings {
 }
 
 const issuer = 'domains-and-files'
-const maxTokenLength = 4096
+const maxTokenLength = 8192 // With limits to many domains.
 const maxCached = 1000

@@ -3,7 +3,7 @@ import { describeIssue, StartRefusedError } from '@domains-and-files/http'
 import { FileView, updateFile } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { makeDummyHash } from '../login/password.ts'
-import { changeUsers, User, UserList, Username, type Users } from './user.ts'
+import { changeUsers, isActive, User, UserList, Username, type Users } from './user.ts'
 
 interface Content {
   byName: Map<string, User>
@@ -79,7 +79,7 @@ export class FileUsers implements Users {
 function readLeniently(file: string, before: Content | undefined): Content {
   try {
     const { users, fault } = parseLeniently(JSON.parse(readFile(file)))
-    const byName = new Map(users.map((user) => [user.username, user]))
+    const byName = new Map(users.filter(isActive).map((user) => [user.username, user]))
     const reason = fault && new InvalidUsersFile(file, fault).message
     return { byName, dummyHash: makeDummyHash(users[0]?.password), fault: reason }
   } catch (error) {

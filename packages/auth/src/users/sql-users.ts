@@ -1,6 +1,6 @@
 import { list, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { makeDummyHash } from '../login/password.ts'
-import { changeUsers, User, type Users } from './user.ts'
+import { changeUsers, isActive, User, type Users } from './user.ts'
 
 interface Row {
   definition: string
@@ -24,7 +24,7 @@ export class SqlUsers implements Users {
     const row = await this.#database.get<Row>(
       sql`select definition from ${usersTable} where username = ${username}`,
     )
-    return row && userOf(row)
+    return row && activeUserOf(row)
   }
 
   // One query whether the user exists or not: the response time does not tell.
@@ -73,4 +73,10 @@ async function listUsers(reader: SqlTransaction): Promise<User[]> {
   return rows.map(userOf)
 }
 
-export const userOf = ({ definition }: Row): User => User.parse(JSON.parse(definition))
+/** The user of a row; undefined if it is barred. */
+export function activeUserOf(row: Row): User | undefined {
+  const user = userOf(row)
+  return isActive(user) ? user : undefined
+}
+
+const userOf = ({ definition }: Row): User => User.parse(JSON.parse(definition))

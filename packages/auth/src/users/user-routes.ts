@@ -1,27 +1,27 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import {
-  type App,
-  defineRoute,
-  HttpError,
-  Pagination,
-  pageQuery,
-  paginate,
-} from '@domains-and-files/http'
+import { type App, defineRoute, HttpError, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
 import { loggedInCallerOf } from '../access-control.ts'
 import { loginRequired } from '../errors.ts'
-import { Domains, Folders } from '../limits.ts'
 import { inviteDigestOf } from '../login/account-routes.ts'
 import {
   type HashQueue,
   hashPassword,
-  maxPasswordLength,
   requireStrongPassword,
   weakPassword,
 } from '../login/password.ts'
-import { type Caller, findExcess, limitsOf, Role } from '../rights.ts'
+import { type Caller, findExcess, limitsOf } from '../rights.ts'
 import type { LastLogins } from './last-logins.ts'
-import { listUsers as listAll, type User, Username, type Users, updateUsers } from './user.ts'
+import {
+  bar,
+  isActive,
+  listUsers as listAll,
+  sourceOf,
+  type User,
+  type Users,
+  updateUsers,
+} from './user.ts'
+import { AtUser, CreatedUser, NewUser, UserChange, UserList, UserRecord } from './user-schema.ts'
 
 interface Dependencies {
   users: Users
@@ -32,78 +32,6 @@ interface Dependencies {
 
 const inviteMs = 72 * 3_600_000
 const bodyLimit = 65_536 // 100 domains.
-
-const example = {
-  username: 'alice',
-  role: 'editor' as const,
-  domains: ['example.com'],
-  folders: null,
-  source: 'local' as const,
-  created_at: '2027-01-15T09:30:00.000Z',
-  last_login_at: null,
-}
-
-const UserRecord = z
-  .object({
-    username: z.string(),
-    role: Role,
-    domains: z.array(z.string()).nullable().meta({ description: 'null: all' }),
-    folders: z
-      .array(z.string())
-      .nullable()
-      .meta({ description: 'of the static service; null: all' }),
-    source: z.enum(['local']).meta({ description: 'where the user logs in' }),
-    created_at: z.iso.datetime().nullable().meta({ description: 'null: not known' }),
-    last_login_at: z.iso
-      .datetime()
-      .nullable()
-      .meta({ description: 'null: not yet, in this service' }),
-  })
-  .meta({ id: 'User', examples: [example] })
-
-const UserList = z.object({ users: z.array(UserRecord), pagination: Pagination }).meta({
-  id: 'UserList',
-  examples: [
-    {
-      users: [example],
-      pagination: { page: 1, page_size: 50, total_items: 1, total_pages: 1 },
-    },
-  ],
-})
-
-const NewUser = z
-  .strictObject({
-    username: Username,
-    role: Role,
-    password: z
-      .string()
-      .max(maxPasswordLength)
-      .optional()
-      .meta({ description: 'without one, the response has an `invite`' }),
-    domains: Domains.max(100).optional().meta({ description: 'only these; absent: all' }),
-    folders: Folders.optional().meta({ description: 'only these; absent: all' }),
-  })
-  .meta({
-    id: 'NewUser',
-    examples: [{ username: 'alice', role: 'editor', domains: ['example.com'] }],
-  })
-
-const CreatedUser = UserRecord.extend({
-  invite: z.string().optional().meta({
-    description: 'shown only now, valid once and for 72 hours: `POST /api/auth/password` takes it',
-  }),
-}).meta({ id: 'CreatedUser', examples: [{ ...example, invite: 'Zk3v8QmT1xY7pLr2Wd5c' }] })
-
-const UserChange = z
-  .strictObject({
-    role: Role.optional(),
-    domains: Domains.max(100).nullable().optional().meta({ description: 'null: all' }),
-    folders: Folders.nullable().optional().meta({ description: 'null: all' }),
-  })
-  .refine((change) => Object.keys(change).length > 0, 'must change something')
-  .meta({ id: 'UserChange', examples: [{ role: 'viewer' }] })
-
-const AtUser = z.strictObject({ username: z.string().meta({ examples: ['alice'] }) })
 
 /** The users of the service, for admins: the same that `npm run users` edits. */
 export function registerUserRoutes(app: App, dependencies: Dependencies) {
@@ -131,7 +59,7 @@ const listUsers = ({ users, lastLogins }: Dependencies) =>
     handler: async ({ query }, reply) => {
       reply.header('cache-control', 'no-store')
       const { page, page_size: size } = query
-      const all = await listAll(users)
+      const all = (await listAll(users)).filter(isActive)
       const shown = all.slice((page - 1) * size, page * size)
       const logins = await lastLogins.find(shown.map(({ username }) => username))
       return {
@@ -204,7 +132,7 @@ const changeUser = ({ users, lastLogins }: Dependencies) =>
       tags: ['auth'],
       params: AtUser,
       body: UserChange,
-      errors: [loginRequired(), userNotFound('alice'), lastAdmin()],
+      errors: [loginRequired(), userNotFound('alice'), lastAdmin(), rightsElsewhere('oidc:bob')],
       responses: { 200: { description: 'The changed user' } },
       response: { 200: UserRecord },
     },
@@ -215,6 +143,7 @@ const changeUser = ({ users, lastLogins }: Dependencies) =>
       let changed: User | undefined
       await updateUsers(users, (all) => {
         const { domains, folders, ...user } = expectUser(all, caller, username)
+        if (user.oidc) throw rightsElsewhere(username)
         const limits = limitsOf({
           domains: changeLimit(domains, body.domains),
           folders: changeLimit(folders, body.folders),
@@ -238,7 +167,8 @@ const deleteUser = ({ users }: Dependencies) =>
     schema: {
       operationId: 'deleteUser',
       summary: 'Remove a user',
-      description: 'The logins and API tokens of the user end at once.',
+      description:
+        'The logins and API tokens of the user end at once. One of single sign-on is barred until `users allow` admits it.',
       tags: ['auth'],
       params: AtUser,
       errors: [loginRequired(), userNotFound('alice'), lastAdmin()],
@@ -250,10 +180,10 @@ const deleteUser = ({ users }: Dependencies) =>
       const username = request.params.username.normalize('NFC')
       await updateUsers(users, (all) => {
         const removed = expectUser(all, caller, username)
-        return keepAdmin(
-          caller,
-          all.filter((user) => user !== removed),
-        )
+        const after = removed.oidc
+          ? replaceUser(all, bar(removed))
+          : all.filter((user) => user !== removed)
+        return keepAdmin(caller, after)
       })
       request.log.info({ username }, 'user removed')
       return reply.code(204).send(undefined)
@@ -270,7 +200,7 @@ function refuseExcess(caller: Caller, wanted: Pick<User, 'role' | 'domains' | 'f
 
 /** A user that the caller may change: one with at most its own rights. */
 function expectUser(all: User[], caller: Caller, username: string): User {
-  const user = all.find((each) => each.username === username)
+  const user = all.find((each) => each.username === username && isActive(each))
   if (!user) throw userNotFound(username)
   refuseExcess(caller, user)
   return user
@@ -281,19 +211,23 @@ const replaceUser = (all: User[], changed: User) =>
 
 // The caller stays an admin, so one is left. Of two admins who remove each other at once, the second is none any more.
 function keepAdmin(caller: Caller, after: User[]): User[] {
-  const isCaller = ({ username, role }: User) => username === caller.username && role === 'admin'
+  const isCaller = (user: User) =>
+    user.username === caller.username && (user.oidc ? isActive(user) : user.role === 'admin')
   if (!after.some(isCaller)) throw lastAdmin()
   return after
 }
 
 function describe(
-  { username, role, domains, folders, created_at }: User,
-  logins?: Map<string, Date>,
+  user: User,
+  logins?: Awaited<ReturnType<LastLogins['find']>>,
 ): z.input<typeof UserRecord> {
+  const { username, created_at } = user
+  const login = logins?.get(username)
+  const { role, domains = null, folders = null } = { ...user, ...login?.rights }
   return {
-    ...{ username, role, domains: domains ?? null, folders: folders ?? null, source: 'local' },
+    ...{ username, role, domains, folders, source: sourceOf(username) },
     created_at: created_at ?? null,
-    last_login_at: logins?.get(username)?.toISOString() ?? null,
+    last_login_at: login?.at.toISOString() ?? null,
   }
 }
 
@@ -302,6 +236,13 @@ const userExists = (username: string) =>
 
 const userNotFound = (username: string) =>
   new HttpError(404, 'user_not_found', `No user ${username}`)
+
+const rightsElsewhere = (username: string) =>
+  new HttpError(
+    409,
+    'rights_elsewhere',
+    `The groups of ${username} at the provider decide its rights: change them there, or OIDC_ROLES`,
+  )
 
 const lastAdmin = () =>
   new HttpError(

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
 import { Domains, Folders } from '../limits.ts'
@@ -16,7 +17,40 @@ export const Username = z
   // Not a pattern of the schema: JSON Schema has no flag for Unicode properties.
   .refine((text) => /^[^\p{C}\p{Z}]+$/u.test(text), 'must have no spaces and no control characters')
 
-export const User = z.strictObject({
+/** Begins the names of those who log in at the OpenID provider, so that they are never those of local users. */
+export const oidcPrefix = 'oidc:'
+
+/** Begins the names of workloads in history and logs. */
+export const trustPrefix = 'trust:'
+
+/** Where a caller logs in: with a password here, at the OpenID provider, or as a workload at the issuer of a trust. */
+export const Source = z
+  .enum(['local', 'oidc', 'workload'])
+  .meta({ description: 'where it logs in' })
+
+/** Of a username. */
+export function sourceOf(username: string): z.infer<typeof Source> {
+  if (username.startsWith(oidcPrefix)) return 'oidc'
+  return username.startsWith(trustPrefix) ? 'workload' : 'local'
+}
+
+/** The name of a user who logs in with a password. */
+export const LocalUsername = Username.refine(
+  (text) => sourceOf(text) === 'local',
+  'must not begin with oidc: or trust:',
+)
+
+/** Whether a user may log in, and its tokens count. */
+export const isActive = (user: User) => user.oidc?.is_barred !== true
+
+/** A user of single sign-on who may not log in any more. Its sessions and API tokens stay ended if it may again. */
+export const bar = (user: User): User => ({
+  ...user,
+  oidc: { ...user.oidc, is_barred: true },
+  id: randomUUID(),
+})
+
+const UserFields = z.strictObject({
   username: Username,
   role: Role,
   /** Absent until an invited person sets one. */
@@ -29,7 +63,21 @@ export const User = z.strictObject({
   created_at: z.iso.datetime().optional(),
   /** Distinguishes a user from an earlier one of that name. Absent in files written by hand. */
   id: z.string().optional(),
+  /** Of a user of single sign-on: the account at the provider that the name is bound to. `role` is that of the last login. */
+  oidc: z
+    .strictObject({
+      issuer: z.string().optional(),
+      subject: z.string().optional(),
+      is_barred: z.boolean().optional(),
+    })
+    .optional(),
 })
+
+export const User = UserFields.refine(
+  ({ username, oidc }) =>
+    oidc ? username.startsWith(oidcPrefix) : LocalUsername.safeParse(username).success,
+  { path: ['username'], error: 'must not begin with oidc: or trust:' },
+)
 export type User = z.infer<typeof User>
 
 export const UserList = z.strictObject({

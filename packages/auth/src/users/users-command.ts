@@ -15,7 +15,7 @@ import { hashPassword, needsRehash, requireStrongPassword } from '../login/passw
 import { limitsOf, Role } from '../rights.ts'
 import { FileUsers } from './file-users.ts'
 import { SqlUsers } from './sql-users.ts'
-import { type User, Username, type Users } from './user.ts'
+import { bar, sourceOf, type User, Username, type Users } from './user.ts'
 
 const help = `Manages the users: who may log in, and with which rights.
 
@@ -25,11 +25,15 @@ const help = `Manages the users: who may log in, and with which rights.
         [--folders docs/,site/ | --all-folders] [--force]
   users list
   users remove <name> [--force]
+  users allow <oidc:name> [--rebind]
 
 The password is read from the terminal, or from the first line of standard input. It is never an argument,
 which other programs could see. It has at least 10 characters, and is not among the most common ones. A new
 password ends the logins of that user at once, but not the API tokens; a removal ends both. The last admin is
 kept, unless --force is given.
+
+Users of single sign-on are there from their first login, as oidc:name; the groups at the provider give them their
+roles. \`remove\` bars one until \`allow\`. With --rebind the name goes to the next account that logs in with it.
 
 The file is USERS_FILE, else DATA_DIR/users.json, else data/users.json. With DATABASE_URL the users are there, for
 each service apart: add --service domain or --service static.
@@ -55,6 +59,7 @@ const commands = new Map<string, Command>([
   ],
   ['list', { parameters: [], options: [], run: listUsers }],
   ['remove', { parameters: ['<name>'], options: ['force'], run: removeUser }],
+  ['allow', { parameters: ['<oidc:name>'], options: ['rebind'], run: allowUser }],
 ])
 
 type Options = ReturnType<typeof readArguments>['values']
@@ -68,7 +73,7 @@ async function runCommand(args: string[], line: CommandLine): Promise<string> {
   const [name = '', ...words] = positionals
   if (values.help) return help
   const command = commands.get(name)
-  if (!command) throw new UsageError('Missing command: add, passwd, role, list or remove')
+  if (!command) throw new UsageError('Missing command: add, passwd, role, list, remove or allow')
   const { service, ...options } = values
   const stray = Object.keys(options).find((option) => !command.options.includes(option))
   if (stray) throw new UsageError(`users ${name} has no option --${stray}`)
@@ -104,6 +109,7 @@ const readArguments = (args: string[]) =>
     folders: { type: 'string' },
     'all-folders': { type: 'boolean' },
     force: { type: 'boolean' },
+    rebind: { type: 'boolean' },
     service: { type: 'string' },
     help: { type: 'boolean', short: 'h' },
   })
@@ -114,7 +120,7 @@ async function addUser(
   options: Options,
   line: CommandLine,
 ): Promise<string> {
-  const username = readName(name)
+  const username = readLocalName(name)
   const role = readRole(options.role)
   const limits = readLimits(options)
   const refuseDuplicate = (users: User[]) => {
@@ -137,7 +143,7 @@ async function changePassword(
   _options: Options,
   line: CommandLine,
 ): Promise<string> {
-  const username = readName(name)
+  const username = readLocalName(name)
   expectUser(await store.list(), username, store)
   const password = await hashNewPassword(username, line)
   await store.update((users) => {
@@ -155,7 +161,7 @@ async function changeRole(
   for (const limit of ['domains', 'folders'] as const)
     if (options[limit] !== undefined && options[`all-${limit}`])
       throw new UsageError(`Give either --${limit} or --all-${limit}`)
-  const username = readName(name)
+  const username = readLocalName(name)
   const role = readRole(wanted)
   const limits = readLimits(options)
   await store.update((users) => {
@@ -174,16 +180,19 @@ async function listUsers(store: Users): Promise<string> {
   const users = await store.list()
   if (users.length === 0) return `No users in ${store.name}\n`
   const width = Math.max(...users.map(({ username }) => username.length))
-  const lines = users.map(({ username, role, domains, folders, password }) =>
-    [
-      username.padEnd(width),
-      role.padEnd('editor'.length),
-      domains?.join(',') ?? 'all domains',
-      folders?.join(',') ?? 'all folders',
-      ...noteOn(password),
-    ].join('  '),
+  const lines = users.map((user) =>
+    [user.username.padEnd(width), user.role.padEnd('editor'.length), ...describe(user)].join('  '),
   )
   return `${lines.join('\n')}\n`
+}
+
+function describe({ oidc, domains, folders, password }: User): string[] {
+  if (oidc) return [oidc.is_barred ? '(removed)' : 'by single sign-on']
+  return [
+    domains?.join(',') ?? 'all domains',
+    folders?.join(',') ?? 'all folders',
+    ...noteOn(password),
+  ]
 }
 
 function noteOn(password: string | undefined): string[] {
@@ -193,6 +202,14 @@ function noteOn(password: string | undefined): string[] {
 
 async function removeUser(store: Users, [name]: string[], options: Options): Promise<string> {
   const username = readName(name)
+  if (sourceOf(username) === 'oidc') {
+    await store.update((users) => {
+      const user = users.find((each) => each.username === username)
+      const barred = bar(user ?? { username, role: 'viewer', oidc: {} })
+      return user ? replaceUser(users, barred) : [...users, barred]
+    })
+    return `Removed ${username}; its tokens are revoked, and it cannot log in until \`users allow ${username}\`\n`
+  }
   await store.update((users) => {
     const user = expectUser(users, username, store)
     return keepAdmin(
@@ -204,8 +221,20 @@ async function removeUser(store: Users, [name]: string[], options: Options): Pro
   return `Removed ${username}; their tokens are revoked\n`
 }
 
+async function allowUser(store: Users, [name]: string[], { rebind }: Options): Promise<string> {
+  const username = readName(name)
+  await store.update((users) => {
+    const { oidc, ...user } = expectUser(users, username, store)
+    if (!oidc) throw new UsageError(`${username} is no user of single sign-on`)
+    const { is_barred: _, ...account } = rebind ? {} : oidc
+    return replaceUser(users, { ...user, oidc: account })
+  })
+  return `${username} may log in again\n`
+}
+
 function keepAdmin(before: User[], after: User[], { force }: Options): User[] {
-  const hasAdmin = (users: User[]) => users.some(({ role }) => role === 'admin')
+  // While the provider is away only local users log in.
+  const hasAdmin = (users: User[]) => users.some(({ role, oidc }) => role === 'admin' && !oidc)
   if (force || hasAdmin(after) || !hasAdmin(before)) return after
   throw new Error('This is the last admin: add another one first, or use --force')
 }
@@ -230,6 +259,12 @@ function readName(text: string | undefined): string {
   const name = Username.safeParse(text)
   if (name.success) return name.data
   throw new UsageError('A username has 1 to 64 characters, without spaces and control characters')
+}
+
+function readLocalName(text: string | undefined): string {
+  const name = readName(text)
+  if (sourceOf(name) === 'local') return name
+  throw new UsageError('Names that begin with oidc: or trust: are not for local users')
 }
 
 function readRole(text: string | undefined): Role {

@@ -55,7 +55,7 @@ test.each([
   ['no fingerprint', (token) => forge(token, { claims: { pwd: undefined } })],
   ['an empty fingerprint', (token) => forge(token, { claims: { pwd: '' } })],
   ['expired, with another key', (token) => forge(token, { claims: { exp: 1 }, key: 'x' })],
-  ['more than 4 KiB', (token) => forge(token, { claims: { more: 'x'.repeat(4000) } })],
+  ['more than 8 KiB', (token) => forge(token, { claims: { more: 'x'.repeat(8000) } })],
   ['no JSON inside', () => 'YQ.YQ.YQ'],
   ['no base64', () => '*.*.*'],
 ] satisfies [string, (token: string) => string][])(

@@ -11,6 +11,7 @@ import { type AuthOptions, auth, callerOf } from '../../src/index.ts'
 import { createHashQueue, hashPassword } from '../../src/login/password.ts'
 import { findCaller, openAuthFile, openLoginMemory } from '../../src/open-auth.ts'
 import { FileUsers } from '../../src/users/file-users.ts'
+import { LastLogins } from '../../src/users/last-logins.ts'
 import { SqlUsers } from '../../src/users/sql-users.ts'
 import { type User, UserList } from '../../src/users/user.ts'
 import { makeDatabase } from './database.ts'
@@ -51,11 +52,13 @@ interface StartOptions extends Partial<AuthOptions> {
 }
 
 /** As `start`, with users, API tokens and failed logins in PostgreSQL. The caller adds the users. */
-export function startReplica(database: Postgres) {
+export function startReplica(database: Postgres, options: StartOptions = {}) {
   const users = new SqlUsers(database)
-  const find = (username: string) => users.find(username)
+  const logins = new LastLogins(database, Date.now, () => undefined)
+  const find = async (username: string) => logins.withRights(await users.find(username))
   const report = () => undefined
   return start({
+    ...options,
     users,
     apiTokens: new ApiTokens({ database, find, prefix: 'ds_', now: Date.now, report }),
     database,
@@ -64,19 +67,20 @@ export function startReplica(database: Postgres) {
 }
 
 /** Starts the service of a test in each form: users in a file, or in PostgreSQL, with two replicas. */
-export const forms: [string, () => Promise<Replicas>][] = [
+export const forms: [string, (options?: StartOptions) => Promise<Replicas>][] = [
   [
     'a users file',
-    async () => {
-      const service = await start()
+    async (options) => {
+      const service = await start(options)
       return Object.assign(service, { other: service })
     },
   ],
   [
     'PostgreSQL',
-    async () => {
+    async (options) => {
       const { database, ...rest } = await makeDatabase()
-      const [service, other] = [await startReplica(database), await startReplica(database)]
+      const service = await startReplica(database, options)
+      const other = await startReplica(database, options)
       await new SqlUsers(database).update(() => service.people)
       const dispose = async () => {
         await service[Symbol.asyncDispose]()
@@ -107,7 +111,13 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
 
   const tokens = openAuthFile(folder.path)
   const logins = openLoginMemory(() => clock.ms)
-  const find = (username: string) => users.find(username)
+  const lastLogins = new LastLogins(
+    options.database ?? tokens,
+    () => clock.ms,
+    (error) => reports.push(String(error)),
+  )
+  const known = options.users ?? users
+  const find = async (username: string) => lastLogins.withRights(await known.find(username))
   const apiTokens = new ApiTokens({
     database: tokens,
     find,
@@ -125,8 +135,9 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
         ...{ secret, audience: 'test-service', tokenTtl: 3600, users, apiTokens },
         hashes: createHashQueue(),
         database: tokens,
+        ...{ lastLogins, isPasswordLoginOn: true, oidc: undefined },
         loginDatabase: logins,
-        findCaller: (id) => findCaller(id, { users, apiTokens }),
+        findCaller: (id) => findCaller(id, { find, apiTokens }),
         checks: () => ({}),
         now: () => clock.ms,
         close: async () => {
@@ -195,6 +206,7 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
     clock,
     apiTokens: options.apiTokens ?? apiTokens,
     users: options.users ?? users,
+    find,
     tokens,
     lines: () => lines.map((line): Record<string, unknown> => JSON.parse(line)),
     call,

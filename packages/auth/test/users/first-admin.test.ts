@@ -158,7 +158,7 @@ test('of services that start together exactly one creates the admin', async () =
 })
 
 test('the settings have their defaults', () => {
-  expect(z.object(authSettings).parse({})).toEqual({ TOKEN_TTL: 3600 })
+  expect(z.object(authSettings).parse({})).toMatchObject({ TOKEN_TTL: 3600, PASSWORD_LOGIN: true })
 })
 
 test.each([

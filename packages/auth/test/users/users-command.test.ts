@@ -250,3 +250,35 @@ test.each([
 
   await expect(readNewPassword(input, prompt)).rejects.toThrow(reason)
 })
+
+test('users of single sign-on are removed until they are allowed, also before their first login', async () => {
+  const bob = {
+    ...{ username: 'oidc:bob', role: 'editor', id: 'first', created_at: '2026-01-01T00:00:00Z' },
+    oidc: { issuer: 'https://id.example.com', subject: 'b1' },
+  }
+  await using place = await begin([adam, bob])
+  const { run, find } = place
+
+  expect((await run(['remove', 'oidc:bob'])).status).toBe(0)
+  expect((await run(['remove', 'oidc:eve'])).status).toBe(0)
+  expect(find('oidc:bob')?.oidc).toEqual({ ...bob.oidc, is_barred: true })
+  expect(find('oidc:eve')?.oidc).toEqual({ is_barred: true })
+  expect((await run(['list'])).stdout).toMatch(/oidc:bob +editor +\(removed\)\n/)
+  expect((await run(['allow', 'oidc:bob'])).status).toBe(0)
+  expect(find('oidc:bob')?.oidc).toEqual(bob.oidc)
+  expect(find('oidc:bob')?.id).not.toBe('first')
+  expect((await run(['allow', 'oidc:bob', '--rebind'])).status).toBe(0)
+  expect(find('oidc:bob')?.oidc).toEqual({})
+  expect((await run(['allow', 'adam'])).status).toBe(2)
+})
+
+test.each([['add', '--role', 'admin'], ['passwd'], ['role', 'admin']])(
+  'a user of single sign-on has no local password or role: %s',
+  async (command, ...rest) => {
+    await using place = await begin([adam])
+
+    const { status, stderr } = await place.run([command, 'oidc:bob', ...rest], 'long enough\n')
+
+    expect([status, stderr]).toEqual([2, expect.stringContaining('not for local users')])
+  },
+)

@@ -1,0 +1,18 @@
+import { z } from 'zod'
+
+/** Whether a URL names this machine, where plain http is as private as https. */
+export const isLoopback = ({ hostname }: URL) =>
+  /^(?:127\.0\.0\.1|\[::1\]|localhost)$/.test(hostname)
+
+/** Whether nobody on the way can read or change what is sent to this URL. */
+export const isPrivateUrl = (url: URL) =>
+  url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url))
+
+/** The issuer of an OpenID provider (OpenID Connect Discovery 1.0, 2): without a query and fragment. */
+export const IssuerUrl = z
+  .string()
+  .max(500)
+  .refine(
+    (text) => URL.canParse(text) && isPrivateUrl(new URL(text)) && !/[?#@]/.test(text),
+    'must be an https URL, or http on this machine such as http://127.0.0.1:8080',
+  )

@@ -1,0 +1,178 @@
+import { type App, defineRoute, HttpError } from '@domains-and-files/http'
+import { z } from 'zod'
+import type { AuthErrors } from '../errors.ts'
+import { describeLogin, LoggedIn } from '../login/login.ts'
+import type { SessionTokens } from '../sessions/session-tokens.ts'
+import type { OidcConfig } from '../settings.ts'
+import {
+  loginFailed,
+  mayReturnTo,
+  notBegun,
+  providerAway,
+  type SingleSignOn,
+} from './single-sign-on.ts'
+
+interface Dependencies {
+  /** Undefined: not configured. */
+  sso: SingleSignOn | undefined
+  config: OidcConfig | undefined
+  isPasswordLoginOn: boolean
+  sessions: SessionTokens
+  tokenTtl: number
+  errors: AuthErrors
+}
+
+/** How to log in, and single sign-on, whose routes are 404 unless it is configured. */
+export function registerOidcRoutes(app: App, dependencies: Dependencies) {
+  app.route(getMethods(dependencies))
+  app.route(beginLogin(dependencies))
+  app.route(finishLogin(dependencies))
+  app.route(redeemCode(dependencies))
+}
+
+const Methods = z
+  .object({
+    password: z.boolean(),
+    oidc: z
+      .object({ name: z.string().meta({ description: 'of the provider, for a button' }) })
+      .nullable()
+      .meta({ description: 'null: there is no single sign-on' }),
+  })
+  .meta({ id: 'LoginMethods', examples: [{ password: true, oidc: null }] })
+
+/** GET /api/auth/methods */
+const getMethods = ({ config, isPasswordLoginOn }: Dependencies) =>
+  defineRoute({
+    method: 'GET',
+    url: '/api/auth/methods',
+    config: { access: 'public' },
+    schema: {
+      operationId: 'getLoginMethods',
+      summary: 'How to log in',
+      description: 'With a password, at an OpenID provider, or both.',
+      tags: ['auth'],
+      responses: { 200: { description: 'Which ways there are' } },
+      response: { 200: Methods },
+    },
+    handler: async () => ({
+      password: isPasswordLoginOn,
+      oidc: config ? { name: config.name } : null,
+    }),
+  })
+
+const returnTo = 'must be an origin of CORS_ORIGIN, or http://127.0.0.1:port/ or http://[::1]:port/'
+
+/** GET /api/auth/oidc/login */
+const beginLogin = ({ sso, config }: Dependencies) =>
+  defineRoute({
+    method: 'GET',
+    url: '/api/auth/oidc/login',
+    config: { access: 'public' },
+    schema: {
+      operationId: 'beginSingleSignOn',
+      summary: 'Log in at the OpenID provider',
+      description:
+        'For a browser: it goes to the provider, and comes back to `return_to` with a one-time `code` in the query, which `POST /api/auth/oidc/token` takes within 60 seconds.',
+      tags: ['auth'],
+      querystring: z.strictObject({
+        return_to: z
+          .string()
+          .max(2000)
+          .refine((text) => mayReturnTo(text, config?.returnOrigins ?? []), returnTo)
+          .meta({ description: returnTo, examples: ['http://127.0.0.1:49152/'] }),
+        challenge: z
+          .string()
+          .regex(/^[\w-]{43}$/, 'must be the SHA-256 of your verifier in base64url')
+          .meta({
+            description: 'S256 of your verifier (RFC 7636, 4.2)',
+            examples: ['E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'],
+          }),
+      }),
+      errors: [notConfigured(), providerAway()],
+      responses: { 302: { description: 'To the provider', headers: locationDoc } },
+      response: { 302: z.undefined() },
+    },
+    handler: async (request, reply) => {
+      const { return_to, challenge } = request.query
+      const { location, cookie } = await need(sso).begin(new URL(return_to).href, challenge)
+      return reply.header('set-cookie', cookie).headers(noStore).redirect(location, 302)
+    },
+  })
+
+/** GET /api/auth/oidc/callback */
+const finishLogin = ({ sso }: Dependencies) =>
+  defineRoute({
+    method: 'GET',
+    url: '/api/auth/oidc/callback',
+    config: { access: 'public' },
+    schema: {
+      operationId: 'finishSingleSignOn',
+      summary: 'The redirect URI of single sign-on',
+      description: 'The provider sends the browser here; register it there.',
+      tags: ['auth'],
+      // Providers add parameters of their own.
+      querystring: z.looseObject({}),
+      errors: [notConfigured(), notBegun(), loginFailed(), providerAway()],
+      responses: { 302: { description: 'To `return_to`, with a `code`', headers: locationDoc } },
+      response: { 302: z.undefined() },
+    },
+    handler: async (request, reply) => {
+      const { search } = new URL(request.url, 'http://localhost')
+      const { location, cookie } = await need(sso).finish(search, request.headers.cookie)
+      return reply.header('set-cookie', cookie).headers(noStore).redirect(location, 302)
+    },
+  })
+
+const Redemption = z
+  .strictObject({
+    code: z.string().min(1).max(100),
+    verifier: z.string().min(43).max(128).meta({ description: 'whose S256 was the `challenge`' }),
+  })
+  .meta({
+    id: 'SingleSignOnCode',
+    examples: [
+      {
+        code: 'b3RrgVnRBQ0iJbk8mNjwYxcJ5uC4fhq0a9ZqJ2pXzWY',
+        verifier: 'dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk',
+      },
+    ],
+  })
+
+/** POST /api/auth/oidc/token */
+const redeemCode = (dependencies: Dependencies) => {
+  const { sso, errors } = dependencies
+  return defineRoute({
+    method: 'POST',
+    url: '/api/auth/oidc/token',
+    config: { access: 'public' },
+    schema: {
+      operationId: 'redeemSingleSignOnCode',
+      summary: 'Exchange the code of single sign-on for a token',
+      description: 'Each code counts once, for 60 seconds, also with a wrong verifier.',
+      tags: ['auth'],
+      body: Redemption,
+      errors: [notConfigured(), errors.codeInvalid()],
+      responses: { 200: { description: 'Your account, and a token' } },
+      response: { 200: LoggedIn },
+    },
+    handler: async (request, reply) => {
+      const user = await need(sso).redeem(request.body.code, request.body.verifier)
+      if (!user) throw errors.codeInvalid()
+      request.log.info({ username: user.username }, 'logged in')
+      reply.headers(noStore)
+      return describeLogin(user, dependencies)
+    },
+  })
+}
+
+const noStore = { 'cache-control': 'no-store' }
+
+const locationDoc = { location: { description: 'Where to go', example: 'https://id.example.com/' } }
+
+function need(sso: SingleSignOn | undefined): SingleSignOn {
+  if (!sso) throw notConfigured()
+  return sso
+}
+
+const notConfigured = () =>
+  new HttpError(404, 'not_found', 'There is no single sign-on here: OIDC_ISSUER is not set')

@@ -1,0 +1,40 @@
+import { createHash } from 'node:crypto'
+import { name, type Sql, sql } from '@domains-and-files/persistence'
+
+const table = name('one_time')
+
+/** What counts once, on whichever replica and also after a restart: codes that are taken, and tokens that are used. */
+export class OneTime {
+  readonly #database: Sql
+  readonly #now: () => number
+
+  /** `now` is in milliseconds since 1970. */
+  constructor(database: Sql, now: () => number) {
+    this.#database = database
+    this.#now = now
+  }
+
+  /** Stores a value under a key, of which only the digest is stored. @returns false if there is one under it. */
+  async put(key: string, value: string, expiresAt: number): Promise<boolean> {
+    return await this.#database.transaction(async (transaction) => {
+      await transaction.run(sql`delete from ${table} where expires_at <= ${this.#now()}`)
+      const added = await transaction.run(
+        sql`insert into ${table} (id, value, expires_at) values (${digestOf(key)}, ${value}, ${expiresAt})
+          on conflict (id) do nothing`,
+      )
+      return added === 1
+    })
+  }
+
+  /** Removes the value under a key. @returns undefined if there is none, or no longer. */
+  async take(key: string): Promise<string | undefined> {
+    const row = await this.#database.transaction((transaction) =>
+      transaction.get<{ value: string; expires_at: number }>(
+        sql`delete from ${table} where id = ${digestOf(key)} returning value, expires_at`,
+      ),
+    )
+    return row && row.expires_at > this.#now() ? row.value : undefined
+  }
+}
+
+const digestOf = (key: string) => createHash('sha256').update(key).digest('hex')

@@ -1,0 +1,78 @@
+import { Pagination } from '@domains-and-files/http'
+import { z } from 'zod'
+import { Domains, Folders } from '../limits.ts'
+import { maxPasswordLength } from '../login/password.ts'
+import { Role } from '../rights.ts'
+import { LocalUsername, Source } from './user.ts'
+
+const example = {
+  username: 'alice',
+  role: 'editor' as const,
+  domains: ['example.com'],
+  folders: null,
+  source: 'local' as const,
+  created_at: '2027-01-15T09:30:00.000Z',
+  last_login_at: null,
+}
+
+export const UserRecord = z
+  .object({
+    username: z.string(),
+    role: Role,
+    domains: z.array(z.string()).nullable().meta({ description: 'null: all' }),
+    folders: z
+      .array(z.string())
+      .nullable()
+      .meta({ description: 'of the static service; null: all' }),
+    source: Source,
+    created_at: z.iso.datetime().nullable().meta({ description: 'null: not known' }),
+    last_login_at: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'null: not yet, in this service' }),
+  })
+  .meta({ id: 'User', examples: [example] })
+
+export const UserList = z.object({ users: z.array(UserRecord), pagination: Pagination }).meta({
+  id: 'UserList',
+  examples: [
+    {
+      users: [example],
+      pagination: { page: 1, page_size: 50, total_items: 1, total_pages: 1 },
+    },
+  ],
+})
+
+export const NewUser = z
+  .strictObject({
+    username: LocalUsername,
+    role: Role,
+    password: z
+      .string()
+      .max(maxPasswordLength)
+      .optional()
+      .meta({ description: 'without one, the response has an `invite`' }),
+    domains: Domains.max(100).optional().meta({ description: 'only these; absent: all' }),
+    folders: Folders.optional().meta({ description: 'only these; absent: all' }),
+  })
+  .meta({
+    id: 'NewUser',
+    examples: [{ username: 'alice', role: 'editor', domains: ['example.com'] }],
+  })
+
+export const CreatedUser = UserRecord.extend({
+  invite: z.string().optional().meta({
+    description: 'shown only now, valid once and for 72 hours: `POST /api/auth/password` takes it',
+  }),
+}).meta({ id: 'CreatedUser', examples: [{ ...example, invite: 'Zk3v8QmT1xY7pLr2Wd5c' }] })
+
+export const UserChange = z
+  .strictObject({
+    role: Role.optional(),
+    domains: Domains.max(100).nullable().optional().meta({ description: 'null: all' }),
+    folders: Folders.nullable().optional().meta({ description: 'null: all' }),
+  })
+  .refine((change) => Object.keys(change).length > 0, 'must change something')
+  .meta({ id: 'UserChange', examples: [{ role: 'viewer' }] })
+
+export const AtUser = z.strictObject({ username: z.string().meta({ examples: ['alice'] }) })

@@ -1,0 +1,284 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import {
+  begin,
+  challengeOf,
+  logIn,
+  oidcConfig,
+  returnTo,
+  startProvider,
+} from '../support/openid.ts'
+import { forms, start } from '../support/start.ts'
+
+const accounts = {
+  a1: { name: 'alice', groups: ['shop', 'staff'] },
+  a2: { name: 'alice', groups: ['ops'] },
+  b1: { name: 'bob', groups: ['ops'] },
+  c1: { name: 'carol', groups: ['guests'] },
+  d1: { name: 'dora', groups: ['web'] },
+  v1: { name: 'vera', groups: ['staff'] },
+  w1: { name: 'with space', groups: ['staff'] },
+}
+
+describe.each(forms)('single sign-on with users in %s', (_name, open) => {
+  let provider: Awaited<ReturnType<typeof startProvider>>
+  let service: Awaited<ReturnType<typeof open>>
+  beforeAll(async () => {
+    provider = await startProvider(accounts)
+    service = await open({ oidc: oidcConfig(provider.url), audience: 'domain-service' })
+  })
+  afterAll(async () => {
+    await service[Symbol.asyncDispose]()
+    await provider[Symbol.asyncDispose]()
+  })
+  beforeEach(() => service.users.update(() => service.people))
+
+  const redeem = (code: string, verifier: string, at = service.other) =>
+    at.send('POST', '/api/auth/oidc/token', { code, verifier })
+  const signOn = async (sub: string) => {
+    const { code, verifier } = await logIn(service, sub, service.other)
+    return redeem(code, verifier)
+  }
+  const me = async (token: string) =>
+    (await service.send('GET', '/api/auth/me', undefined, token)).body
+
+  test('a login at the provider gives a token with the rights of the groups, at any replica', async () => {
+    const { location = '', code, verifier } = await logIn(service, 'a1', service.other)
+    const { status, headers, body } = await redeem(code, verifier)
+
+    const back = new URL(location)
+    back.searchParams.delete('code')
+    expect(back.href).toBe(returnTo)
+    expect(status).toBe(200)
+    expect(headers.get('cache-control')).toBe('no-store')
+    const user = {
+      username: 'oidc:alice',
+      role: 'editor',
+      domains: ['example.com'],
+      source: 'oidc',
+    }
+    expect(body).toMatchObject({ user, token_type: 'Bearer', expires_in: 3600 })
+    expect(await me(body.access_token)).toMatchObject({ user })
+  })
+
+  test('the users list has those who logged in, and local users are not taken over', async () => {
+    await signOn('v1')
+    const token = await service.tokenOf('adam')
+
+    const { body } = await service.send('GET', '/api/users', undefined, token)
+
+    expect(body.users).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          username: 'vera',
+          source: 'local',
+          domains: ['example.com', '*.co.uk'],
+        }),
+        expect.objectContaining({
+          ...{ username: 'oidc:vera', source: 'oidc', role: 'viewer' },
+          last_login_at: expect.any(String),
+        }),
+      ]),
+    )
+  })
+
+  test('a name is bound to the account that has it first', async () => {
+    await signOn('a1')
+
+    const { status, body } = await logIn(service, 'a2')
+
+    expect(status).toBe(403)
+    expect(JSON.parse(body).code).toBe('not_allowed')
+  })
+
+  test.each([
+    ['in no group', 'c1'],
+    ['in a group that is limited to what the other service has', 'd1'],
+    ['without a name that can be a username', 'w1'],
+  ])('who is %s is not allowed', async (_reason, sub) => {
+    const { status, body } = await logIn(service, sub)
+
+    expect(status).toBe(403)
+    expect(JSON.parse(body).code).toBe('not_allowed')
+  })
+
+  test('a code counts once, for 60 seconds, and only with its verifier', async () => {
+    const used = await logIn(service, 'b1')
+    const stolen = await logIn(service, 'b1')
+    const late = await logIn(service, 'b1')
+
+    expect((await redeem(used.code, used.verifier)).status).toBe(200)
+    expect((await redeem(used.code, used.verifier, service)).code).toBe('invalid_credentials')
+    expect((await redeem(stolen.code, used.verifier)).code).toBe('invalid_credentials')
+    expect((await redeem(stolen.code, stolen.verifier)).code).toBe('invalid_credentials')
+    service.clock.ms += 60_000
+    service.other.clock.ms = service.clock.ms
+    expect((await redeem(late.code, late.verifier)).code).toBe('invalid_credentials')
+  })
+
+  test('a callback needs the cookie of its login, for ten minutes', async () => {
+    const done = await logIn(service, 'b1')
+    const { browse } = await begin(service)
+
+    const ofOther = await browse(done.callback)
+    expect(ofOther.response.status).toBe(400)
+    expect(await ofOther.response.json()).toMatchObject({ code: 'login_not_begun' })
+    const again = await done.browse(done.callback)
+    expect(again.response.status).toBe(400)
+    const late = await begin(service)
+    service.clock.ms += 600_000
+    const state = new URL(late.provider).searchParams.get('state')
+    const { response } = await late.browse(
+      `${service.url}/api/auth/oidc/callback?code=x&state=${state}`,
+    )
+    expect(response.status).toBe(400)
+  })
+
+  test('a removed user is logged out, barred until it is allowed, and gets nothing back', async () => {
+    const { body: bob } = await signOn('b1')
+    const api = await service.send(
+      'POST',
+      '/api/tokens',
+      { name: 'of bob', role: 'admin' },
+      bob.access_token,
+    )
+    const admin = await service.tokenOf('adam')
+    const status = async (token: string) =>
+      (await service.other.send('GET', '/api/auth/me', undefined, token)).status
+    expect([await status(bob.access_token), await status(api.body.token)]).toEqual([200, 200])
+
+    const removed = await service.send('DELETE', '/api/users/oidc:bob', undefined, admin)
+
+    expect(removed.status).toBe(204)
+    expect([await status(bob.access_token), await status(api.body.token)]).toEqual([401, 401])
+    expect((await logIn(service, 'b1')).status).toBe(403)
+    await service.users.update((users) =>
+      users.map((user) =>
+        user.oidc ? { ...user, oidc: { ...user.oidc, is_barred: false } } : user,
+      ),
+    )
+    expect((await signOn('b1')).status).toBe(200)
+    expect([await status(bob.access_token), await status(api.body.token)]).toEqual([401, 401])
+  })
+
+  test('rights are those of the login until its token ends, and those of the last one for API tokens', async () => {
+    const account = accounts.b1
+    const { body: before } = await signOn('b1')
+    const api = await service.send(
+      'POST',
+      '/api/tokens',
+      { name: 'rights', role: 'admin' },
+      before.access_token,
+    )
+    account.groups = ['staff']
+    const { body: after } = await signOn('b1').finally(() => {
+      account.groups = ['ops']
+    })
+
+    expect((await me(before.access_token)).user.role).toBe('admin')
+    expect((await me(after.access_token)).user.role).toBe('viewer')
+    expect((await me(api.body.token)).user.role).toBe('viewer')
+  })
+
+  test('the API changes no rights that the provider gives, and adds no user with such a name', async () => {
+    await signOn('b1')
+    const admin = await service.tokenOf('adam')
+
+    const changed = await service.send('PATCH', '/api/users/oidc:bob', { role: 'viewer' }, admin)
+    const added = await service.send(
+      'POST',
+      '/api/users',
+      { username: 'oidc:eve', role: 'admin' },
+      admin,
+    )
+
+    expect(changed).toMatchObject({ status: 409, code: 'rights_elsewhere' })
+    expect(added).toMatchObject({ status: 400, code: 'validation_failed' })
+  })
+
+  test('logging out ends a session', async () => {
+    const { body } = await signOn('b1')
+
+    await service.send('POST', '/api/auth/logout', undefined, body.access_token)
+
+    expect((await service.other.call('/view', { token: body.access_token })).status).toBe(401)
+  })
+
+  test.each([
+    ['no address', 'somewhere'],
+    ['another origin', 'https://evil.test/'],
+    ['an origin that begins like an allowed one', 'https://console.test.evil.test/'],
+    ['localhost', 'http://localhost:49152/'],
+    ['loopback without a port', 'http://127.0.0.1/'],
+    ['loopback in https', 'https://127.0.0.1:49152/'],
+    ['user information', 'http://127.0.0.1:1@evil.test/'],
+    ['user information at an allowed origin', 'https://evil@console.test/'],
+    ['a program', 'javascript:alert(1)'],
+  ])('a login does not return to %s', async (_name, to) => {
+    const query = new URLSearchParams({ return_to: to, challenge: challengeOf('x') })
+
+    expect(await service.call(`/api/auth/oidc/login?${query}`)).toMatchObject({
+      ...{ status: 400, code: 'validation_failed' },
+      body: { errors: [{ path: '/query/return_to' }] },
+    })
+  })
+
+  test.each(['https://console.test/', 'https://console.test/a?b=c', 'http://[::1]:49152/'])(
+    'a login returns to %s',
+    async (to) => {
+      const query = new URLSearchParams({ return_to: to, challenge: challengeOf('x') })
+      const response = await fetch(`${service.url}/api/auth/oidc/login?${query}`, {
+        redirect: 'manual',
+      })
+
+      expect(response.status).toBe(302)
+      expect(response.headers.get('location')).toContain(provider.url)
+      expect(response.headers.get('set-cookie')).toMatch(
+        /^sso_[\w-]{43}=[^;]+; Path=\/base\/api\/auth\/oidc; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/,
+      )
+    },
+  )
+
+  test('neither codes nor cookies are in the log', async () => {
+    const { code, callback } = await logIn(service, 'b1')
+
+    const log = JSON.stringify(service.lines())
+
+    expect(log).toContain('/api/auth/oidc/callback')
+    for (const secret of [code, new URL(callback).searchParams.get('code') ?? ''])
+      expect(log).not.toContain(secret)
+  })
+})
+
+test('a provider that is away stops no start and no password login', async () => {
+  const provider = await startProvider(accounts)
+  const issuer = provider.url
+  await provider[Symbol.asyncDispose]()
+  await using service = await start({ oidc: oidcConfig(issuer) })
+
+  const { response } = await begin(service)
+
+  expect(response.status).toBe(503)
+  expect(response.headers.get('retry-after')).toBe('10')
+  expect((await service.login('vera')).status).toBe(200)
+})
+
+test('passwords can be switched off, and the ways to log in are told', async () => {
+  await using provider = await startProvider(accounts)
+  await using service = await start({ oidc: oidcConfig(provider.url), isPasswordLoginOn: false })
+
+  expect(await service.login('vera')).toMatchObject({ status: 403, code: 'password_login_off' })
+  expect((await service.call('/api/auth/methods')).body).toEqual({
+    password: false,
+    oidc: { name: 'Test ID' },
+  })
+  expect((await logIn(service, 'b1')).status).toBe(302)
+})
+
+test('without a provider there is no single sign-on', async () => {
+  await using service = await start()
+  const query = new URLSearchParams({ return_to: returnTo, challenge: challengeOf('x') })
+
+  expect((await service.call(`/api/auth/oidc/login?${query}`)).status).toBe(404)
+  expect((await service.call('/api/auth/oidc/callback?code=x&state=y')).status).toBe(404)
+  expect((await service.call('/api/auth/methods')).body).toEqual({ password: true, oidc: null })
+})

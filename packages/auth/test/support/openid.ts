@@ -1,0 +1,131 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import { exportJWK, generateKeyPair } from 'jose'
+import Provider from 'oidc-provider'
+import type { OidcConfig } from '../../src/settings.ts'
+
+/** Where the services of these tests believe to be; the tests send what goes there to their real address. */
+const baseUrl = 'https://service.test/base'
+export const returnTo = 'http://127.0.0.1:49152/done?from=test'
+
+export const oidcConfig = (issuer: string): OidcConfig => ({
+  ...{ issuer, baseUrl, clientId: 'service', clientSecret: 'the secret of the client' },
+  roles: [
+    { group: 'ops', role: 'admin' },
+    { group: 'shop', role: 'editor', domains: ['example.com'] },
+    { group: 'web', role: 'editor', folders: ['docs/'] },
+    { group: 'staff', role: 'viewer' },
+  ],
+  scopes: 'openid profile groups',
+  ...{ usernameClaim: 'preferred_username', groupsClaim: 'groups', name: 'Test ID' },
+  returnOrigins: ['https://console.test'],
+})
+
+export async function listen(handler: RequestListener) {
+  const server = createServer((request, response) => handler(request, response))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('No port')
+  const close = async () => {
+    server.closeAllConnections()
+    server.close()
+    await once(server, 'close')
+  }
+  return { url: `http://127.0.0.1:${address.port}`, [Symbol.asyncDispose]: close }
+}
+
+/** A real provider on loopback. `accounts` are claims by subject. */
+export async function startProvider(accounts: Record<string, { name: string; groups: string[] }>) {
+  let handler: RequestListener = () => undefined
+  const server = await listen((request, response) => handler(request, response))
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true })
+  const provider = new Provider(server.url, {
+    clients: [
+      {
+        client_id: 'service',
+        client_secret: 'the secret of the client',
+        redirect_uris: [`${baseUrl}/api/auth/oidc/callback`],
+      },
+    ],
+    jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig' }] },
+    cookies: { keys: ['a key of the tests'] },
+    scopes: ['openid', 'profile', 'groups'],
+    claims: { openid: ['sub'], profile: ['preferred_username'], groups: ['groups'] },
+    ttl: { AccessToken: 60, IdToken: 60, Interaction: 600, Session: 600, Grant: 600 },
+    findAccount: (_context, sub) => ({
+      accountId: sub,
+      claims: () => ({
+        sub,
+        preferred_username: accounts[sub]?.name,
+        groups: accounts[sub]?.groups,
+      }),
+    }),
+  })
+  handler = provider.callback()
+  return server
+}
+
+/** A browser: keeps cookies, and follows no redirect by itself. */
+function openBrowser() {
+  const cookies = new Map<string, string>()
+  return async (url: string, init: RequestInit = {}) => {
+    const response = await fetch(url, {
+      ...init,
+      redirect: 'manual',
+      headers: { cookie: [...cookies].map((pair) => pair.join('=')).join('; ') },
+    })
+    for (const cookie of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(cookie) ?? []
+      cookies.set(name, value)
+    }
+    const location = response.headers.get('location')
+    return { response, location: location ? new URL(location, url).href : undefined }
+  }
+}
+
+export const challengeOf = (verifier: string) =>
+  createHash('sha256').update(verifier).digest('base64url')
+
+export interface Place {
+  url: string
+}
+
+/** Begins a login at a service, as a browser. */
+export async function begin({ url }: Place, verifier = randomBytes(32).toString('base64url')) {
+  const browse = openBrowser()
+  const query = new URLSearchParams({ return_to: returnTo, challenge: challengeOf(verifier) })
+  const { response, location = '' } = await browse(`${url}/api/auth/oidc/login?${query}`)
+  return { browse, verifier, response, provider: location }
+}
+
+/** Logs in at the real provider, up to its redirect to the callback of `callbackAt`. */
+export async function logIn(service: Place, sub: string, callbackAt = service) {
+  const { browse, verifier, provider } = await begin(service)
+  let at: string | undefined = provider
+  while (at && !at.startsWith(baseUrl)) {
+    const { response, location } = await browse(at)
+    if (location) {
+      at = location
+      continue
+    }
+    const page = await response.text()
+    const prompt = /name="prompt" value="(\w+)"/.exec(page)?.[1]
+    if (!prompt) throw new Error(page)
+    const form = new URLSearchParams({ prompt, login: sub, password: 'any' })
+    at = (await browse(at, { method: 'POST', body: form })).location
+  }
+  const callback = callbackAt.url + (at ?? '').slice(baseUrl.length)
+  const { response, location } = await browse(callback)
+  const code = new URL(location ?? 'http://none').searchParams.get('code') ?? ''
+  return {
+    status: response.status,
+    body: await response.text(),
+    location,
+    code,
+    verifier,
+    callback,
+    browse,
+  }
+}
