@@ -10,6 +10,7 @@ import { recordFlows } from './flows/records.ts'
 import { registrarFlows } from './flows/registrar.ts'
 import { sessionFlows } from './flows/session.ts'
 import { tokenFlows } from './flows/tokens.ts'
+import { userFlows } from './flows/users.ts'
 import { Tester } from './tester.ts'
 import { measureFirstLoad, showViews } from './views.ts'
 
@@ -32,6 +33,7 @@ try {
     ...registrarFlows,
     ...fileFlows,
     ...sessionFlows,
+    ...userFlows,
   }
   for (const [name, run] of Object.entries(flows)) {
     if (words.length > 0 && !words.some((word) => name.includes(word))) continue

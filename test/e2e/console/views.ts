@@ -15,6 +15,7 @@ const views = {
   versions: '/versions',
   statistics: '/statistics',
   tokens: '/tokens',
+  users: '/users',
 }
 
 /** Pictures of every view in both schemes at three widths; none has an accessibility fault or scrolls sideways. */

@@ -23,6 +23,10 @@ export type Pagination = Domain['Pagination'] & { total_is_exact?: boolean }
 export type RecordLimit = Domain['RecordLimit']
 export type TokenInput = Domain['NewTokenInput']
 export type ApiToken = Domain['ApiToken']
+export type User = Domain['User']
+export type NewUserInput = Domain['NewUserInput']
+export type CreatedUser = Domain['CreatedUser']
+export type UserChange = Domain['UserChangeInput']
 
 export type DomainEntry = Domain['DomainEntry']
 export type DomainList = Answer<Domains['listDomains']>

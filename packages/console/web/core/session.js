@@ -7,12 +7,12 @@ import { call } from '../api/transport.js'
  */
 
 /**
- * Who is logged in where. Tokens live in this object only: they are gone with the tab and with a reload.
+ * Who is logged in where. Tokens are in `sessionStorage` too: they outlive a reload, and end with the tab.
  * Dispatches `change` after a login or logout, and `renew` when a service wants a new login.
  */
 class Session extends EventTarget {
   /** @type {Map<ServiceName, Login>} */
-  #logins = new Map()
+  #logins = new Map(readStored())
   /** @type {Map<ServiceName, PromiseWithResolvers<boolean>>} */
   #renewals = new Map()
 
@@ -54,11 +54,22 @@ class Session extends EventTarget {
       role: answer.user.role,
       expiresAt: Date.now() + answer.expires_in * 1000,
     })
+    this.#store()
     this.#settle(service, true)
   }
 
+  #store() {
+    sessionStorage.setItem(storedName, JSON.stringify([...this.#logins]))
+  }
+
+  /** Ends the logins here at once, and at each service that can be reached. */
   logOut() {
+    for (const [service, { token }] of this.#logins) {
+      const headers = { authorization: `Bearer ${token}` }
+      call(service, '/api/auth/logout', { method: 'POST', headers }).catch(() => {}) // It ends by itself.
+    }
     this.#logins.clear()
+    sessionStorage.removeItem(storedName)
     for (const service of [...this.#renewals.keys()]) this.#settle(service, false)
     this.dispatchEvent(new Event('change'))
   }
@@ -93,6 +104,15 @@ class Session extends EventTarget {
     this.#renewals.get(service)?.resolve(isRenewed)
     this.#renewals.delete(service)
   }
+}
+
+const storedName = 'logins'
+
+/** @returns {[ServiceName, Login][]} */
+function readStored() {
+  /** @type {[ServiceName, Login][]} */
+  const stored = JSON.parse(sessionStorage.getItem(storedName) ?? '[]')
+  return stored.filter(([, { expiresAt }]) => expiresAt > Date.now())
 }
 
 export const session = new Session()

@@ -1,6 +1,7 @@
 import { html, nothing } from '../core/html.js'
 import { offeredServices, titleOf, urlOf } from '../core/services.js'
 import { empty, notice } from '../ui/states.js'
+import { openInviteDialog } from './invite-dialog.js'
 import './login-form.js'
 
 /** @import { ServiceName } from '../core/services.js' */
@@ -23,8 +24,9 @@ export const loginPage = () => html`
             <p class="note">
               Your password goes straight to
               ${offeredServices().map((service, at) => html`${at > 0 ? ' and ' : nothing}<code>${urlOf(service)}</code>`)}.
-              This page keeps nothing: reloading it logs you out.
-            </p>`
+              This page keeps no password; closing the tab logs you out.
+            </p>
+            <button class="link-button" @click=${() => void openInviteDialog()}>I have an invite</button>`
       }
     </div>
   </main>`

@@ -4,6 +4,7 @@ import { session } from '../core/session.js'
 import { openDialog } from '../ui/dialog.js'
 import { formatDuration } from '../ui/format.js'
 import '../login/login-form.js'
+import { openPasswordDialog } from './password-dialog.js'
 
 /** Who am I at each service, with a login for one that has none. */
 export function openAccount() {
@@ -30,6 +31,7 @@ export function openAccount() {
         </div>
         <footer class="dialog-footer">
           <a class="button" href="#/tokens" @click=${() => close()}>API tokens</a>
+          <button class="button" @click=${() => void openPasswordDialog()}>Change password</button>
           <button class="button" @click=${logOut}>Log out</button>
         </footer>`
     },

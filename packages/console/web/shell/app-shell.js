@@ -67,7 +67,7 @@ class AppShell extends View {
         <nav aria-label="Main">
           ${groups.map((service) => {
             const shown = places.filter(
-              (place) => place.service === service && (!place.isAdminOnly || isAdmin('domains')),
+              (place) => place.service === service && (!place.isAdminOnly || isAdminOf(service)),
             )
             return html`<ul>${shown.map((place) => html`<li>${link(place, current)}</li>`)}</ul>`
           })}
@@ -132,6 +132,9 @@ class AppShell extends View {
 
   #skip = () => this.querySelector('main')?.focus()
 }
+
+/** Of this service; of any, for places of both. @param {Place['service']} service */
+const isAdminOf = (service) => (service ? [service] : offeredServices()).some(isAdmin)
 
 /** @param {Place} place @param {Place | undefined} current */
 const link = (place, current) => html`

@@ -66,6 +66,15 @@ export const places = [
     tag: 'token-list',
     load: () => import('../tokens/token-list.js'),
   },
+  {
+    name: 'users',
+    title: 'Users',
+    icon: 'person',
+    service: undefined,
+    tag: 'user-list',
+    load: () => import('../users/user-list.js'),
+    isAdminOnly: true,
+  },
 ]
 
 /** @type {Place} */

@@ -24,8 +24,12 @@ export const formatCount = (count, noun, plural = `${noun}s`) =>
 const dates = new Intl.DateTimeFormat('en', { dateStyle: 'medium' })
 const times = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
 
-/** "Nov 21, 2026". @param {string | null | undefined} date */
-export const formatDate = (date) => (date ? dates.format(new Date(date)) : '—')
+// A calendar date is the same day everywhere.
+const days = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' })
+
+/** "Nov 21, 2026", of an instant in local time. @param {string | null | undefined} date */
+export const formatDate = (date) =>
+  date ? (date.length === 10 ? days : dates).format(new Date(date)) : '—'
 
 /** "Nov 21, 2026, 8:15 PM", local time. @param {string | null | undefined} instant */
 export const formatTime = (instant) => (instant ? times.format(new Date(instant)) : '—')

@@ -59,18 +59,31 @@ export const sessionFlows: Flows = {
     assert.equal(await tester.button('Upload files').count(), 0)
   },
 
-  'keeps tokens in memory only: a reload logs out and the address stays': async (tester) => {
-    const { page } = tester
+  'stays logged in at the same address after a reload, and ends the token at logout': async (
+    tester,
+  ) => {
+    const { page, everything } = tester
     await tester.goTo('/domains/alder-and-finch.com?tab=details')
-    const stored = await page.evaluate(
-      '[localStorage.length, sessionStorage.length, document.cookie]',
-    )
-    assert.deepEqual(stored, [0, 0, ''])
     await page.reload()
-    await tester.logIn()
     await tester.text('Nameservers').waitFor()
+    const stored = await page.evaluate<[number, string[], string]>(
+      '[localStorage.length, Object.keys(sessionStorage), document.cookie]',
+    )
+    assert.deepEqual(stored, [0, ['logins'], ''])
+    const [[, { token }]] = JSON.parse(await page.evaluate<string>('sessionStorage.logins'))
+    const me = () =>
+      fetch(`${everything.domains}/api/auth/me`, { headers: { authorization: `Bearer ${token}` } })
+    assert.equal((await me()).status, 200)
+    await tester.button('admin').click()
+    const ended = page.waitForResponse((response) =>
+      response.url().startsWith(`${everything.domains}/api/auth/logout`),
+    )
+    await tester.button('Log out').click()
+    await ended
+    assert.equal((await me()).status, 401)
+    await page.reload()
+    await page.getByLabel('User name').waitFor()
   },
-
   'forgets a draft at logout': async (tester) => {
     const zone = '/domains/amberworks.com'
     await tester.goTo(zone)
