@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Access, HttpError } from '@domains-and-files/http'
+import { type Access, HttpError } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { ApiTokens } from './api-tokens/api-tokens.ts'
 import { looksLikeApiToken, otherServiceOf, prefixOf } from './api-tokens/token-format.ts'
@@ -35,8 +35,21 @@ export function requireLogin(caller: Caller): Caller {
   return caller
 }
 
+/** What credentials are read from. */
+type Sender = Pick<FastifyRequest, 'headers' | 'ip'>
+
 /** The caller that a request's credentials identify. @throws {HttpError} 401 */
-export type Authenticate = (request: FastifyRequest) => Promise<Caller>
+export type Authenticate = (request: Sender) => Promise<Caller>
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * For requests that this app does not route: the caller that their credentials identify, if it may use routes of
+     * `viewer`; undefined without valid credentials.
+     */
+    findReader(request: Sender): Promise<Caller | undefined>
+  }
+}
 
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
 export function enforceAccess(
@@ -62,9 +75,16 @@ export function enforceAccess(
       done(error as Error) // Only errors are thrown above.
     }
   })
+  app.decorate('findReader', async (sender) => {
+    const { authorization, 'x-api-key': apiKey } = sender.headers
+    if (authorization === undefined && apiKey === undefined) return undefined
+    const caller = await authenticate(sender).catch(noCaller)
+    const need = { access: 'viewer', enforcesRecordLimits: undefined, isRead: true } as const
+    return caller && !obstacleOf(caller, need) ? caller : undefined
+  })
   return authenticate
 
-  async function authenticate({ headers, ip }: FastifyRequest): Promise<Caller> {
+  async function authenticate({ headers, ip }: Sender): Promise<Caller> {
     const token = readCredential(headers, errors)
     const isApiToken = prefixOf(token) === apiTokens.prefix
     const caller = isApiToken ? await apiTokens.verify(token, ip) : await sessions.verify(token)
@@ -90,6 +110,11 @@ export function enforceAccess(
     if (other) return errors.tokenOfOtherService(other)
     return isApiToken ? errors.apiTokenInvalid() : errors.tokenInvalid()
   }
+}
+
+function noCaller(error: unknown): undefined {
+  if (error instanceof HttpError && error.status === 401) return undefined
+  throw error
 }
 
 type NeededRole = Exclude<Access, 'public'>

@@ -7,6 +7,7 @@ import {
   readPrivateFiles,
   readTables,
   SqliteSql,
+  type SqlTable,
   type SqlTransaction,
   sql,
   type Table,
@@ -20,7 +21,7 @@ interface AuthArchive {
   files: PrivateFiles
 }
 
-const accountTables = [
+const accountTables: SqlTable[] = [
   { name: 'api_tokens', key: ['id'] },
   { name: 'ended_sessions', key: ['id'] },
   { name: 'last_logins', key: ['username'] },
@@ -32,32 +33,40 @@ const usersFileName = 'users.json'
 export const isAuthTable = (table: string): boolean =>
   accountTables.some(({ name: own }) => own === table)
 
-/** Reads the users, API tokens, sessions and the secret of a data directory. */
+/** Reads the users, API tokens, sessions, the secret and these `others` beside the tokens of a data directory. */
 export async function readAuthFolder<T>(
   places: DataPlaces,
   work: (archive: AuthArchive) => Promise<T>,
+  others: SqlTable[] = [],
 ): Promise<T> {
   const files = await readPrivateFiles(places)
   const file = join(places.dataDir, authFileName)
   if (!existsSync(file)) return work({ tables: [], files })
   const database = new SqliteSql({ file, isReadOnly: true })
   try {
-    return await database.snapshot((snapshot) =>
-      work({ tables: readTables(snapshot, accountTables), files }),
-    )
+    return await database.snapshot(async (snapshot) => {
+      const stored = await snapshot.all<{ name: string }>(sql`select name from sqlite_schema`)
+      const isStored = (table: SqlTable) => stored.some((each) => each.name === table.name)
+      const tables = [...accountTables, ...others].filter(isStored)
+      return work({ tables: readTables(snapshot, tables), files })
+    })
   } finally {
     await database.close()
   }
 }
 
 /** Reads users, API tokens and sessions in PostgreSQL: the users as the file in which a data directory has them. */
-export async function readAuthSchema(snapshot: SqlTransaction): Promise<AuthArchive> {
+export async function readAuthSchema(
+  snapshot: SqlTransaction,
+  others: SqlTable[] = [],
+): Promise<AuthArchive> {
   const rows = await snapshot.all<{ definition: string }>(
     sql`select definition from ${users} order by position`,
   )
   const list = rows.map(({ definition }) => JSON.parse(definition))
   const text = `${JSON.stringify({ users: list }, null, 2)}\n`
-  return { tables: readTables(snapshot, accountTables), files: { [usersFileName]: text } }
+  const tables = readTables(snapshot, [...accountTables, ...others])
+  return { tables, files: { [usersFileName]: text } }
 }
 
 /** Stores the users of such a file in PostgreSQL. */

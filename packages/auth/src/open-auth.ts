@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Check, Logger } from '@domains-and-files/http'
 import {
   ensurePrivateFile,
+  type Migrations,
   type Postgres,
   type Sql,
   SqliteSql,
@@ -59,6 +60,8 @@ interface AuthDependencies {
   log: Logger
   /** Stores users, API tokens and failed logins. Absent: files in DATA_DIR, and memory. Its migrations contain `authMigrations`. */
   database?: Postgres | undefined
+  /** Other small tables of the service, which are beside the API tokens in DATA_DIR. */
+  migrations?: Migrations | undefined
 }
 
 /** Stores API tokens in DATA_DIR, unless PostgreSQL does. */
@@ -70,7 +73,7 @@ export const authFileName = 'auth.sqlite'
  */
 export async function openAuth(
   { auth, production, dataDir }: ServiceConfig,
-  { audience, log, database }: AuthDependencies,
+  { audience, log, database, migrations }: AuthDependencies,
 ): Promise<Auth> {
   const secret = await resolveJwtSecret({ secret: auth.secret, production, dataDir })
   const users: Users = database
@@ -85,7 +88,7 @@ export async function openAuth(
       production,
     })
   }
-  const file = database ?? openAuthFile(dataDir)
+  const file = database ?? openAuthFile(dataDir, migrations)
   const memory = database ?? openLoginMemory(() => Math.round(performance.now()))
   const lastLogins = new LastLogins(file, Date.now, (error) =>
     log.warn({ err: error }, 'last login not recorded'),
@@ -126,10 +129,10 @@ export async function openAuth(
 }
 
 /** Opens the API tokens of a data directory, which commands and a running service share. */
-export function openAuthFile(dataDir: string): SqliteSql {
+export function openAuthFile(dataDir: string, migrations: Migrations = {}): SqliteSql {
   const file = join(dataDir, authFileName)
   ensurePrivateFile(file)
-  return new SqliteSql({ file, migrations: accountTables })
+  return new SqliteSql({ file, migrations: { ...accountTables, ...migrations } })
 }
 
 /**

@@ -624,6 +624,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the rules of folders
+         * @description The rule of the longest prefix decides; files without a rule follow `STATIC_DEFAULT_ACCESS`. Admins limited to folders see the rules inside them.
+         */
+        get: operations["listAccessRules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/access/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Make a folder private or public
+         * @description Counts with the response, at every replica. A private file is 404 at `/static/` without credentials that may read it. Copies that caches hold of what was public are out of reach.
+         */
+        put: operations["setAccessRule"];
+        post?: never;
+        /**
+         * Remove the rule of a folder
+         * @description Its files follow the next rule above. Counts with the response.
+         */
+        delete: operations["removeAccessRule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/static/{path}": {
         parameters: {
             query?: never;
@@ -788,6 +832,14 @@ export interface components {
             /** @description what changed, at most 64 KiB */
             changelog: string;
         };
+        /**
+         * @example {
+         *       "public": false
+         *     }
+         */
+        NewAccessRuleInput: {
+            public: boolean;
+        };
         /** @description RFC 9457 problem details */
         Problem: {
             /** @constant */
@@ -798,7 +850,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "change_not_found" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "invalid_path" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "rights_elsewhere" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
+            code: "bad_request" | "body_too_large" | "change_not_found" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "invalid_path" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_rules" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -1190,6 +1242,7 @@ export interface components {
          *       "size": 13,
          *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
          *       "url": "/static/notes/hello.txt",
+         *       "public": true,
          *       "uploaded_by": "admin",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "updated_at": "2027-01-15T09:30:00.000Z"
@@ -1213,8 +1266,10 @@ export interface components {
             size: number;
             /** @description 64 hex digits */
             sha256: string;
-            /** @description public URL of the content */
+            /** @description URL of the content */
             url: string;
+            /** @description whether everybody may read the content */
+            public: boolean;
             /** @description username */
             uploaded_by: string;
             /** Format: date-time */
@@ -1387,6 +1442,38 @@ export interface components {
                 sha256: string;
                 size: number;
             } | null;
+        };
+        /**
+         * @example {
+         *       "rules": [
+         *         {
+         *           "prefix": "drafts/",
+         *           "public": false,
+         *           "by": "admin",
+         *           "at": "2027-01-15T09:30:00.000Z"
+         *         }
+         *       ]
+         *     }
+         */
+        AccessRules: {
+            rules: components["schemas"]["AccessRule"][];
+        };
+        /**
+         * @example {
+         *       "prefix": "drafts/",
+         *       "public": false,
+         *       "by": "admin",
+         *       "at": "2027-01-15T09:30:00.000Z"
+         *     }
+         */
+        AccessRule: {
+            prefix: string;
+            /** @description false: only callers of the API read its files */
+            public: boolean;
+            /** @description username */
+            by: string;
+            /** Format: date-time */
+            at: string;
         };
     };
     responses: never;
@@ -3152,6 +3239,7 @@ export interface operations {
                      *       "size": 13,
                      *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
                      *       "url": "/static/notes/hello.txt",
+                     *       "public": true,
                      *       "uploaded_by": "admin",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "updated_at": "2027-01-15T09:30:00.000Z"
@@ -3190,6 +3278,7 @@ export interface operations {
                      *       "size": 13,
                      *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
                      *       "url": "/static/notes/hello.txt",
+                     *       "public": true,
                      *       "uploaded_by": "admin",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "updated_at": "2027-01-15T09:30:00.000Z"
@@ -3341,6 +3430,7 @@ export interface operations {
                      *           "size": 13,
                      *           "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
                      *           "url": "/static/notes/hello.txt",
+                     *           "public": true,
                      *           "uploaded_by": "admin",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "updated_at": "2027-01-15T09:30:00.000Z"
@@ -3489,6 +3579,7 @@ export interface operations {
                      *       "size": 13,
                      *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
                      *       "url": "/static/notes/hello.txt",
+                     *       "public": true,
                      *       "uploaded_by": "admin",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "updated_at": "2027-01-15T09:30:00.000Z"
@@ -3625,6 +3716,7 @@ export interface operations {
                      *       "size": 13,
                      *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
                      *       "url": "/static/notes/hello.txt",
+                     *       "public": true,
                      *       "uploaded_by": "admin",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "updated_at": "2027-01-15T09:30:00.000Z"
@@ -3663,6 +3755,7 @@ export interface operations {
                      *       "size": 13,
                      *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
                      *       "url": "/static/notes/hello.txt",
+                     *       "public": true,
                      *       "uploaded_by": "admin",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "updated_at": "2027-01-15T09:30:00.000Z"
@@ -3935,6 +4028,7 @@ export interface operations {
                      *           "size": 13,
                      *           "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
                      *           "url": "/static/notes/hello.txt",
+                     *           "public": true,
                      *           "uploaded_by": "admin",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "updated_at": "2027-01-15T09:30:00.000Z"
@@ -5221,6 +5315,312 @@ export interface operations {
                 };
             };
             /** @description `directory_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listAccessRules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rules by prefix */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "rules": [
+                     *         {
+                     *           "prefix": "drafts/",
+                     *           "public": false,
+                     *           "by": "admin",
+                     *           "at": "2027-01-15T09:30:00.000Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AccessRules"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    setAccessRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description a folder
+                 * @example drafts/
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "public": false
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewAccessRuleInput"];
+            };
+        };
+        responses: {
+            /** @description The rule */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "prefix": "drafts/",
+                     *       "public": false,
+                     *       "by": "admin",
+                     *       "at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["AccessRule"];
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_rules` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removeAccessRule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description a folder
+                 * @example drafts/
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed */
+            204: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `rule_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;

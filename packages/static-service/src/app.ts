@@ -1,6 +1,7 @@
 import { type Auth, auth } from '@domains-and-files/auth'
 import {
   type App,
+  clientAddressReader,
   createApp,
   forwardingCheck,
   type HealthReport,
@@ -15,10 +16,12 @@ import type { Config } from './config.ts'
 import { invalidPath } from './errors.ts'
 import type { FileRow } from './files/file-record.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
+import { registerAccessRoutes } from './routes/access.ts'
 import { registerBrowseRoutes } from './routes/browse.ts'
 import { registerBulkRoutes } from './routes/bulk-changes.ts'
 import { registerChangeRoutes } from './routes/changes.ts'
 import { FileRecordCache } from './routes/file-record-cache.ts'
+import { fileDescriber } from './routes/file-schema.ts'
 import { registerFileRoutes } from './routes/files.ts'
 import { limitToFolders } from './routes/folder-limits.ts'
 import { registerPutRoute } from './routes/put-file.ts'
@@ -28,8 +31,10 @@ import { UploadLimits } from './routes/upload-limits.ts'
 import { registerUploadRoutes } from './routes/uploads.ts'
 import { registerVersionRoutes } from './routes/versions.ts'
 import { ContentCache } from './serving/content-cache.ts'
+import { type FindReader, ReadableFiles } from './serving/readable-files.ts'
 import { describeFile } from './serving/served-file.ts'
 import { StaticHandler } from './serving/static-handler.ts'
+import type { AccessRules } from './sharing/access-rules.ts'
 
 export interface Dependencies {
   config: Config
@@ -37,13 +42,14 @@ export interface Dependencies {
   catalog: Catalog
   store: BlobStore
   compressor: Compressor
+  rules: AccessRules
   metrics: Metrics | undefined
   log: Logger
 }
 
 /** The app of the static service with all routes, not yet listening. */
 export function buildApp(parts: Dependencies): Promise<App> {
-  const { config, catalog, store, compressor } = parts
+  const { config, catalog, store, compressor, rules: access } = parts
   registerMetrics({ ...parts, hashes: parts.auth.hashes })
   const rules = config.static
   const isForwarded = forwardingCheck(config.trustProxy)
@@ -54,6 +60,12 @@ export function buildApp(parts: Dependencies): Promise<App> {
     compressor,
     memoryBytes: rules.memoryCacheBytes - recordBytes,
     describe: (row) => describeFile(row, rules),
+  })
+  const clientAddress = clientAddressReader(config.trustProxy)
+  let findReader: FindReader = async () => undefined
+  const files = new ReadableFiles({
+    ...{ cache, rules: access },
+    findReader: (request) => findReader(request),
   })
   return createApp(
     {
@@ -70,30 +82,35 @@ export function buildApp(parts: Dependencies): Promise<App> {
       metrics: parts.metrics,
       alarmingCodes: ['insufficient_storage'],
       health: () => report(parts),
-      rawRoute: new StaticHandler({ cache, rules, isForwarded }),
+      rawRoute: new StaticHandler({ cache, files, rules, isForwarded }),
       badUrl: () => invalidPath('it is not valid percent-encoded UTF-8'),
     },
     async (app) => {
       await app.register(auth, parts.auth)
+      findReader = (request) =>
+        app.findReader({ headers: request.headers, ip: clientAddress(request) })
       limitToFolders(app)
-      const { publicBaseUrl, maxBatchFiles, maxUploadBytes: maxBytes, quotaBytes } = config
+      const { publicBaseUrl: base, maxBatchFiles, maxUploadBytes: maxBytes, quotaBytes } = config
+      const describe = fileDescriber(access, base)
       const uploads = {
         store,
         catalog,
         limits: new UploadLimits({ catalog, maxBytes, quotaBytes }),
         maxBatchFiles,
-        publicBaseUrl,
+        describe,
         onStored: (row: FileRow) => compressor.enqueue(row),
       }
       await registerUploadRoutes(app, uploads)
       await registerPutRoute(app, uploads)
-      const records = new FileRecordCache({ catalog, publicBaseUrl, memoryBytes: recordBytes })
-      registerBrowseRoutes(app, { catalog, publicBaseUrl })
+      const records = new FileRecordCache({ catalog, describe, memoryBytes: recordBytes })
+      access.onChange(() => records.clear())
+      registerBrowseRoutes(app, { catalog, describe })
       registerFileRoutes(app, { catalog, records })
       registerBulkRoutes(app, { catalog, store })
       registerVersionRoutes(app, catalog)
       registerChangeRoutes(app, catalog)
       registerGetTreeRoute(app, { catalog, store })
+      registerAccessRoutes(app, access)
       documentStaticRoute(app)
       registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })
     },
@@ -112,7 +129,7 @@ function report({ auth: { checks }, catalog, store }: Dependencies): HealthRepor
   }
 }
 
-const description = `Stores files under paths, serves them publicly, and keeps version records.
+const description = `Stores files under paths, serves them to everybody or to those who may read them, and keeps version records.
 
 **Try it here**: log in with \`POST /api/auth/login\`; this page then sends the token. Upload a file, and read it at \`/static/{path}\`.
 
@@ -125,7 +142,8 @@ const tags = [
   { name: 'auth', description: 'Login and current user' },
   { name: 'files', description: 'Store, list, search, describe and delete' },
   { name: 'trees', description: 'A folder as one thing: download it, replace it in one step' },
-  { name: 'static', description: 'Public contents of files' },
+  { name: 'static', description: 'Contents of files' },
+  { name: 'access', description: 'Private folders' },
   { name: 'history', description: 'What changed, by whom' },
   { name: 'versions', description: 'Version records' },
   { name: 'operations', description: 'For probes and operators' },

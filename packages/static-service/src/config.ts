@@ -23,6 +23,9 @@ export const Settings = z.object({
   MAX_UPLOAD_BYTES: bytes.min(1).default(1_073_741_824),
   MAX_BATCH_FILES: z.coerce.number().int().min(1).max(1000).default(100),
   QUOTA_BYTES: bytes.optional(),
+  STATIC_DEFAULT_ACCESS: z
+    .enum(['public', 'private'], { error: 'must be public or private' })
+    .default('public'),
   STATIC_CACHE_CONTROL: headerValue.default('public, max-age=0, must-revalidate'),
   STATIC_INDEX: z
     .string()
@@ -77,6 +80,8 @@ export function readConfig(env: Record<string, string | undefined>) {
     quotaBytes: settings.QUOTA_BYTES,
     /** Without a trailing slash. */
     publicBaseUrl: settings.PUBLIC_BASE_URL,
+    /** Whether files are public that no access rule names. */
+    isPublicByDefault: settings.STATIC_DEFAULT_ACCESS === 'public',
     static: {
       cacheControl: settings.STATIC_CACHE_CONTROL,
       index: settings.STATIC_INDEX,

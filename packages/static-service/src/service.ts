@@ -6,6 +6,8 @@ import { buildApp } from './app.ts'
 import { Compressor } from './blobs/compressor.ts'
 import type { Config } from './config.ts'
 import { openStorage } from './open-storage.ts'
+import { AccessRules } from './sharing/access-rules.ts'
+import { sharingTables } from './sharing/tables.ts'
 
 /**
  * Makes the parts, and the app that closes them in order when it is closed.
@@ -17,12 +19,20 @@ export async function createService(config: Config, log: Logger): Promise<App> {
   const storage = await openStorage(config, log)
   opened.defer(() => storage.close())
   const { catalog, store, database, tidied } = storage
-  const auth = await openAuth(config, { audience: 'static-service', log, database })
+  const auth = await openAuth(config, {
+    ...{ audience: 'static-service', log, database },
+    migrations: { sharing: sharingTables },
+  })
+  const rules = await AccessRules.open(auth.database, {
+    isPublicByDefault: config.isPublicByDefault,
+    isExclusive: catalog.isExclusive,
+  })
+  catalog.checkRules((version) => rules.catchUp(version))
   const compressor = new Compressor({ store, log })
   opened.defer(() => compressor.close())
   const metrics = await createMetrics(config.metricsToken)
   storage.registerMetrics(metrics)
-  const app = await buildApp({ config, auth, catalog, store, compressor, metrics, log })
+  const app = await buildApp({ config, auth, catalog, store, compressor, rules, metrics, log })
   // Last opened, first closed. If anything above throws, it is closed at once.
   const owned = opened.move()
   app.addHook('onClose', () => owned.disposeAsync())

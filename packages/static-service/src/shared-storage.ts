@@ -9,6 +9,7 @@ import { openPostgresCatalog } from './catalog/postgres/postgres-catalog.ts'
 import type { Config } from './config.ts'
 import { growYoungGeneration } from './memory.ts'
 import type { S3Config } from './s3-settings.ts'
+import { sharingTables } from './sharing/tables.ts'
 import type { Storage } from './storage.ts'
 
 interface SharedConfig extends Pick<Config, 'dataDir' | 'quotaBytes'> {
@@ -29,6 +30,7 @@ export async function openSharedStorage(
       ...authMigrations,
       catalog: catalogMigrations,
       contents: contentMigrations,
+      sharing: sharingTables,
     },
     onError: (error) => log.warn({ err: error }, 'database not available'),
   })

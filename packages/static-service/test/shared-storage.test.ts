@@ -110,3 +110,22 @@ test('calls to S3 and the objects that wait for their deletion are metrics', asy
   expect(text).toMatch(/^static_s3_objects_waiting\{kind="garbage"\} 1$/m)
   expect(text).toMatch(/^static_s3_objects_waiting\{kind="intents"\} 0$/m)
 })
+
+test('rules count with the response at every replica', async () => {
+  await using stores = await startSharedStores()
+  await using one = await start({ env: stores.env })
+  await using other = await start({ env: stores.env })
+  await one.put('a/b.txt', 'b')
+  const read = async () => (await other.call('GET', '/static/a/b.txt', { user: 'nobody' })).status
+  const isPublic = async () => (await other.call('GET', '/api/files')).body.files?.[0]?.public
+
+  const seen: unknown[] = [await read()]
+  for (const shown of [false, true, false]) {
+    await one.call('PUT', '/api/access/a', { json: { public: shown } })
+    seen.push(await isPublic(), await read())
+  }
+  await one.call('DELETE', '/api/access/a')
+  seen.push(await read(), await isPublic())
+
+  expect(seen).toEqual([200, false, 404, true, 200, false, 404, 200, true])
+})

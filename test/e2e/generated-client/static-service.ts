@@ -76,6 +76,11 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     parseAs: 'arrayBuffer',
   })
 
+  const atFolder = { params: { path: { path: 'drafts/' } } }
+  const rule = await api.PUT('/api/access/{path}', { ...atFolder, body: { public: false } })
+  const rules = await api.GET('/api/access')
+  const lifted = await api.DELETE('/api/access/{path}', atFolder)
+
   const version = await api.POST('/api/versions', { body: { version: '1.4.0', changelog: 'New' } })
   await api.GET('/api/versions/{version}', { params: { path: { version: '1.4.0' } } })
   await api.GET('/api/versions', { params: { query: { page: 1 } } })
@@ -93,6 +98,8 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   const change = await api.GET('/api/changes/{id}', { params: { path: { id } } })
   const gone = await api.GET('/api/files/{path}', { params: atFile })
 
+  expect(rules.data).toEqual({ rules: [rule.data] })
+  expect(lifted.response.status).toBe(204)
   expect(archive.response.headers.get('content-type')).toBe('application/x-tar')
   expect(file).toMatchObject({ path: 'notes/hello.txt', size: 13 })
   expect(change.data).toMatchObject({ files: [{ before: null }, { after: null }] })

@@ -1,6 +1,6 @@
 import type { Sql } from '@domains-and-files/persistence'
 import type { FileRow } from '../files/file-record.ts'
-import type { CatalogStatus, ListedVersion, Usage } from './catalog.ts'
+import type { CatalogStatus, ListedVersion, RulesCheck, Usage } from './catalog.ts'
 import type { CatalogCommand, DirectoryMove, Outcome } from './changes/commands.ts'
 import { findMoveRefusal, type SliceLimits } from './changes/directory-changes.ts'
 import {
@@ -35,6 +35,8 @@ export interface CatalogDatabase {
   readonly long: LongQueries
   find(path: string): Promise<FileRow | undefined>
   findNow?(path: string): FileRow | undefined
+  /** As `Catalog.checkRules`. */
+  checkRules?(check: RulesCheck): void
   status(): CatalogStatus
   /** Queries that wait for an answer. */
   readonly waiting: number

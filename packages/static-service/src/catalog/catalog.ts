@@ -84,6 +84,12 @@ export interface CatalogReads {
 
   find(path: string): Promise<FileRow | undefined>
 
+  /**
+   * From now on a file is found after `check` of the version of the access rules that its look-up read; only where other
+   * processes change them.
+   */
+  checkRules(check: RulesCheck): void
+
   /** As `find`; only where a look-up needs no waiting. */
   findNow?(path: string): FileRow | undefined
 
@@ -156,6 +162,9 @@ export interface CatalogStatus {
 export interface ListedVersion extends VersionRow {
   isTruncated: boolean
 }
+
+/** Called with the version of the access rules; a promise where newer ones must be loaded. */
+export type RulesCheck = (version: number) => Promise<void> | undefined
 
 export interface Usage extends Totals {
   /** Those with files, largest count first. */

@@ -11,6 +11,7 @@ import type {
   FileMove,
   ListedVersion,
   Removed,
+  RulesCheck,
   SizeRange,
   Usage,
 } from './catalog.ts'
@@ -122,6 +123,10 @@ export class SqlCatalog extends Queries implements Catalog {
 
   findNow(path: string): FileRow | undefined {
     return this.#database.findNow?.(path)
+  }
+
+  checkRules(check: RulesCheck): void {
+    this.#database.checkRules?.(check)
   }
 
   async checkPut(path: string, conditions: Conditions): Promise<void> {

@@ -26,6 +26,7 @@ import { snapshotOf } from '../catalog/archive.ts'
 import type { CatalogSnapshot } from '../catalog/catalog-archive.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import type { FileRow, VersionRow } from '../files/file-record.ts'
+import { sharedTables, sharingTables } from '../sharing/tables.ts'
 import {
   openFolder,
   openFolderReader,
@@ -36,6 +37,8 @@ import {
 } from './stores.ts'
 
 // Compressed forms are not backed up: the service makes them again on demand.
+
+const keptTables = sharedTables.map(({ name }) => name)
 
 const tablesOf = ({ files, versions, contents }: CatalogSnapshot): Table[] => [
   { name: 'files', rows: () => asRows(files()) },
@@ -61,8 +64,10 @@ export async function openFolderSource(places: DataPlaces): Promise<BackupSource
   return {
     async read(work) {
       await catalog.snapshot((snapshot) =>
-        readAuthFolder(places, ({ tables, files }) =>
-          work.rows([...tablesOf(snapshot), ...tables], files),
+        readAuthFolder(
+          places,
+          ({ tables, files }) => work.rows([...tablesOf(snapshot), ...tables], files),
+          sharedTables,
         ),
       )
       await work.blobs((digest) => blobs.open(digest))
@@ -81,7 +86,7 @@ export async function openSharedSource(): Promise<BackupSource> {
     // Small blobs are rows, so all are read in the snapshot.
     read: (work) =>
       postgres.snapshot(async (transaction) => {
-        const { tables, files } = await readAuthSchema(transaction)
+        const { tables, files } = await readAuthSchema(transaction, sharedTables)
         await work.rows([...tablesOf(await snapshotOf(transaction)), ...tables], files)
         await work.blobs((digest) =>
           blobs.openAt(transaction, digest).then(explained, throwExplained),
@@ -107,7 +112,7 @@ function explained(blob: OpenBlob | undefined): ReadableBlob | undefined {
 export async function openFolderTarget(folder: string): Promise<RestoreTarget> {
   await using opened = new AsyncDisposableStack()
   const stores = opened.use(await openFolder(folder))
-  const tokens = openAuthFile(folder)
+  const tokens = openAuthFile(folder, { sharing: sharingTables })
   opened.defer(() => tokens.close())
   return targetOf(stores, tokens, opened.move())
 }
@@ -119,14 +124,14 @@ export async function openSharedTarget(): Promise<DatabaseTarget> {
   return {
     ...targetOf(stores, database, opened.move()),
     database,
-    tables: ['files', 'blobs', 'versions', 'contents', 'users', 'api_tokens'],
+    tables: ['files', 'blobs', 'versions', 'contents', 'users', 'api_tokens', ...keptTables],
     writeFiles: importUsers,
   }
 }
 
 const targetOf = (stores: Stores, tokens: Sql, opened: AsyncDisposableStack): RestoreTarget => ({
   async write(table, rows, blobs) {
-    if (isAuthTable(table)) return writeRows(tokens, table, rows)
+    if (isAuthTable(table) || keptTables.includes(table)) return writeRows(tokens, table, rows)
     // The rows are those that a catalog's snapshot has.
     if (table === 'versions') return stores.catalog.importVersions(rows as unknown as VersionRow[])
     if (table !== 'files')

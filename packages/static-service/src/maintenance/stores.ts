@@ -21,6 +21,7 @@ import { openPostgresCatalog } from '../catalog/postgres/postgres-catalog.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from '../catalog/sqlite/sqlite-catalog.ts'
 import { s3Config, s3Settings } from '../s3-settings.ts'
+import { sharingTables } from '../sharing/tables.ts'
 
 /** The catalog and its blobs, opened for a command. */
 export interface Stores extends AsyncDisposable {
@@ -79,7 +80,12 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
     timeoutMs: statementMs,
     isRestore: true,
     schema: schemaName,
-    migrations: { ...authMigrations, catalog: catalogMigrations, contents: contentMigrations },
+    migrations: {
+      ...authMigrations,
+      catalog: catalogMigrations,
+      contents: contentMigrations,
+      sharing: sharingTables,
+    },
     onError: () => undefined, // A statement that fails is reported by itself.
   })
   opened.defer(() => postgres.close())

@@ -10,10 +10,10 @@ export interface Conditions {
   ifUnmodifiedSince?: number | undefined
 }
 
-/** The entity tag of a record, which is another after every change of any of its fields. */
-export function etagOf(record: FileRow | VersionRow): string {
+/** The entity tag of a record, which is another after every change of any of its fields, and while the file is private. */
+export function etagOf(record: FileRow | VersionRow, isPublic = true): string {
   const fields = Object.entries(record).sort(([one], [other]) => (one < other ? -1 : 1))
-  return `"${hash('sha256', JSON.stringify(fields)).slice(0, 32)}"`
+  return `"${hash('sha256', JSON.stringify(fields)).slice(0, 32)}${isPublic ? '' : '-private'}"`
 }
 
 /**
@@ -33,4 +33,4 @@ export function holds(
   return ifNoneMatch === undefined || !isNamedBy(ifNoneMatch)
 }
 
-const tagsFor = (row: FileRow) => [etagOf(row), `"${row.digest}"`]
+const tagsFor = (row: FileRow) => [etagOf(row), etagOf(row, false), `"${row.digest}"`]

@@ -7,16 +7,16 @@ import { checkEncoding, readDirectory } from '../files/file-path.ts'
 import { categories } from '../files/media-type.ts'
 import {
   CategoryCount,
+  type DescribeFiles,
   DirectoryNode,
   describeCategory,
-  describeFile,
   FileList,
 } from './file-schema.ts'
 import { category, tree } from './openapi-examples.ts'
 
 interface Dependencies {
   catalog: Catalog
-  publicBaseUrl: string | undefined
+  describe: DescribeFiles
 }
 
 /** Routes that list the stored files: as pages, by category and as a tree. */
@@ -78,7 +78,7 @@ const listFilesSchema = {
   response: { 200: FileList },
 }
 
-function listFiles(app: App, slash: string, { catalog, publicBaseUrl }: Dependencies) {
+function listFiles(app: App, slash: string, { catalog, describe }: Dependencies) {
   app.get(
     `/api/files${slash}`,
     { config: { access: 'viewer', folders: 'prefix' }, schema: listFilesSchema },
@@ -88,7 +88,7 @@ function listFiles(app: App, slash: string, { catalog, publicBaseUrl }: Dependen
       const prefix = readDirectory(query.prefix)
       const list = await catalog.list({ ...query, prefix, pageSize: query.page_size })
       return {
-        files: list.rows.map((row) => describeFile(row, publicBaseUrl)),
+        files: (await describe(list.rows)).map(({ record }) => record),
         pagination: {
           ...paginate(query, list.total),
           ...(list.isExact ? {} : { total_is_exact: false as const }),

@@ -1,7 +1,6 @@
 import type { Catalog } from '../catalog/catalog.ts'
-import { etagOf } from '../rfc9110/entity-tags.ts'
 import { LruLoader } from '../serving/lru-loader.ts'
-import { describeFile } from './file-schema.ts'
+import type { DescribeFiles } from './file-schema.ts'
 
 /** File record as sent: its entity tag and its JSON. */
 export interface CachedRecord {
@@ -11,7 +10,7 @@ export interface CachedRecord {
 
 interface Dependencies {
   catalog: Catalog
-  publicBaseUrl: string | undefined
+  describe: DescribeFiles
   memoryBytes: number
 }
 
@@ -35,6 +34,10 @@ export class FileRecordCache {
     return this.#records
   }
 
+  clear() {
+    this.#records.invalidate('all')
+  }
+
   /** The record at this path, if it is cached. */
   peek(path: string): CachedRecord | undefined {
     return this.#records.peek(path)
@@ -48,8 +51,9 @@ export class FileRecordCache {
   }
 
   async #read(path: string): Promise<CachedRecord | undefined> {
-    const { catalog, publicBaseUrl } = this.#dependencies
+    const { catalog, describe } = this.#dependencies
     const row = await catalog.find(path)
-    return row && { etag: etagOf(row), json: JSON.stringify(describeFile(row, publicBaseUrl)) }
+    const [file] = row ? await describe([row]) : []
+    return file && { etag: file.etag, json: JSON.stringify(file.record) }
   }
 }

@@ -3,6 +3,8 @@ import { z } from 'zod'
 import { urlOf } from '../files/file-path.ts'
 import type { CategoryCount as Count, FileRow } from '../files/file-record.ts'
 import { categories } from '../files/media-type.ts'
+import { etagOf } from '../rfc9110/entity-tags.ts'
+import type { AccessRules } from '../sharing/access-rules.ts'
 import { category, file } from './openapi-examples.ts'
 
 // Files, directories and categories as the API describes them.
@@ -18,7 +20,8 @@ export const FileRecord = z
     }),
     size: z.int().meta({ description: 'bytes' }),
     sha256: z.string().meta({ description: '64 hex digits' }),
-    url: z.string().meta({ description: 'public URL of the content' }),
+    url: z.string().meta({ description: 'URL of the content' }),
+    public: z.boolean().meta({ description: 'whether everybody may read the content' }),
     uploaded_by: z.string().meta({ description: 'username' }),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
@@ -73,8 +76,29 @@ export const FileList = z
     examples: [{ files: [file], pagination: paginate({ page: 1, page_size: 50 }, 1), next: null }],
   })
 
-/** File record of the API; its URL is absolute with a base. */
-export const describeFile = (row: FileRow, base?: string) => ({
+/** Describes stored files as the API does. */
+export type DescribeFiles = (rows: FileRow[]) => Promise<DescribedFile[]>
+
+export interface DescribedFile {
+  record: z.infer<typeof FileRecord>
+  etag: string
+}
+
+/** Their URLs are absolute with a base. */
+export const fileDescriber =
+  (rules: AccessRules, base?: string): DescribeFiles =>
+  async (rows) => {
+    await rules.refresh()
+    return rows.map((row) => {
+      const isPublic = rules.isPublic(row.path)
+      return {
+        record: { ...describeFile(row, base), public: isPublic },
+        etag: etagOf(row, isPublic),
+      }
+    })
+  }
+
+const describeFile = (row: FileRow, base?: string) => ({
   path: row.path,
   name: row.name,
   category: row.category,

@@ -17,6 +17,7 @@ export const file = {
   size: 13,
   sha256: 'a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc',
   url: '/static/notes/hello.txt',
+  public: true,
   uploaded_by: 'admin',
   created_at: '2027-01-15T09:30:00.000Z',
   updated_at: '2027-01-15T09:30:00.000Z',

@@ -12,12 +12,11 @@ import {
   truncatedBody,
 } from '../errors.ts'
 import { checkDigests, type DigestCheck } from '../files/content-digest.ts'
-import { encodePath, readUrlPath } from '../files/file-path.ts'
-import { etagOf } from '../rfc9110/entity-tags.ts'
-import { describeFile, FileRecord } from './file-schema.ts'
+import { readUrlPath } from '../files/file-path.ts'
+import { FileRecord } from './file-schema.ts'
 import { conditionsOf, FilePath, pathFaults } from './files.ts'
 import { file, uploadConditions, uploadErrors, uploadHeaders } from './openapi-examples.ts'
-import { storeFiles } from './store-files.ts'
+import { sendStored, storeFiles } from './store-files.ts'
 import { refuseContentCoding, type SizeMeter, type UploadLimits } from './upload-limits.ts'
 import type { UploadDependencies } from './uploads.ts'
 
@@ -64,7 +63,7 @@ export async function registerPutRoute(app: App, dependencies: UploadDependencie
 }
 
 function putFile(app: App, dependencies: UploadDependencies) {
-  const { store, limits, publicBaseUrl } = dependencies
+  const { store, limits } = dependencies
   app.put(
     '/api/files/*',
     {
@@ -82,14 +81,7 @@ function putFile(app: App, dependencies: UploadDependencies) {
       await using draft = store.draft()
       await receive(request.raw, draft, { digests, count: limits.meter(path) })
       digests.end()
-      const { rows, wasNew } = await storeFiles(request, [{ path, draft }], dependencies)
-      const [row] = rows
-      if (!row) throw new Error('the catalog returned no row')
-      return reply
-        .code(wasNew ? 201 : 200)
-        .header('location', `/api/files/${encodePath(row.path)}`)
-        .header('etag', etagOf(row))
-        .send(describeFile(row, publicBaseUrl))
+      return sendStored(reply, await storeFiles(request, [{ path, draft }], dependencies))
     },
   )
 }

@@ -1,18 +1,26 @@
 import { callerOf } from '@domains-and-files/auth'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { StagedBlob } from '../blobs/staged-blob.ts'
 import type { Catalog } from '../catalog/catalog.ts'
+import { encodePath } from '../files/file-path.ts'
 import type { FileRow } from '../files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../files/media-type.ts'
 import { nameOf } from '../files/path-segments.ts'
 import { actorOf } from './actor.ts'
+import type { DescribedFile, DescribeFiles } from './file-schema.ts'
 import { conditionsOf } from './files.ts'
 import { requirePath } from './folder-limits.ts'
 
 interface Dependencies {
   catalog: Catalog
+  describe: DescribeFiles
   /** Called with each file after its transaction. */
   onStored: (row: FileRow) => void
+}
+
+interface StoredFiles {
+  stored: DescribedFile[]
+  wasNew: boolean
 }
 
 /** A content that has arrived, and the path it goes to. */
@@ -29,8 +37,8 @@ export interface Arrival {
 export async function storeFiles(
   request: FastifyRequest,
   arrivals: Arrival[],
-  { catalog, onStored }: Dependencies,
-) {
+  { catalog, describe, onStored }: Dependencies,
+): Promise<StoredFiles> {
   const caller = callerOf(request)
   for (const { path } of arrivals) requirePath(caller, path)
   const uploadedBy = caller.username
@@ -41,7 +49,18 @@ export async function storeFiles(
       return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
     }),
   )
-  const stored = await catalog.put(files, conditionsOf(request.headers), actorOf(request))
-  for (const row of stored.rows) onStored(row)
-  return stored
+  const { rows, wasNew } = await catalog.put(files, conditionsOf(request.headers), actorOf(request))
+  for (const row of rows) onStored(row)
+  return { stored: await describe(rows), wasNew }
+}
+
+/** Answers the upload of one file. */
+export function sendStored(reply: FastifyReply, { stored, wasNew }: StoredFiles) {
+  const [file] = stored
+  if (!file) throw new Error('the catalog returned no row')
+  return reply
+    .code(wasNew ? 201 : 200)
+    .header('location', `/api/files/${encodePath(file.record.path)}`)
+    .header('etag', file.etag)
+    .send(file.record)
 }

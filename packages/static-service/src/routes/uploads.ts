@@ -14,15 +14,14 @@ import {
   reservedPath,
   tooManyFiles,
 } from '../errors.ts'
-import { encodePath, join, readDirectory, readPath, readWrittenPath } from '../files/file-path.ts'
+import { join, readDirectory, readPath, readWrittenPath } from '../files/file-path.ts'
 import type { FileRow } from '../files/file-record.ts'
-import { etagOf } from '../rfc9110/entity-tags.ts'
-import { describeFile, FileRecord } from './file-schema.ts'
+import { type DescribeFiles, FileRecord } from './file-schema.ts'
 import { conditionsOf } from './files.ts'
 import { requirePath } from './folder-limits.ts'
 import { formOverhead, readForm } from './multipart-form.ts'
 import { file, uploadConditions, uploadErrors, uploadHeaders } from './openapi-examples.ts'
-import { storeFiles } from './store-files.ts'
+import { sendStored, storeFiles } from './store-files.ts'
 import { refuseContentCoding, type UploadLimits } from './upload-limits.ts'
 
 export interface UploadDependencies {
@@ -30,7 +29,7 @@ export interface UploadDependencies {
   catalog: Catalog
   limits: UploadLimits
   maxBatchFiles: number
-  publicBaseUrl: string | undefined
+  describe: DescribeFiles
   /** Called with each file after it was stored. */
   onStored: (row: FileRow) => void
 }
@@ -90,7 +89,7 @@ const uploadFileSchema = (maxBytes: number) => ({
 })
 
 function uploadFile(app: App, dependencies: UploadDependencies) {
-  const { store, limits, publicBaseUrl } = dependencies
+  const { store, limits } = dependencies
   app.post(
     '/api/files/upload',
     {
@@ -115,14 +114,7 @@ function uploadFile(app: App, dependencies: UploadDependencies) {
         path: singlePath(name, form.path),
         draft,
       }))
-      const { rows, wasNew } = await storeFiles(request, arrivals, dependencies)
-      const [row] = rows
-      if (!row) throw new Error('the catalog returned no row')
-      return reply
-        .code(wasNew ? 201 : 200)
-        .header('location', `/api/files/${encodePath(row.path)}`)
-        .header('etag', etagOf(row))
-        .send(describeFile(row, publicBaseUrl))
+      return sendStored(reply, await storeFiles(request, arrivals, dependencies))
     },
   )
 }
@@ -157,7 +149,7 @@ const uploadFilesSchema = (maxBytes: number, maxFiles: number) => ({
 })
 
 function uploadFiles(app: App, dependencies: UploadDependencies) {
-  const { store, limits, maxBatchFiles, publicBaseUrl } = dependencies
+  const { store, limits, maxBatchFiles } = dependencies
   app.post(
     '/api/files/upload/batch',
     {
@@ -186,8 +178,8 @@ function uploadFiles(app: App, dependencies: UploadDependencies) {
         draft,
       }))
       checkDistinct(arrivals.map(({ path }) => path))
-      const { rows } = await storeFiles(request, arrivals, dependencies)
-      return reply.code(201).send({ files: rows.map((row) => describeFile(row, publicBaseUrl)) })
+      const { stored } = await storeFiles(request, arrivals, dependencies)
+      return reply.code(201).send({ files: stored.map(({ record }) => record) })
     },
   )
 }

@@ -18,6 +18,9 @@ export interface ServedFile {
   isCompressible: boolean
   /** With the charset, where there should be one. */
   contentType: string
+  /** Whether everybody may read it: then proxies may send it, and caches keep it. */
+  isPublic: boolean
+  /** In every response about it. */
   headers: Headers
   /** Made once for each coding: headers are most of the work of a small response. */
   representations: Map<string, Representation>
@@ -57,13 +60,22 @@ export function describeFile(row: FileRow, rules: Config['static']): ServedFile 
     isCompressible: isText && row.size >= minBytes,
     contentType: withCharset(row.contentType),
     representations: new Map(),
+    isPublic: true,
     headers: {
+      ...crossOriginHeaders,
       'cache-control': rules.cacheControl,
       ...(isText ? { vary: 'Accept-Encoding' } : {}),
       'accept-ranges': 'bytes',
       ...(csp && isActive(row.contentType) ? { 'content-security-policy': csp } : {}),
     },
   }
+}
+
+/** The file for one reader, with headers for it. */
+export function asPrivate(file: ServedFile, headers: Headers): ServedFile {
+  const vary = [headers.vary, file.headers.vary].filter(Boolean).join(', ')
+  const own = { ...file.headers, ...headers, ...(vary && { vary }) }
+  return { ...file, isPublic: false, headers: own, representations: new Map() }
 }
 
 /**
@@ -84,7 +96,6 @@ export function representationOf(
   const etag = contentTag(file.row.digest, coding)
   const lastModified = { 'last-modified': new Date(file.changed * 1000).toUTCString() }
   const common = {
-    ...crossOriginHeaders,
     ...file.headers,
     ...(isDated ? lastModified : {}),
     etag,
@@ -140,10 +151,13 @@ export const notModifiedHead = ({ file, representation }: Described, query: Quer
     : representation.notModified
 
 /** What the query changes. A `v` that is not of these bytes is an old link: it changes nothing. */
-export function queryHeaders({ row }: ServedFile, query: Query): Headers {
+export function queryHeaders({ row, isPublic }: ServedFile, query: Query): Headers {
   const [v = '', ...more] = query?.getAll('v') ?? []
   const isImmutable =
-    more.length === 0 && /^[0-9a-f]{8,}$/i.test(v) && row.digest.startsWith(v.toLowerCase())
+    isPublic &&
+    more.length === 0 &&
+    /^[0-9a-f]{8,}$/i.test(v) &&
+    row.digest.startsWith(v.toLowerCase())
   return {
     ...(isImmutable ? { 'cache-control': 'public, max-age=31536000, immutable' } : {}),
     ...(query?.has('download') ? { 'content-disposition': createDisposition(row.name) } : {}),

@@ -16,6 +16,7 @@ import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
 import type { ContentCache } from './content-cache.ts'
 import { type Content, ContentStream, joinPieces } from './content-stream.ts'
 import { canOffload, hasFile, type Offload, offloadHeaders } from './proxy-offload.ts'
+import type { ReadableFiles } from './readable-files.ts'
 import {
   crossOriginHeaders,
   type Headers,
@@ -42,6 +43,7 @@ import {
 
 interface Dependencies {
   cache: ContentCache
+  files: ReadableFiles
   rules: StaticPolicies & Pick<Config['static'], 'offload'>
   /** Whether a trusted proxy forwarded a request. */
   isForwarded: (request: IncomingMessage) => boolean
@@ -80,12 +82,14 @@ export class StaticHandler implements RawRoute {
   readonly url = '/static/*'
   readonly failureHeaders = { ...crossOriginHeaders, 'cache-control': 'no-store' }
   readonly #cache: ContentCache
+  readonly #files: ReadableFiles
   readonly #rules: Dependencies['rules']
   readonly #isForwarded: Dependencies['isForwarded']
   readonly #now: () => number
 
-  constructor({ cache, rules, isForwarded, now = Date.now }: Dependencies) {
+  constructor({ cache, files, rules, isForwarded, now = Date.now }: Dependencies) {
     this.#cache = cache
+    this.#files = files
     this.#rules = rules
     this.#isForwarded = isForwarded
     this.#now = now
@@ -101,13 +105,7 @@ export class StaticHandler implements RawRoute {
     const path = url.length <= maxPlainLength ? plainPath.exec(url)?.[1] : undefined
     const target = path ? { path, ...plainTarget } : readTarget(url, this.#rules)
     const asked = { request, target, isFallback: false, attempt: 0 }
-    return this.#serve(asked, this.#find(request, target.path))
-  }
-
-  // The only way to a file, and to its bytes, in memory or not. A rule about who may read it belongs here: to all others the
-  // file is absent.
-  #find(_request: IncomingMessage, path: string): Found | Promise<Found> {
-    return this.#cache.find(path)
+    return this.#serve(asked, this.#files.find(request, target.path))
   }
 
   #serve(asked: Asked, file: Found | Promise<Found>): Reply {
@@ -149,7 +147,12 @@ export class StaticHandler implements RawRoute {
     if (selection === 'unsatisfiable') throw withVary(rangeNotSatisfiable(file.row.size), file)
     if (request.method === 'HEAD') return this.#respondHead(selected)
     const { offload } = this.#rules
-    if (offload && file.row.size >= offload.minBytes && this.#canOffload(selected, offload))
+    if (
+      offload &&
+      file.isPublic &&
+      file.row.size >= offload.minBytes &&
+      this.#canOffload(selected, offload)
+    )
       return this.#offload(selected, offload)
     return this.#sendContent(selected)
   }
@@ -179,7 +182,7 @@ export class StaticHandler implements RawRoute {
     if (status === 404) throw fileNotFound(target.path)
     if (attempt + 1 === maxAttempts) throw new Error(`the blob of ${target.path} is missing`)
     const asked = { request, target, isFallback: false, attempt: attempt + 1 }
-    return this.#serve(asked, this.#find(request, target.path))
+    return this.#serve(asked, this.#files.find(request, target.path))
   }
 
   async #respondHead(selected: Selected): Promise<RawResponse> {
@@ -219,13 +222,14 @@ export class StaticHandler implements RawRoute {
     const { path, isDirectory } = readTarget(request.url ?? '', this.#rules)
     if (!isDirectory) {
       const cleanUrl = cleanUrlTarget(path, this.#rules)
-      const file = cleanUrl === undefined ? undefined : await this.#find(request, cleanUrl)
+      const file = cleanUrl === undefined ? undefined : await this.#files.find(request, cleanUrl)
       if (file) return this.#serve({ ...asked, isFallback: true }, file)
       const index = indexOf(path, this.#rules)
-      if (index && (await this.#find(request, join(path, index)))) return this.#redirect(request)
+      if (index && (await this.#files.find(request, join(path, index))))
+        return this.#redirect(request)
     }
     const page = notFoundPage(path, this.#rules)
-    const file = page === undefined ? undefined : await this.#find(request, page)
+    const file = page === undefined ? undefined : await this.#files.find(request, page)
     if (!file) throw fileNotFound(path)
     return this.#respondPage(asked, file)
   }
@@ -276,8 +280,9 @@ function sendPieces(selected: Selected, content: Content): Reply {
 }
 
 function withVary({ status, code, message, headers }: HttpError, file: ServedFile) {
-  const { vary } = file.headers
-  return new HttpError(status, code, message, { headers: { ...headers, ...(vary && { vary }) } })
+  const { vary, 'cross-origin-resource-policy': policy = '' } = file.headers
+  const own = { 'cross-origin-resource-policy': policy, ...(vary && { vary }) }
+  return new HttpError(status, code, message, { headers: { ...headers, ...own } })
 }
 
 // CORS preflights of any origin, whatever CORS_ORIGIN names for the API.

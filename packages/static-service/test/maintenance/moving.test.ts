@@ -48,6 +48,7 @@ async function fill(service: Service) {
     expect((await service.put(path, content)).status).toBe(201)
   await service.call('DELETE', '/api/files/a.txt')
   await service.call('POST', '/api/versions/', { json: { version: '1.0.0', changelog: 'First' } })
+  await service.call('PUT', '/api/access/in', { json: { public: false } })
 }
 
 const questions = [
@@ -58,6 +59,7 @@ const questions = [
   '/api/files/categories',
   '/api/files/docs/large.bin',
   '/api/versions',
+  '/api/access',
 ]
 
 /** What the service answers, but for the address of the service. */

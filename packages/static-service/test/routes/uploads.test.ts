@@ -23,6 +23,7 @@ test('a file that was uploaded can be described and downloaded', async () => {
   expect(stored.body).toEqual({
     path: 'img/жук é.png',
     name: 'жук é.png',
+    public: true,
     category: 'image',
     content_type: 'image/png',
     size: 9,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { createApp, createLogger, createMetrics, forwardingCheck } from '@domains-and-files/http'
+import { SqliteSql } from '@domains-and-files/persistence'
 import type { ContentCoding } from '../../src/blobs/blob-path.ts'
 import { Compressor } from '../../src/blobs/compressor.ts'
 import { FolderBlobStore } from '../../src/blobs/disk/folder-blob-store.ts'
@@ -14,8 +15,11 @@ import type { FileRow } from '../../src/files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../../src/files/media-type.ts'
 import { documentStaticRoute } from '../../src/routes/static.ts'
 import { ContentCache } from '../../src/serving/content-cache.ts'
+import { ReadableFiles } from '../../src/serving/readable-files.ts'
 import { describeFile } from '../../src/serving/served-file.ts'
 import { StaticHandler } from '../../src/serving/static-handler.ts'
+import { AccessRules } from '../../src/sharing/access-rules.ts'
+import { sharingTables } from '../../src/sharing/tables.ts'
 import { alter } from './stored-contents.ts'
 
 /** An answer as it came over the wire; header names in lower case, values as they were. */
@@ -96,6 +100,9 @@ export async function startStatic(
   const memoryBytes = rules.memoryCacheBytes
   const describe = (row: FileRow) => describeFile(row, rules)
   const cache = new ContentCache({ store, catalog, compressor, memoryBytes, describe })
+  const database = new SqliteSql({ file: ':memory:', migrations: { sharing: sharingTables } })
+  const access = await AccessRules.open(database, { isPublicByDefault: true, isExclusive: true })
+  const files = new ReadableFiles({ cache, rules: access, findReader: async () => undefined })
   const isForwarded = forwardingCheck(config.trustProxy)
   const app = await createApp(
     {
@@ -107,7 +114,7 @@ export async function startStatic(
       health: () => ({ checks: {} }),
       // A busy machine must not shed the requests of tests.
       connections: { maxLoopDelayMs: 60_000, maxQueueMs: 60_000 },
-      rawRoute: new StaticHandler({ cache, rules, isForwarded, now }),
+      rawRoute: new StaticHandler({ cache, files, rules, isForwarded, now }),
     },
     async (routes) => documentStaticRoute(routes),
   )

@@ -1,6 +1,7 @@
 import { type Postgres, render } from '@domains-and-files/persistence'
 import { LRUCache } from 'lru-cache'
 import type { FileRow } from '../../files/file-record.ts'
+import type { RulesCheck } from '../catalog.ts'
 import { schemaName } from '../migrations.ts'
 import { fileColumns } from '../queries.ts'
 
@@ -21,6 +22,8 @@ interface Found {
   path: string
   changeId: number
   row: FileRow | null
+  /** Of the access rules. */
+  rulesVersion: number
 }
 
 /**
@@ -34,6 +37,8 @@ export class FileLookup {
   #running = 0
   #isScheduled = false
   #timer: NodeJS.Timeout | undefined
+  /** Set where files are served. */
+  checkRules: RulesCheck | undefined
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres
@@ -87,10 +92,12 @@ export class FileLookup {
   async #read(paths: string[]): Promise<Map<string, FileRow>> {
     const known = paths.map((path) => this.#known.get(path))
     const changes = known.map((each) => each?.changeId ?? 0)
-    const found = await this.#postgres.query<Found & Record<string, unknown>>(lookupQuery, [
-      paths,
-      changes,
-    ])
+    const found = await this.#postgres.query<Found & Record<string, unknown>>(
+      this.checkRules ? lookupWithRules : lookup,
+      [paths, changes],
+    )
+    const [first] = found
+    if (first) await this.checkRules?.(first.rulesVersion)
     const rows = new Map<string, FileRow>()
     const before = new Map(paths.map((path, at) => [path, known[at]]))
     for (const { path, changeId, row } of found) {
@@ -113,8 +120,8 @@ const slowMs = 50
 
 const columns = render(fileColumns, { dialect: 'postgres', schema: schemaName }).text
 
-const lookupQuery = `
-  select asked.path, file.change_id "changeId",
+const queryOf = (rulesVersion: string) => `
+  select asked.path, ${rulesVersion} "rulesVersion", file.change_id "changeId",
     case when file.change_id <> asked.change_id then row_to_json(file."row") end "row"
   from unnest($1::text[], $2::bigint[]) asked (path, change_id)
     join lateral (
@@ -122,3 +129,6 @@ const lookupQuery = `
         cross join lateral (select ${columns}) "row"
       where files.path = asked.path
     ) file on true`
+
+const lookup = queryOf('0')
+const lookupWithRules = queryOf(`(select version from ${schemaName}.access_version)`)

@@ -1,7 +1,7 @@
 import { type Postgres, Probe, type Transaction } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/content-transaction.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import type { Catalog, CatalogStatus } from '../catalog.ts'
+import type { Catalog, CatalogStatus, RulesCheck } from '../catalog.ts'
 import type { Totals } from '../catalog-archive.ts'
 import {
   type CatalogDatabase,
@@ -68,6 +68,10 @@ class PostgresDatabase implements CatalogDatabase {
 
   find(path: string): Promise<FileRow | undefined> {
     return this.#files.find(path)
+  }
+
+  checkRules(check: RulesCheck): void {
+    this.#files.checkRules = check
   }
 
   async commit(commands: CatalogCommand[]): Promise<Outcome[]> {

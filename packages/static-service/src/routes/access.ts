@@ -1,0 +1,131 @@
+import { allowsPath, callerOf } from '@domains-and-files/auth'
+import { type App, defineRoute } from '@domains-and-files/http'
+import { z } from 'zod'
+import { invalidPath, reservedPath } from '../errors.ts'
+import { readDirectory, readPath } from '../files/file-path.ts'
+import {
+  type AccessRule,
+  type AccessRules,
+  ruleNotFound,
+  tooManyRules,
+} from '../sharing/access-rules.ts'
+import { requireDirectory } from './folder-limits.ts'
+
+const example = { prefix: 'drafts/', public: false, by: 'admin', at: '2027-01-15T09:30:00.000Z' }
+
+const RuleRecord = z
+  .object({
+    prefix: z.string(),
+    public: z.boolean().meta({ description: 'false: only callers of the API read its files' }),
+    by: z.string().meta({ description: 'username' }),
+    at: z.iso.datetime(),
+  })
+  .meta({ id: 'AccessRule', examples: [example] })
+
+const RuleList = z
+  .object({ rules: z.array(RuleRecord) })
+  .meta({ id: 'AccessRules', examples: [{ rules: [example] }] })
+
+const NewRule = z
+  .strictObject({ public: z.boolean('must be true or false') })
+  .meta({ id: 'NewAccessRule', examples: [{ public: false }] })
+
+const AtPrefix = z.object({
+  '*': z.string().meta({ description: 'a folder', examples: [example.prefix] }),
+})
+
+const tags = ['access']
+const faults = [invalidPath('a segment is empty'), reservedPath('tree')]
+
+/** The rules of private and public folders. */
+export function registerAccessRoutes(app: App, rules: AccessRules) {
+  for (const slash of ['', '/']) app.route(listRules(slash, rules))
+  app.route(setRule(rules))
+  app.route(removeRule(rules))
+}
+
+/** GET /api/access */
+const listRules = (slash: string, rules: AccessRules) =>
+  defineRoute({
+    method: 'GET',
+    url: `/api/access${slash}`,
+    config: { access: 'admin', folders: 'none' },
+    schema: {
+      operationId: 'listAccessRules',
+      summary: 'List the rules of folders',
+      description:
+        'The rule of the longest prefix decides; files without a rule follow `STATIC_DEFAULT_ACCESS`. Admins limited to folders see the rules inside them.',
+      tags,
+      responses: { 200: { description: 'The rules by prefix' } },
+      response: { 200: RuleList },
+    },
+    handler: async (request) => {
+      const caller = callerOf(request)
+      const seen = (await rules.list()).filter(({ prefix }) => allowsPath(caller, prefix))
+      return { rules: seen.map(describe) }
+    },
+  })
+
+/** PUT /api/access/{prefix} */
+const setRule = (rules: AccessRules) =>
+  defineRoute({
+    method: 'PUT',
+    url: '/api/access/*',
+    config: { access: 'admin', folders: 'handler' },
+    schema: {
+      operationId: 'setAccessRule',
+      summary: 'Make a folder private or public',
+      description:
+        'Counts with the response, at every replica. A private file is 404 at `/static/` without credentials that may read it. Copies that caches hold of what was public are out of reach.',
+      tags,
+      params: AtPrefix,
+      body: NewRule,
+      errors: [...faults, tooManyRules()],
+      responses: { 200: { description: 'The rule' } },
+      response: { 200: RuleRecord },
+    },
+    handler: async (request) => {
+      const caller = callerOf(request)
+      const prefix = readPrefix(requireDirectory(caller, readDirectory(request.params['*'])))
+      const { public: isPublic } = request.body
+      const rule = { prefix, isPublic, by: caller.username, at: new Date().toISOString() }
+      await rules.set(rule)
+      request.log.info({ prefix, public: isPublic, user: caller.username }, 'access rule set')
+      return describe(rule)
+    },
+  })
+
+/** DELETE /api/access/{prefix} */
+const removeRule = (rules: AccessRules) =>
+  defineRoute({
+    method: 'DELETE',
+    url: '/api/access/*',
+    config: { access: 'admin', folders: 'handler' },
+    schema: {
+      operationId: 'removeAccessRule',
+      summary: 'Remove the rule of a folder',
+      description: 'Its files follow the next rule above. Counts with the response.',
+      tags,
+      params: AtPrefix,
+      errors: [...faults, ruleNotFound(example.prefix)],
+      responses: { 204: { description: 'Removed' } },
+      response: { 204: z.undefined() },
+    },
+    handler: async (request, reply) => {
+      const caller = callerOf(request)
+      const prefix = readPrefix(requireDirectory(caller, readDirectory(request.params['*'])))
+      await rules.remove(prefix)
+      request.log.info({ prefix, user: caller.username }, 'access rule removed')
+      return reply.code(204).send(undefined)
+    },
+  })
+
+// The root has no rule: STATIC_DEFAULT_ACCESS is its own.
+const readPrefix = (directory: string) => `${readPath(directory)}/`
+
+const describe = ({ prefix, isPublic, by, at }: AccessRule) => ({
+  prefix,
+  public: isPublic,
+  by,
+  at,
+})

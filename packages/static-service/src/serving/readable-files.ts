@@ -1,0 +1,54 @@
+import type { IncomingMessage } from 'node:http'
+import { allowsPath, type Caller } from '@domains-and-files/auth'
+import type { AccessRules } from '../sharing/access-rules.ts'
+import type { ContentCache } from './content-cache.ts'
+import { asPrivate, type ServedFile } from './served-file.ts'
+
+/** The caller that the credentials of a request identify, if it may read; undefined without credentials, too. */
+export type FindReader = (request: IncomingMessage) => Promise<Caller | undefined>
+
+interface Dependencies {
+  cache: ContentCache
+  rules: AccessRules
+  findReader: FindReader
+}
+
+type Found = ServedFile | undefined
+
+/**
+ * The only way from a request to a file, and to its bytes, in memory or not. A private file is absent for all who may not read
+ * it, and looking for it takes them as long as where none is: it is looked up after its reader is known.
+ */
+export class ReadableFiles {
+  readonly #cache: ContentCache
+  readonly #rules: AccessRules
+  readonly #findReader: FindReader
+
+  constructor({ cache, rules, findReader }: Dependencies) {
+    this.#cache = cache
+    this.#rules = rules
+    this.#findReader = findReader
+  }
+
+  find(request: IncomingMessage, path: string): Found | Promise<Found> {
+    const rules = this.#rules
+    // Elsewhere the look-up of the file finds out whether the rules are current.
+    if (rules.isExclusive && !rules.isPublic(path)) return this.#findPrivate(request, path)
+    const file = this.#cache.find(path)
+    if (!(file instanceof Promise)) return file
+    return file.then((found) => (rules.isPublic(path) ? found : this.#findPrivate(request, path)))
+  }
+
+  async #findPrivate(request: IncomingMessage, path: string): Promise<Found> {
+    const reader = await this.#findReader(request)
+    if (!reader || !allowsPath(reader, path)) return undefined
+    const file = await this.#cache.find(path)
+    return file && asPrivate(file, privateHeaders)
+  }
+}
+
+const privateHeaders = {
+  'cache-control': 'private, no-cache',
+  'cross-origin-resource-policy': 'same-origin',
+  vary: 'Authorization',
+}

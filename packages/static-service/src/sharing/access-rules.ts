@@ -1,0 +1,165 @@
+import { HttpError } from '@domains-and-files/http'
+import { int8, name, type Sql, sql, strict } from '@domains-and-files/persistence'
+
+/** Who may read the files below a folder. Instants are ISO 8601. */
+export interface AccessRule {
+  /** With a trailing slash. */
+  prefix: string
+  isPublic: boolean
+  by: string
+  at: string
+}
+
+const table = name('access_rules')
+const versionTable = name('access_version')
+const maxRules = 1000
+
+export const accessRuleTables = [
+  sql`create table ${table} (
+    prefix text not null primary key,
+    is_public ${int8} not null,
+    by_user text not null,
+    at text not null
+  ) ${strict};
+  -- One row: replicas compare it with the rules that they have.
+  create table ${versionTable} (version ${int8} not null) ${strict};
+  insert into ${versionTable} values (0)`,
+]
+
+interface Row {
+  version: number
+  prefix: string | null
+  is_public: number
+  by_user: string
+  at: string
+}
+
+interface Options {
+  isPublicByDefault: boolean
+  /** Whether only this process changes the rules. */
+  isExclusive: boolean
+}
+
+/**
+ * Which files are public: by the rule of the longest prefix. The rules are in memory. A change of this process counts when its
+ * promise resolves; other replicas learn the version of the rules with each file that they look up (`catchUp`).
+ */
+export class AccessRules {
+  readonly isExclusive: boolean
+  readonly #database: Sql
+  readonly #isPublicByDefault: boolean
+  readonly #listeners: (() => void)[] = []
+  #rules = new Map<string, AccessRule>()
+  #version = -1
+  #loading: Promise<void> | undefined
+
+  private constructor(database: Sql, { isPublicByDefault, isExclusive }: Options) {
+    this.#database = database
+    this.#isPublicByDefault = isPublicByDefault
+    this.isExclusive = isExclusive
+  }
+
+  static async open(database: Sql, options: Options): Promise<AccessRules> {
+    const rules = new AccessRules(database, options)
+    await rules.#load()
+    return rules
+  }
+
+  /** By the rules in memory. */
+  isPublic(path: string): boolean {
+    if (this.#rules.size === 0) return this.#isPublicByDefault
+    for (let slash = path.lastIndexOf('/'); slash > 0; slash = path.lastIndexOf('/', slash - 1)) {
+      const rule = this.#rules.get(path.slice(0, slash + 1))
+      if (rule) return rule.isPublic
+    }
+    return this.#isPublicByDefault
+  }
+
+  /** Loads the rules if this version of them is newer than those in memory. */
+  catchUp(version: number): Promise<void> | undefined {
+    return version > this.#version ? this.#load() : undefined
+  }
+
+  /** Loads what other replicas have changed. */
+  async refresh(): Promise<void> {
+    if (this.isExclusive) return
+    const found = await this.#database.get<{ version: number }>(
+      sql`select version from ${versionTable}`,
+    )
+    await this.catchUp(found?.version ?? 0)
+  }
+
+  /** By prefix. */
+  async list(): Promise<AccessRule[]> {
+    await this.refresh()
+    return [...this.#rules.values()].sort((one, other) => (one.prefix < other.prefix ? -1 : 1))
+  }
+
+  /** @throws {HttpError} `too_many_rules`. */
+  async set({ prefix, isPublic, by, at }: AccessRule): Promise<void> {
+    await this.#database.transaction(async (transaction) => {
+      // First, so that concurrent changes wait for one another.
+      await transaction.run(sql`update ${versionTable} set version = version + 1`)
+      const others = await transaction.get<{ count: number }>(
+        sql`select count(*) as count from ${table} where prefix <> ${prefix}`,
+      )
+      if ((others?.count ?? 0) >= maxRules) throw tooManyRules()
+      await transaction.run(
+        sql`insert into ${table} (prefix, is_public, by_user, at)
+          values (${prefix}, ${Number(isPublic)}, ${by}, ${at})
+          on conflict (prefix) do update
+            set is_public = excluded.is_public, by_user = excluded.by_user, at = excluded.at`,
+      )
+    })
+    await this.#load()
+  }
+
+  /** @throws {HttpError} `rule_not_found`. */
+  async remove(prefix: string): Promise<void> {
+    await this.#database.transaction(async (transaction) => {
+      await transaction.run(sql`update ${versionTable} set version = version + 1`)
+      const removed = await transaction.run(sql`delete from ${table} where prefix = ${prefix}`)
+      if (removed === 0) throw ruleNotFound(prefix)
+    })
+    await this.#load()
+  }
+
+  /** Called when other rules count. */
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener)
+  }
+
+  // One after another: a load that began earlier may have read older rules.
+  #load(): Promise<void> {
+    const before = this.#loading ?? Promise.resolve()
+    const loading = before
+      .catch(() => undefined)
+      .then(() => this.#read())
+      .finally(() => {
+        if (this.#loading === loading) this.#loading = undefined
+      })
+    this.#loading = loading
+    return loading
+  }
+
+  async #read() {
+    const rows = await this.#database.all<Row>(
+      sql`select version, prefix, is_public, by_user, at from ${versionTable} left join ${table} on 1 = 1`,
+    )
+    const version = rows[0]?.version ?? 0
+    if (version <= this.#version) return
+    this.#rules = new Map(
+      rows.flatMap(({ prefix, is_public, by_user: by, at }) =>
+        prefix === null ? [] : [[prefix, { prefix, isPublic: is_public === 1, by, at }]],
+      ),
+    )
+    this.#version = version
+    for (const listener of this.#listeners) listener()
+  }
+}
+
+export const ruleNotFound = (prefix: string) =>
+  new HttpError(404, 'rule_not_found', `No rule for ${prefix}`)
+
+export const tooManyRules = () =>
+  new HttpError(409, 'too_many_rules', `There are ${maxRules} rules: delete some first`)
