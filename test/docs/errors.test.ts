@@ -7,9 +7,12 @@ import { tableRows } from '../support/tables.ts'
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
 test('docs/errors.md lists every error code with its status, and no other', () => {
-  const sources = globSync('packages/{auth,http,domain-service,static-service}/src/**/*.ts', {
-    cwd: root,
-  })
+  const sources = globSync(
+    'packages/{auth,http,events,domain-service,static-service}/src/**/*.ts',
+    {
+      cwd: root,
+    },
+  )
   const thrown = sources.flatMap((file) =>
     [
       ...read(file).matchAll(

@@ -44,7 +44,7 @@ export type Authenticate = (request: Sender) => Promise<Caller>
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * For requests that this app does not route: the caller that their credentials identify, if it may use routes of
+     * For requests that this app does not route, and for long responses: the caller that their credentials identify, if it may use routes of
      * `viewer`; undefined without valid credentials.
      */
     findReader(request: Sender): Promise<Caller | undefined>

@@ -13,6 +13,7 @@ export {
   mayReadRrset,
   mayWriteRrset,
   outsideRecords,
+  type Rights,
   requireRrsetRead,
   requireRrsetWrites,
   requireWithinRecords,

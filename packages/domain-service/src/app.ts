@@ -1,4 +1,5 @@
 import { type Auth, auth } from '@domains-and-files/auth'
+import { type EventLog, registerEventRoutes } from '@domains-and-files/events'
 import { type App, createApp, type Logger, type Metrics } from '@domains-and-files/http'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Clock } from './clock.ts'
@@ -12,6 +13,7 @@ import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import type { RegistrarClient } from './registrar/client.ts'
 import { registerChangeRoutes } from './routes/changes.ts'
 import { registerDomainRoutes } from './routes/domains.ts'
+import { eventSource } from './routes/events.ts'
 import { registerHistoryRoutes } from './routes/history.ts'
 import { registerRecordRoutes } from './routes/records.ts'
 import { addRateLimitHeaders, registerRegistrarRoutes } from './routes/registrar.ts'
@@ -28,6 +30,7 @@ export interface Dependencies {
   ledger: Ledger
   challenges: ChallengeStore
   givenZones: GivenZones
+  events: EventLog
   clock: Clock
   zones: ZoneWriter
   metrics: Metrics | undefined
@@ -71,6 +74,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       await registerZoneFileRoutes(app, zones)
       registerHistoryRoutes(app, { ledger, zones })
       registerChangeRoutes(app, { ledger, zones })
+      registerEventRoutes(app, { log: parts.events, source: eventSource, clock: parts.clock })
       registerRegistrarRoutes(app, { registrar, domains, name: config.account.registrar })
       await registerIntegrations(app, { ...parts, ...caches, tokens: parts.auth.apiTokens })
     },
@@ -109,5 +113,6 @@ const tags = [
     name: 'history',
     description: 'Who changed what, the zone before and after, restore and revert',
   },
+  { name: 'events', description: 'What happens, for those who want to know' },
   { name: 'operations', description: 'For machines and operators' },
 ]

@@ -69,6 +69,7 @@ export async function openPostgresStorage(
   const isListening = await postgres.listen(changesChannel, wake)
   const tasks = new SharedTasks({ leases, isAvailable, log })
   return {
+    database: postgres,
     ledger: new Ledger({ sql: postgres, replicas: { leases, versions } }),
     challenges: new ChallengeStore(postgres),
     givenZones: new GivenZones(postgres),

@@ -1,4 +1,5 @@
 import { openAuth } from '@domains-and-files/auth'
+import { EventLog } from '@domains-and-files/events'
 import { type App, createMetrics, type Logger, type Metrics } from '@domains-and-files/http'
 import { DatabaseRefusedError, DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
@@ -71,6 +72,7 @@ async function compose(config: Config, log: Logger, clock: Clock): Promise<App> 
       ledger,
       challenges,
       givenZones,
+      events: new EventLog(storage.database),
       zones,
       clock,
       metrics,

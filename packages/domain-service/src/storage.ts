@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Logger } from '@domains-and-files/http'
-import { openDataDir, SqliteSql } from '@domains-and-files/persistence'
+import { openDataDir, type Sql, SqliteSql } from '@domains-and-files/persistence'
 import type { CallQuota } from './budget/call-quota.ts'
 import { CallStore, LocalCallQuota } from './budget/local-call-quota.ts'
 import type { Clock } from './clock.ts'
@@ -16,6 +16,7 @@ import { openLocalQueue, type WriteQueue, type WriteQueueOptions } from './zones
 
 /** Where the service keeps its state, alone or together with other replicas. */
 export interface Storage {
+  database: Sql
   ledger: Ledger
   challenges: ChallengeStore
   givenZones: GivenZones
@@ -62,6 +63,7 @@ export async function openEmbeddedStorage(
       log.error({ err: error }, 'registrar calls not stored; counting in memory'),
     )
     return {
+      database,
       ledger: new Ledger({ sql: database }),
       challenges: new ChallengeStore(database),
       givenZones: new GivenZones(counter),

@@ -1,4 +1,5 @@
 export type { Histogram } from '@prometheus-io/client'
+export { type Clock, delay, steadyNow, systemClock, type Timer } from './clock.ts'
 export { type App, type AppOptions, createApp } from './create-app.ts'
 export { type Access, defineRoute, type HeaderDoc, type ResponseDoc } from './define-route.ts'
 export { receiveBody } from './limits/request-bodies.ts'

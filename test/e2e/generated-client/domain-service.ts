@@ -76,6 +76,8 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     (await api.GET('/api/changes', { params: { query: { domain, status: 'confirmed' } } })).data,
   ).changes
   await api.GET('/api/changes/{id}', { params: { path: { id: need(newest).id } } })
+  const { events } = need((await api.GET('/api/events')).data)
+  expect(events.map(({ type }) => type)).toContain('zone.changed')
   const reverted = await api.POST('/api/domains/{domain}/dns/history/{id}/revert', {
     params: { path: { domain, id: need(newest).id } },
   })

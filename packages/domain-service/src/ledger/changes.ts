@@ -9,6 +9,7 @@ import type {
   Snapshot,
   StoredProblem,
 } from './change.ts'
+import { appendChangeEvents, statusesOf } from './change-events.ts'
 import { awaitedMs } from './replicas/awaited-changes.ts'
 import { leaseNow } from './replicas/leases.ts'
 import { callerIdOf } from './stored-change.ts'
@@ -145,6 +146,7 @@ export async function endUnsent(
   const ended =
     await transaction.run(sql`update ${changes} set ${set}, ended_at = ${now}, verified = 1,
       request = null, sent_at = null where id = ${id} and status in (${join(from)})`)
+  if (ended > 0) await appendChangeEvents(transaction, [id])
   return ended > 0
 }
 
@@ -157,6 +159,8 @@ async function effectOf(transaction: SqlTransaction, effect: ChangeEffect) {
 
 export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOutcome[]) {
   if (outcomes.length === 0) return
+  const ids = outcomes.map(({ id }) => id)
+  const before = await statusesOf(transaction, ids)
   const rows = outcomes.map(
     ({ id, status, verified, warnings, problem, releaseKey = false }) =>
       sql`(cast(${id} as bigint), ${status}, cast(${verified} as integer), ${JSON.stringify(warnings)},
@@ -171,6 +175,7 @@ export async function endChanges(transaction: SqlTransaction, outcomes: ChangeOu
       idempotency_key = case when ended.column6 = 1 then null else idempotency_key end
     from (values ${join(rows)}) as ended where changes.id = ended.column1`)
   for (const { id, zones } of outcomes) if (zones) await replaceZones(transaction, id, zones)
+  await appendChangeEvents(transaction, ids, before)
 }
 
 // The zones become those that were read; what the change itself did is stored beside them.

@@ -1,3 +1,4 @@
+import { eventMigrations } from '@domains-and-files/events'
 import {
   bytes,
   dialect,
@@ -173,4 +174,7 @@ const givenZones = sql`
  * The tables of this service, the same in both databases; append only. Times are milliseconds since 1970 by the database's
  * clock.
  */
-export const migrations: Migrations = { ledger: [ledger, domainList, budget, replicas, givenZones] }
+export const migrations: Migrations = {
+  ledger: [ledger, domainList, budget, replicas, givenZones],
+  ...eventMigrations,
+}

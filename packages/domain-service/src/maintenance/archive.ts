@@ -8,6 +8,7 @@ import {
   readAuthFolder,
   readAuthSchema,
 } from '@domains-and-files/auth'
+import { eventTables } from '@domains-and-files/events'
 import {
   type BackupSource,
   type DatabaseTarget,
@@ -34,6 +35,7 @@ const tables: SqlTable[] = [
   { name: 'domain_list_passes', key: ['id'], identity: 'id' },
   { name: 'domain_list_pages', key: ['pass', 'page'] },
   { name: 'calls', key: ['id'], identity: 'id' },
+  ...eventTables,
 ]
 
 /** The database in a data directory. @throws {DataDirError} where there is none. */

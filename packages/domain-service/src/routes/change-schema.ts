@@ -1,4 +1,4 @@
-import type { Caller } from '@domains-and-files/auth'
+import type { Rights } from '@domains-and-files/auth'
 import { Problem, problemOf } from '@domains-and-files/http'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
@@ -66,7 +66,7 @@ export const Change = z
   .meta({ id: 'Change', examples: [storedChange] })
 
 interface Reader {
-  caller: Caller
+  caller: Rights
   /** All records of the change; without them its summary is shown. */
   zones?: ChangeZones | undefined
 }
@@ -88,7 +88,7 @@ const describeCommon = (change: StoredChange, { caller }: Reader) => {
   }
 }
 
-function describeProblem({ problem, requestId }: StoredChange, caller: Caller) {
+function describeProblem({ problem, requestId }: StoredChange, caller: Rights) {
   const { status = 500, code = 'internal_error', detail = '', errors } = problem ?? {}
   const visible = { status, code, detail: visibleDetail(code, detail, caller), errors }
   return problemOf(fromStoredProblem(visible), requestId)

@@ -1,22 +1,22 @@
-import { type Caller, mayReadRrset } from '@domains-and-files/auth'
+import { mayReadRrset, type Rights } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
 
 // What a token that is limited to some records may learn of the others: nothing.
 
 /** Whether this caller may not read all records of a zone. */
-export const isRecordLimited = ({ records, readsAll }: Caller) => records !== undefined && !readsAll
+export const isRecordLimited = ({ records, readsAll }: Rights) => records !== undefined && !readsAll
 
 /** The records that the caller may read. */
 export const visibleRecords = <Named extends { name: string; type: string }>(
   records: Named[],
-  caller: Caller,
+  caller: Rights,
 ): Named[] =>
   isRecordLimited(caller)
     ? records.filter(({ name, type }) => mayReadRrset(caller, name, type))
     : records
 
 /** Warnings without those that name records which the caller may not read. */
-export const visibleWarnings = (warnings: string[], caller: Caller): string[] =>
+export const visibleWarnings = (warnings: string[], caller: Rights): string[] =>
   isRecordLimited(caller)
     ? warnings.filter((warning) => {
         const [name = '', type = ''] = warning.split(' ', 2)
@@ -25,7 +25,7 @@ export const visibleWarnings = (warnings: string[], caller: Caller): string[] =>
     : warnings
 
 /** The detail of a problem for this caller: some codes name records of the zone. */
-export const visibleDetail = (code: string, detail: string, caller: Caller): string =>
+export const visibleDetail = (code: string, detail: string, caller: Rights): string =>
   (isRecordLimited(caller) ? discreet.get(code) : undefined) ?? detail
 
 const discreet = new Map([
@@ -39,7 +39,7 @@ const discreet = new Map([
 ])
 
 /** An error as this caller may see it. */
-export function visibleError(error: unknown, caller: Caller): unknown {
+export function visibleError(error: unknown, caller: Rights): unknown {
   if (!(error instanceof HttpError)) return error
   const { status, code, message, errors, headers } = error
   const detail = visibleDetail(code, message, caller)

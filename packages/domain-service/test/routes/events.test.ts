@@ -1,0 +1,178 @@
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { FakeClock } from '../support/fake-clock.ts'
+import { type Service, start } from '../support/start.ts'
+
+const Page = z.object({
+  events: z.array(
+    z.object({
+      id: z.string(),
+      type: z.string(),
+      at: z.string(),
+      by: z.string().nullable(),
+      request_id: z.string().nullable(),
+      data: z.looseObject({ domain: z.string().optional(), status: z.string().optional() }),
+    }),
+  ),
+  next: z.string(),
+})
+
+async function read(service: Service, query = '', user = 'admin') {
+  const { status, text } = await service.call('GET', `/api/events${query}`, { user })
+  expect(status, text).toBe(200)
+  return Page.parse(JSON.parse(text))
+}
+
+const hello = { name: 'hello', address: '192.0.2.10' }
+const hosts = (domain = 'example.com') => `/api/domains/${domain}/dns/hosts/A`
+const domains = [
+  { name: 'example.com', hosts: [] },
+  { name: 'example.org', hosts: [] },
+]
+
+/** An open stream: each call reads the text of the next so many blocks. */
+async function openStream(service: Service, path: string, headers: Record<string, string> = {}) {
+  const abort = new AbortController()
+  const response = await fetch(service.url + path, {
+    headers: {
+      accept: 'text/event-stream',
+      authorization: `Bearer ${await service.sessionOf('admin')}`,
+      ...headers,
+    },
+    signal: abort.signal,
+  })
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  const block = async (): Promise<string | undefined> => {
+    for (;;) {
+      const end = text.indexOf('\n\n')
+      if (end !== -1) {
+        const found = text.slice(0, end)
+        text = text.slice(end + 2)
+        return found
+      }
+      const chunk = await reader?.read()
+      if (!chunk || chunk.done) return undefined
+      text += chunk.value
+    }
+  }
+  return { response, block, close: () => abort.abort() }
+}
+
+describe('GET /api/events', () => {
+  it('tells of changes as GET /api/changes does, to those who see their domains', async () => {
+    await using service = await start({ domains })
+    const { next: beginning } = await read(service)
+    await service.call('POST', hosts(), { body: hello, headers: { 'x-request-id': 'the-first' } })
+    await service.call('POST', hosts(), { body: hello, headers: { prefer: 'respond-async' } })
+    await expect
+      .poll(async () => (await service.call('GET', '/api/changes?status=refused')).body.change_list)
+      .toHaveLength(1)
+    await service.call('POST', hosts('example.org'), { body: hello, user: 'editor' })
+    const { events, next } = await read(service)
+    expect(events.map(({ type, by, data }) => [type, by, data.domain])).toEqual([
+      ['zone.changed', 'admin', 'example.com'],
+      ['change.refused', 'admin', 'example.com'],
+      ['zone.changed', 'editor', 'example.org'],
+    ])
+    const [first] = events
+    expect(first?.request_id).toBe('the-first')
+    const { text } = await service.call('GET', `/api/changes/${first?.data.id}`)
+    expect(first?.data).toEqual(JSON.parse(text))
+    expect(Date.parse(first?.at ?? '')).toBeGreaterThan(Date.now() - 60_000)
+    expect((await read(service, `?after=${next}`)).events).toEqual([])
+    expect((await read(service, `?after=${beginning}&limit=1`)).events).toEqual([first])
+    expect((await read(service, `?after=${first?.id}`)).events).toEqual(events.slice(1))
+    expect((await read(service, '?types=change.refused')).events).toEqual([events[1]])
+    const own = await read(service, '', 'limited')
+    expect(own.events).toEqual(events.filter(({ data }) => data.domain === 'example.com'))
+    expect(own.next >= next).toBe(true)
+  })
+
+  it('refuses other types and positions', async () => {
+    await using service = await start()
+    for (const query of ['?types=other', '?after=1', '?limit=0', '?limit=201', '?page=1'])
+      expect((await service.call('GET', `/api/events${query}`)).status, query).toBe(400)
+  })
+
+  it('sends a stream that goes on after Last-Event-ID', async () => {
+    await using service = await start({ domains })
+    const latest = await openStream(service, '/api/events?after=latest')
+    expect(latest.response.headers.get('content-type')).toMatch(/^text\/event-stream/)
+    expect(latest.response.headers.get('x-accel-buffering')).toBe('no')
+    expect(await latest.block()).toMatch(/^:/)
+    await service.call('POST', hosts(), { body: hello })
+    await service.call('POST', hosts('example.org'), { body: hello })
+    const { events } = await read(service)
+    const parse = (block = '') => {
+      const [, id, type, data = ''] = /^id: (.*)\nevent: (.*)\ndata: (.*)$/.exec(block) ?? []
+      return { id, type, event: JSON.parse(data) }
+    }
+    const [first, second] = events.map((event) => ({ id: event.id, type: event.type, event }))
+    expect(parse(await latest.block())).toEqual(first)
+    expect(parse(await latest.block())).toEqual(second)
+    latest.close()
+    const resumed = await openStream(service, '/api/events', {
+      'last-event-id': events[0]?.id ?? '',
+    })
+    expect(await resumed.block()).toMatch(/^:/)
+    expect(parse(await resumed.block())).toEqual(second)
+  })
+
+  it('sends a comment every 15 seconds, and ends with the right to listen', async () => {
+    const clock = new FakeClock()
+    await using service = await start({ clock })
+    const answer = await fetch(`${service.url}/api/tokens`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${await service.sessionOf('admin')}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify({ name: 'listener' }),
+    })
+    const created = z.object({ id: z.string(), token: z.string() }).parse(await answer.json())
+    const stream = await openStream(service, '/api/events', {
+      authorization: `Bearer ${created.token}`,
+    })
+    expect(await stream.block()).toMatch(/^: events/)
+    const comment = async () => {
+      const found = stream.block()
+      // The stream may not wait yet.
+      for (let isFound = false; !isFound; ) {
+        await clock.advance(15_000)
+        isFound = await Promise.race([
+          found.then(() => true),
+          service.call('GET', '/api/events').then(() => false),
+        ])
+      }
+      return found
+    }
+    expect(await comment()).toMatch(/^:\nid: [0-9A-Z]{26}$/)
+    expect(await comment()).toMatch(/^:\nid: [0-9A-Z]{26}$/)
+    await service.call('DELETE', `/api/tokens/${created.id}`)
+    for (let last: string | undefined = ''; last !== undefined; ) last = await comment()
+  })
+
+  it('has at most 100 listeners, and ends them when the service stops', async () => {
+    await using service = await start()
+    const streams = await Promise.all(
+      Array.from({ length: 100 }, () => openStream(service, '/api/events')),
+    )
+    for (const { response } of streams) expect(response.status).toBe(200)
+    const { response } = await openStream(service, '/api/events')
+    expect(response.status).toBe(503)
+    expect(response.headers.get('retry-after')).toBe('30')
+    streams[0]?.close()
+    await expect
+      .poll(async () => {
+        const another = await openStream(service, '/api/events')
+        return another.response.status
+      })
+      .toBe(200)
+    await service.close()
+    for (const stream of streams.slice(1)) {
+      await stream.block()
+      expect(await stream.block()).toBeUndefined()
+    }
+  })
+})

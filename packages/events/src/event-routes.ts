@@ -1,0 +1,120 @@
+import { Readable } from 'node:stream'
+import { type Caller, callerOf } from '@domains-and-files/auth'
+import type { App, Clock } from '@domains-and-files/http'
+import { z } from 'zod'
+import { eventIdPattern } from './event-id.ts'
+import { Event, type EventSource, toEvent } from './event-source.ts'
+import { EventStreams, tooManyListeners } from './event-streams.ts'
+import { type EventLog, eventsExpired, type StoredEvent } from './outbox.ts'
+
+interface Dependencies {
+  log: EventLog
+  source: EventSource
+  clock: Clock
+}
+
+const maxLimit = 200
+
+/** GET /api/events: page by page, or as a stream that stays open. */
+export function registerEventRoutes(app: App, { log, source, clock }: Dependencies) {
+  const streams = new EventStreams(log, clock)
+  app.addHook('preClose', async () => streams.close())
+  app.get(
+    '/api/events',
+    { config: { access: 'viewer' }, schema: schemaOf(source) },
+    async (request, reply) => {
+      const { after: position, types, limit } = request.query
+      const lastSeen = positionOf(request.headers['last-event-id']) ?? position
+      const after = lastSeen === 'latest' ? await log.end() : lastSeen
+      const isStream =
+        request.method === 'GET' && /\btext\/event-stream\b/.test(request.headers.accept ?? '')
+      reply.header('vary', 'accept').header('cache-control', 'no-store')
+      const read = (caller: Caller) => ({ types, show: showTo(caller) })
+      if (!isStream) {
+        const page = await log.page({ ...read(callerOf(request)), after, limit })
+        return { events: page.events, next: page.next }
+      }
+      const response = new AbortController()
+      reply.raw.once('close', () => response.abort())
+      const frames = await streams.open({
+        after,
+        reader: async () => {
+          const caller = await app.findReader(request)
+          return caller && read(caller)
+        },
+        gone: response.signal,
+      })
+      // Otherwise nginx would gather events until a buffer is full, and a stop of the service would wait for the connection.
+      reply.header('x-accel-buffering', 'no').header('connection', 'close')
+      reply.type('text/event-stream; charset=utf-8')
+      // The schema of the response is that of a page.
+      return reply.send(Readable.from(frames, { highWaterMark: 1 }) as never)
+    },
+  )
+
+  function showTo(caller: Caller) {
+    return (event: StoredEvent) => {
+      const data = source.describe(event, caller)
+      return data && toEvent(event, data)
+    }
+  }
+}
+
+const positionOf = (header: string | string[] | undefined) =>
+  typeof header === 'string' && eventIdPattern.test(header) ? header : undefined
+
+const schemaOf = ({ types, example }: EventSource) => ({
+  operationId: 'listEvents',
+  summary: 'What has happened, oldest first',
+  description: `Events of the last 30 days about what the caller may see. Read on with \`after\` = \`next\`, at the end too: nothing is missed. Types: ${types.map((type) => `\`${type}\``).join(', ')}.
+
+With \`Accept: text/event-stream\` the response stays open and sends each event when it happens (server-sent events; a comment every 15 seconds). After a break, send the last id as \`Last-Event-ID\`, as browsers do.`,
+  tags: ['events'],
+  querystring: z.strictObject({
+    after: z
+      .string('must be given once')
+      .refine(
+        (text) => text === 'latest' || eventIdPattern.test(text),
+        'must be the "next" of an earlier response, the id of an event, or latest',
+      )
+      .optional()
+      .meta({
+        description:
+          'the `next` of an earlier response, or the id of an event; `latest`: only what happens from now on; default: from the oldest',
+      }),
+    types: z
+      .string('must be given once')
+      .transform((text) => text.split(','))
+      .refine(
+        (list) => list.every((type) => types.includes(type)),
+        `must be some of ${types.join(',')}`,
+      )
+      .optional()
+      .meta({ type: 'string', description: 'comma-separated; default: all' }),
+    limit: z
+      .string('must be given once')
+      .regex(/^[0-9]{1,3}$/, `must be a whole number from 1 to ${maxLimit}`)
+      .transform(Number)
+      .refine((value) => value >= 1 && value <= maxLimit, `must be between 1 and ${maxLimit}`)
+      .default(50)
+      .meta({ type: 'integer', minimum: 1, maximum: maxLimit }),
+  }),
+  requestHeaders: {
+    'last-event-id': {
+      description: 'instead of `after`: the id of the last event of an earlier stream',
+      example: example.id,
+    },
+  },
+  errors: [eventsExpired(), tooManyListeners()],
+  responses: { 200: { description: 'Events, oldest first' } },
+  response: {
+    200: z
+      .object({
+        events: z.array(Event),
+        next: z
+          .string()
+          .meta({ description: 'the position after these events: send it as `after`' }),
+      })
+      .meta({ id: 'EventPage', examples: [{ events: [example], next: example.id }] }),
+  },
+})

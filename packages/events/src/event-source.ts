@@ -1,0 +1,36 @@
+import type { Rights } from '@domains-and-files/auth'
+import { z } from 'zod'
+import { timeOfId } from './event-id.ts'
+import type { StoredEvent } from './outbox.ts'
+
+/** What a service tells of. */
+export interface EventSource {
+  types: readonly [string, ...string[]]
+  /** The data of an event, as the API has it, for a reader with these rights; undefined: it is not theirs. */
+  describe: (event: StoredEvent, rights: Rights) => object | undefined
+  example: Event
+}
+
+export const Event = z
+  .object({
+    id: z.string().meta({ description: 'sorts by time; the same in every delivery' }),
+    type: z.string(),
+    at: z.iso.datetime(),
+    by: z.string().nullable().meta({ description: 'a username; null: nobody here' }),
+    request_id: z.string().nullable(),
+    data: z
+      .record(z.string(), z.unknown())
+      .meta({ description: "what the event is about, as the API's own object" }),
+  })
+  .meta({ id: 'Event' })
+export type Event = z.infer<typeof Event>
+
+/** An event as the API shows it. */
+export const toEvent = ({ id, type, by, requestId }: StoredEvent, data: object): Event => ({
+  id,
+  type,
+  at: new Date(timeOfId(id)).toISOString(),
+  by,
+  request_id: requestId,
+  data: { ...data },
+})

@@ -1,0 +1,171 @@
+import { HttpError } from '@domains-and-files/http'
+import {
+  join,
+  list,
+  name,
+  now,
+  type Sql,
+  type SqlTransaction,
+  sql,
+} from '@domains-and-files/persistence'
+import { endOfNumber, eventId, idsPerMs, startOfTime } from './event-id.ts'
+
+const events = name('events')
+const sequence = name('event_sequence')
+
+const keptMs = 30 * 86_400_000
+const pruneIntervalMs = 60_000
+const maxPruned = 2_000
+/** Rows of one insert. */
+const maxInserted = 1_000
+/** Rows of one read, and of one page: where few events are visible, a page ends before it is full. */
+const batchRows = 500
+const maxScanned = 20_000
+
+export interface NewEvent {
+  type: string
+  /** Who caused it; absent: nobody that the service knows. */
+  by?: string | undefined
+  requestId?: string | undefined
+  /** What `EventSource.describe` makes the API's object of; JSON. */
+  data: unknown
+}
+
+export interface StoredEvent {
+  id: string
+  type: string
+  by: string | null
+  requestId: string | null
+  data: unknown
+}
+
+/**
+ * Records events together with what they tell of: in the transaction of the change, after its last lock. They are numbered
+ * under a lock that is held until the commit, so that no reader can meet an event before an earlier one. Events that are too
+ * old are deleted on the way.
+ */
+export async function appendEvents(transaction: SqlTransaction, added: NewEvent[]): Promise<void> {
+  const count = added.length
+  if (count === 0) return
+  const row = await transaction.get<{ last: number; pruned_at: number; now: number }>(sql`
+    insert into ${sequence} as known (singleton, last, pruned_at, expired)
+    values (1, ${now} * ${sql([String(idsPerMs)])} + ${count - 1}, ${now}, '')
+    on conflict (singleton) do update
+      set last = case when known.last + ${count} > excluded.last then known.last + ${count} else excluded.last end
+    returning last, pruned_at, ${now} now`)
+  if (!row) throw new Error('the sequence of events has no row')
+  const rows = added.map(
+    ({ type, by, requestId, data }, at) =>
+      sql`(${eventId(row.last - count + 1 + at)}, ${type}, ${by}, ${requestId}, ${JSON.stringify(data)})`,
+  )
+  for (let at = 0; at < count; at += maxInserted)
+    await transaction.run(sql`insert into ${events} (id, type, by, request_id, data)
+      values ${join(rows.slice(at, at + maxInserted))}`)
+  if (row.now - row.pruned_at >= pruneIntervalMs) await prune(transaction, row.now)
+}
+
+async function prune(transaction: SqlTransaction, nowMs: number) {
+  const found = await transaction.get<{ id: string | null }>(sql`select max(id) id from
+    (select id from ${events} where id < ${startOfTime(nowMs - keptMs)} order by id limit ${maxPruned}) oldest`)
+  const expired = found?.id ?? null
+  await transaction.run(sql`update ${sequence}
+    set pruned_at = ${nowMs}, expired = coalesce(${expired}, expired)`)
+  if (expired !== null) await transaction.run(sql`delete from ${events} where id <= ${expired}`)
+}
+
+interface PageQuery<Shown> {
+  /** The position after which to read: an id, or an earlier `next`. Absent: from the oldest event kept. */
+  after?: string | undefined
+  types?: readonly string[] | undefined
+  limit: number
+  /** The event as a reader sees it; undefined: it does not. */
+  show: (event: StoredEvent) => Shown | undefined
+}
+
+/** Reads the events in their order. */
+export class EventLog {
+  readonly #sql: Sql
+
+  constructor(database: Sql) {
+    this.#sql = database
+  }
+
+  /** The position after all events so far. */
+  async end(): Promise<string> {
+    return endOfNumber((await this.#sequence()).last)
+  }
+
+  find(id: string): Promise<StoredEvent | undefined> {
+    return this.#sql
+      .get<EventRow>(sql`select ${columns} from ${events} where id = ${id}`)
+      .then((row) => row && toEvent(row))
+  }
+
+  /**
+   * The events after a position. Reading on after `next` misses none, whatever commits meanwhile; `isEnd`: there were no more.
+   * @throws 410 `events_expired` where events after the position have been deleted, or are too old.
+   */
+  async page<Shown>({ after = '', types, limit, show }: PageQuery<Shown>) {
+    // Read before the events: all up to its last number have been committed.
+    const { last, expired, oldest } = await this.#sequence()
+    if (after !== '') await this.#requireKept(after, { expired, oldest })
+    const found: Shown[] = []
+    let next = later(after, oldest)
+    for (let scanned = 0; scanned < maxScanned; scanned += batchRows) {
+      const rows = await this.#sql.all<EventRow>(sql`select ${columns} from ${events}
+        where id > ${next} and ${types ? sql`type in (${list(types)})` : sql`1 = 1`} order by id limit ${batchRows}`)
+      for (const row of rows) {
+        if (found.length === limit) return { events: found, next, isEnd: false }
+        const shown = show(toEvent(row))
+        if (shown !== undefined) found.push(shown)
+        next = row.id
+      }
+      if (rows.length < batchRows) {
+        return { events: found, next: later(next, endOfNumber(last)), isEnd: true }
+      }
+    }
+    return { events: found, next, isEnd: false }
+  }
+
+  async #requireKept(after: string, { expired, oldest }: { expired: string; oldest: string }) {
+    const isLost =
+      after < expired ||
+      (await this.#sql.get(
+        sql`select 1 from ${events} where id > ${after} and id < ${oldest} limit 1`,
+      ))
+    if (isLost) throw eventsExpired()
+  }
+
+  async #sequence() {
+    const row = await this.#sql.get<{ last: number; expired: string; now: number }>(
+      sql`select last, expired, ${now} now from ${sequence}`,
+    )
+    const { last = 0, expired = '', now: nowMs = keptMs } = row ?? {}
+    return { last, expired, oldest: startOfTime(nowMs - keptMs) }
+  }
+}
+
+const later = (one: string, other: string) => (other > one ? other : one)
+
+export const eventsExpired = () =>
+  new HttpError(
+    410,
+    'events_expired',
+    'Events after this position are older than 30 days and were deleted: read from the oldest, without "after"',
+  )
+
+interface EventRow {
+  id: string
+  type: string
+  by: string | null
+  request_id: string | null
+  data: string
+}
+
+const columns = sql`id, type, by, request_id, data`
+
+const toEvent = ({ request_id: requestId, data, ...row }: EventRow): StoredEvent => ({
+  ...row,
+  requestId,
+  data: JSON.parse(data),
+})

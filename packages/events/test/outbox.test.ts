@@ -1,0 +1,119 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { name, type Sql, sql } from '@domains-and-files/persistence'
+import { describe, expect, it } from 'vitest'
+import { timeOfId } from '../src/event-id.ts'
+import { appendEvents, EventLog, type StoredEvent } from '../src/outbox.ts'
+import { forms, start } from './support/databases.ts'
+
+const dayMs = 86_400_000
+const countEvents = sql`select count(*) count from ${name('events')}`
+const append = (database: Sql, ...data: unknown[]) =>
+  database.transaction((transaction) =>
+    appendEvents(
+      transaction,
+      data.map((each) => ({ type: typeof each, data: each })),
+    ),
+  )
+
+const show = ({ data }: StoredEvent) => data
+
+/** Follows `next` from a position until there is no more. */
+async function readAll(log: EventLog, after?: string) {
+  const found: unknown[] = []
+  for (let position = after; ; ) {
+    const { events, next } = await log.page({ after: position, limit: 3, show })
+    found.push(...events)
+    if (events.length === 0) return { found, next }
+    position = next
+  }
+}
+
+describe.each(forms)('the outbox in $form', ({ open }) => {
+  it('keeps events in the order of their transactions, whatever the clock does', async () => {
+    await using db = await open()
+    const log = new EventLog(db.sql)
+    const empty = await readAll(log)
+    await append(db.sql, 1, 2)
+    await db.setTime(start - dayMs)
+    await append(db.sql, 3)
+    await db.setTime(start + 5)
+    await append(db.sql, 4, 'text', 5)
+    const { events } = await log.page({ limit: 10, show: (event) => event })
+    expect(events.map(({ data }) => data)).toEqual([1, 2, 3, 4, 'text', 5])
+    const ids = events.map(({ id }) => id)
+    expect(ids).toEqual(ids.toSorted())
+    expect(new Set(ids).size).toBe(6)
+    expect(ids.map(timeOfId)).toEqual([start, start, start, start + 5, start + 5, start + 5])
+    expect((await readAll(log, empty.next)).found).toEqual([1, 2, 3, 4, 'text', 5])
+    expect((await log.page({ types: ['string'], limit: 10, show })).events).toEqual(['text'])
+    expect((await readAll(log, await log.end())).found).toEqual([])
+  })
+
+  it('records nothing of a transaction that fails', async () => {
+    await using db = await open()
+    const fails = db.sql.transaction(async (transaction) => {
+      await appendEvents(transaction, [{ type: 'number', data: 1 }])
+      throw new Error('refused')
+    })
+    await expect(fails).rejects.toThrow('refused')
+    await append(db.sql, 2)
+    expect((await readAll(new EventLog(db.sql))).found).toEqual([2])
+  })
+
+  it('deletes events after 30 days, and says so to readers that have missed some', async () => {
+    await using db = await open()
+    const log = new EventLog(db.sql)
+    const { next: beforeAll } = await readAll(log)
+    await append(db.sql, 1)
+    const { next: afterFirst } = await readAll(log)
+    await append(db.sql, 2)
+    await db.setTime(start + 30 * dayMs + 1)
+    const expired = { status: 410, code: 'events_expired' }
+    await expect(readAll(log, beforeAll), 'before they are deleted').rejects.toMatchObject(expired)
+    expect((await readAll(log)).found).toEqual([])
+    await append(db.sql, 3)
+    expect(await db.sql.all(countEvents)).toEqual([{ count: 1 }])
+    await expect(readAll(log, beforeAll)).rejects.toMatchObject(expired)
+    await expect(readAll(log, afterFirst)).rejects.toMatchObject(expired)
+    const { found, next } = await readAll(log)
+    expect(found).toEqual([3])
+    await db.setTime(start + 300 * dayMs)
+    expect((await readAll(log, next)).found, 'nothing has been missed').toEqual([])
+    await append(db.sql, 4)
+    expect((await readAll(log, next)).found).toEqual([4])
+  })
+
+  it('shows no reader an event before an earlier one, with processes that commit out of order', async () => {
+    await using db = await open()
+    const processes = await Promise.all([db.another(), db.another(), db.another()])
+    const log = new EventLog(db.sql)
+    let isWriting = true
+    const writes = processes.flatMap((process, at) =>
+      Array.from({ length: 20 }, async (_, number) => {
+        await process.transaction(async (transaction) => {
+          for (let turns = (number * 7 + at * 3) % 11; turns > 0; turns--) await turn()
+          await appendEvents(transaction, [{ type: 'number', data: at * 100 + number }])
+          for (let turns = (number * 5 + at) % 13; turns > 0; turns--) await turn()
+        })
+      }),
+    )
+    const seen: unknown[] = []
+    const follow = async () => {
+      for (let position: string | undefined; ; ) {
+        await turn()
+        const isLast = !isWriting
+        const { found, next } = await readAll(log, position)
+        seen.push(...found)
+        position = next
+        if (isLast) return
+      }
+    }
+    const following = follow()
+    await Promise.all(writes)
+    isWriting = false
+    await following
+    expect(seen).toHaveLength(60)
+    expect(new Set(seen).size).toBe(60)
+    expect(seen).toEqual((await readAll(log)).found)
+  })
+})
