@@ -668,6 +668,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What has happened, oldest first
+         * @description Events of the last 30 days about what the caller may see. Read on with `after` = `next`, at the end too: nothing is missed. Types: `zone.changed`, `change.refused`, `change.unconfirmed`.
+         *
+         *     With `Accept: text/event-stream` the response stays open and sends each event when it happens (server-sent events; a comment every 15 seconds). After a break, send the last id as `Last-Event-ID`, as browsers do.
+         */
+        get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/registrar": {
         parameters: {
             query?: never;
@@ -971,7 +993,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "change_not_found" | "change_not_queued" | "dns_not_managed" | "domain_not_editable" | "domain_not_found" | "email_type_conflict" | "forbidden" | "headers_too_large" | "idempotency_key_reused" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "not_allowed" | "not_found" | "outcome_unknown" | "password_login_off" | "precondition_failed" | "record_conflict" | "record_exists" | "record_not_found" | "registrar_auth" | "registrar_bad_answer" | "registrar_busy" | "registrar_error" | "registrar_rejected" | "registrar_timeout" | "registrar_unavailable" | "registrar_unreachable" | "request_timeout" | "revert_conflict" | "rights_elsewhere" | "token_exists" | "token_expired" | "token_not_found" | "too_many_changes" | "too_many_records" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "unsupported_records" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "weak_password" | "write_not_confirmed";
+            code: "bad_request" | "body_too_large" | "change_not_found" | "change_not_queued" | "dns_not_managed" | "domain_not_editable" | "domain_not_found" | "email_type_conflict" | "events_expired" | "forbidden" | "headers_too_large" | "idempotency_key_reused" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "not_allowed" | "not_found" | "outcome_unknown" | "password_login_off" | "precondition_failed" | "record_conflict" | "record_exists" | "record_not_found" | "registrar_auth" | "registrar_bad_answer" | "registrar_busy" | "registrar_error" | "registrar_rejected" | "registrar_timeout" | "registrar_unavailable" | "registrar_unreachable" | "request_timeout" | "revert_conflict" | "rights_elsewhere" | "token_exists" | "token_expired" | "token_not_found" | "too_many_changes" | "too_many_listeners" | "too_many_records" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "unsupported_records" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "weak_password" | "write_not_confirmed";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -1871,6 +1893,63 @@ export interface components {
         HeldChanges: {
             /** @description how many changes waited */
             count: number;
+        };
+        /**
+         * @example {
+         *       "events": [
+         *         {
+         *           "id": "01KEZ5H3C0000ABCDEFGHJKMNP",
+         *           "type": "zone.changed",
+         *           "at": "2027-01-15T09:30:01.000Z",
+         *           "by": "admin",
+         *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+         *           "data": {
+         *             "id": 1,
+         *             "at": "2027-01-15T09:30:00.000Z",
+         *             "created_at": "2027-01-15T09:30:00.000Z",
+         *             "by": "admin",
+         *             "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+         *             "status": "confirmed",
+         *             "changes": {
+         *               "added": [
+         *                 {
+         *                   "id": "b71c42652efd",
+         *                   "name": "hello",
+         *                   "type": "A",
+         *                   "address": "192.0.2.10",
+         *                   "ttl": 1800
+         *                 }
+         *               ],
+         *               "removed": [],
+         *               "kept": 1
+         *             },
+         *             "domain": "alder-and-finch.com",
+         *             "sent_at": "2027-01-15T09:30:00.000Z",
+         *             "ended_at": "2027-01-15T09:30:01.000Z"
+         *           }
+         *         }
+         *       ],
+         *       "next": "01KEZ5H3C0000ABCDEFGHJKMNP"
+         *     }
+         */
+        EventPage: {
+            events: components["schemas"]["Event"][];
+            /** @description the position after these events: send it as `after` */
+            next: string;
+        };
+        Event: {
+            /** @description sorts by time; the same in every delivery */
+            id: string;
+            type: string;
+            /** Format: date-time */
+            at: string;
+            /** @description a username; null: nobody here */
+            by: string | null;
+            request_id: string | null;
+            /** @description what the event is about, as the API's own object */
+            data: {
+                [key: string]: unknown;
+            };
         };
         /**
          * @example {
@@ -9318,6 +9397,133 @@ export interface operations {
                      * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listEvents: {
+        parameters: {
+            query?: {
+                /** @description the `next` of an earlier response, or the id of an event; `latest`: only what happens from now on; default: from the oldest */
+                after?: string;
+                /** @description comma-separated; default: all */
+                types?: string;
+                limit?: number;
+            };
+            header?: {
+                /** @description instead of `after`: the id of the last event of an earlier stream. For example `01KEZ5H3C0000ABCDEFGHJKMNP` */
+                "last-event-id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events, oldest first */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "events": [
+                     *         {
+                     *           "id": "01KEZ5H3C0000ABCDEFGHJKMNP",
+                     *           "type": "zone.changed",
+                     *           "at": "2027-01-15T09:30:01.000Z",
+                     *           "by": "admin",
+                     *           "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *           "data": {
+                     *             "id": 1,
+                     *             "at": "2027-01-15T09:30:00.000Z",
+                     *             "created_at": "2027-01-15T09:30:00.000Z",
+                     *             "by": "admin",
+                     *             "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *             "status": "confirmed",
+                     *             "changes": {
+                     *               "added": [
+                     *                 {
+                     *                   "id": "b71c42652efd",
+                     *                   "name": "hello",
+                     *                   "type": "A",
+                     *                   "address": "192.0.2.10",
+                     *                   "ttl": 1800
+                     *                 }
+                     *               ],
+                     *               "removed": [],
+                     *               "kept": 1
+                     *             },
+                     *             "domain": "alder-and-finch.com",
+                     *             "sent_at": "2027-01-15T09:30:00.000Z",
+                     *             "ended_at": "2027-01-15T09:30:01.000Z"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "next": "01KEZ5H3C0000ABCDEFGHJKMNP"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["EventPage"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `events_expired` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_listeners` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 30
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
