@@ -24,7 +24,7 @@ export async function startAcmeServer(folder: string): Promise<AcmeServer> {
   ])
   const certificate = join(folder, 'pebble.pem')
   const privateKey = join(folder, 'pebble-key.pem')
-  await createCertificate(certificate, privateKey)
+  await createCertificate({ certificate, privateKey }, ['localhost'])
   const config = join(folder, 'pebble.json')
   const listenAddress = `127.0.0.1:${port}`
   await writeFile(
@@ -78,13 +78,18 @@ export async function startAcmeServer(folder: string): Promise<AcmeServer> {
   }
 }
 
-const createCertificate = (certificate: string, privateKey: string) =>
+/** A certificate of its own for these names, and for the loopback address. */
+export const createCertificate = (
+  { certificate, privateKey }: { certificate: string; privateKey: string },
+  names: string[],
+) =>
   runProgram({
     command: 'openssl',
     args: [
       ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
-      ...['-keyout', privateKey, '-out', certificate, '-days', '2', '-subj', '/CN=localhost'],
-      ...['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'],
+      ...['-keyout', privateKey, '-out', certificate, '-days', '2', '-subj', `/CN=${names[0]}`],
+      '-addext',
+      `subjectAltName=${names.map((name) => `DNS:${name},`).join('')}IP:127.0.0.1`,
     ],
   })
 

@@ -8,6 +8,7 @@ import { step } from '../support/step.ts'
 import { type AcmeServer, startAcmeServer } from './acme-server.ts'
 import { type DnsService, startDnsService } from './dns-service.ts'
 import { runProgram } from './program.ts'
+import { type RegistrarFront, startRegistrarFront } from './registrar-front.ts'
 
 // Real clients, as docs/integrations.md configures them, through the domain service to the sandbox.
 
@@ -17,6 +18,7 @@ try {
   await using acme = await startAcmeServer(folder)
   await using dns = await startDnsService({ folder, domains: [domain], onWrite: acme.publish })
   await tryAcme(acme, dns)
+  await tryRegistrarProtocol(acme, dns)
   await tryDynamicDns(dns)
 } finally {
   await rm(folder, { recursive: true, force: true })
@@ -43,6 +45,24 @@ async function tryAcme(acme: AcmeServer, dns: DnsService) {
   await step('the zone is as before', async () => assert.deepEqual(dns.records(domain), before))
 }
 
+// Twice, since what the first run left must not keep the second from removing its challenges.
+async function tryRegistrarProtocol(acme: AcmeServer, dns: DnsService) {
+  await using front = await startRegistrarFront(folder, dns.url)
+  const token = await dns.createToken({ role: 'editor', domains: [domain] })
+  const before = dns.records(domain)
+  for (const names of [
+    [`www.${domain}`],
+    [`mail.${domain}`, `*.web.${domain}`],
+    [domain, `*.${domain}`],
+  ]) {
+    await freshQuota()
+    await step(`lego by the registrar's protocol: ${names.join(' and ')}`, async () => {
+      await runLego({ acme, dns, token, names, front })
+      assert.deepEqual(dns.records(domain), before)
+    })
+  }
+}
+
 // At the registrar's real pace a certificate takes up to twelve calls of twenty.
 async function freshQuota() {
   if (process.env.REGISTRAR_RATE) await setTimeout(61_000)
@@ -53,15 +73,18 @@ interface Order {
   dns: DnsService
   token: string
   names: string[]
+  /** Leads to the service by the registrar's own protocol. */
+  front?: RegistrarFront
 }
 
-async function runLego({ acme, dns, token, names }: Order) {
+async function runLego({ acme, dns, token, names, front }: Order) {
   const path = await mkdtemp(join(folder, 'lego-'))
   await runProgram({
     command: 'lego',
     args: [
       ...['--accept-tos', '--email', 'you@example.com', '--server', acme.directory],
-      ...['--path', path, '--dns', 'httpreq', '--dns.disable-cp', '--dns.resolvers', acme.resolver],
+      ...['--path', path, '--dns', front ? 'namecheap' : 'httpreq'],
+      ...['--dns.disable-cp', '--dns.resolvers', acme.resolver],
       ...names.flatMap((name) => ['--domains', name]),
       'run',
     ],
@@ -70,6 +93,10 @@ async function runLego({ acme, dns, token, names }: Order) {
       HTTPREQ_ENDPOINT: `${dns.url}/integrations/acme`,
       HTTPREQ_USERNAME: 'any',
       HTTPREQ_PASSWORD: token,
+      NAMECHEAP_API_USER: 'any',
+      NAMECHEAP_API_KEY: token,
+      NAMECHEAP_POLLING_INTERVAL: '1',
+      ...front?.env,
     },
   })
   const file = `${(names[0] ?? '').replace('*', '_')}.crt`

@@ -11,7 +11,12 @@ import type { RecordInput } from '../dns/record-validation.ts'
 /** What a client knows of a zone: those of its records that its token may write. */
 export interface KnownZone {
   emailType?: string | undefined
-  records: RecordInput[]
+  records: KnownRecord[]
+}
+
+export interface KnownRecord extends RecordInput {
+  /** The name as the client wrote it, where that differs: clients find their records by it. */
+  spelling?: string
 }
 
 /** A zone that a client was given, or that it submitted. */
@@ -69,6 +74,17 @@ export class GivenZones {
       (select id from ${zones} where ${isEqual} order by id desc limit ${maxEqual})`)
     await this.#sql.run(sql`delete from ${zones} where ${isOwn} and id not in
       (select id from ${zones} where ${isOwn} order by id desc limit ${maxOfToken})`)
+  }
+
+  /** The records that the client has spelled otherwise. */
+  async spelled(to: GivenTo): Promise<KnownRecord[]> {
+    const rows = await this.#sql.all<ZoneRow>(
+      sql`select id, is_submitted, zone, base from ${zones}
+        where ${isOf(to)} and is_submitted = 1 and zone like '%"spelling":%' order by id`,
+    )
+    return rows.flatMap((row) =>
+      toGivenZone(row).zone.records.filter(({ spelling }) => spelling !== undefined),
+    )
   }
 
   /**

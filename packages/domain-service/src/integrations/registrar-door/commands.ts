@@ -11,10 +11,23 @@ import {
   type Submitted,
 } from '@domains-and-files/registrar-sandbox/protocol'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
-import { defaultMxPref, defaultTtl, type Row, toRecord, type Zone } from '../../dns/record.ts'
-import type { RecordInput } from '../../dns/record-validation.ts'
+import {
+  defaultMxPref,
+  defaultTtl,
+  keyOf,
+  type Row,
+  toRecord,
+  type Zone,
+} from '../../dns/record.ts'
+import { toRow } from '../../dns/record-validation.ts'
 import type { DomainList } from '../../domain-list/domain-list.ts'
-import type { GivenTo, GivenZone, GivenZones, KnownZone } from '../../ledger/given-zones.ts'
+import type {
+  GivenTo,
+  GivenZone,
+  GivenZones,
+  KnownRecord,
+  KnownZone,
+} from '../../ledger/given-zones.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 import { ResponseCache } from '../../registrar/response-cache.ts'
 import type {
@@ -163,10 +176,12 @@ async function getHosts(params: Params, caller: Caller, { zones, givenZones }: D
     .read(domain, false)
     .catch(unless('domain_not_found', () => unknown(domain.name)))
   const rows = zone.rows.filter((row) => isVisible(row, domain, caller))
-  if (hasRole(caller, 'editor')) await givenZones.add(toWhom(domain, caller), knownOf(zone, rows))
+  const to = toWhom(domain, caller)
+  if (hasRole(caller, 'editor')) await givenZones.add(to, knownOf(zone, rows))
+  const spellings = spellingsOf(await givenZones.spelled(to), domain)
   return results.hostsResult(
     { domain: domain.name, emailType: zone.emailType, isUsingOurDns: zone.usesRegistrarDns },
-    rows.map((row) => describeRow(row, domain)).sort(byTypeAndName),
+    rows.map((row) => describeRow(row, domain, spellings)).sort(byTypeAndName),
   )
 }
 
@@ -186,10 +201,18 @@ const knownOf = ({ domain, emailType }: Zone, rows: Row[]): KnownZone => ({
   }),
 })
 
-const describeRow = (row: Row, { name: domain }: Domain) => ({
+// lego writes the name `_acme-challenge.`, and removes its records by that.
+const spellingsOf = (records: KnownRecord[], { name }: Domain) =>
+  new Map(records.map((record) => [keyOf(toRow(record, name).row, name), record.spelling]))
+
+const describeRow = (
+  row: Row,
+  { name: domain }: Domain,
+  spellings: Map<string, string | undefined>,
+) => ({
   // The registrar's own numbers are not kept; clients do not send them back.
   hostId: Number.parseInt(toRecord(row, domain).id.slice(0, 7), 16) + 1,
-  name: row.name || '@',
+  name: spellings.get(keyOf(row, domain)) ?? (row.name || '@'),
   type: row.type,
   address: row.address,
   mxPref: row.mxPref || defaultMxPref,
@@ -263,10 +286,11 @@ const getHostsFirst = () =>
 
 function readRecord({ number, name, type, address, ttl, mxPref }: Submitted, domain: Domain) {
   const bare = name.replace(/(?<=.)\.$/, '')
-  const record: RecordInput = {
+  const record: KnownRecord = {
     name: type === 'MXE' && bare === domain.name ? '@' : bare,
     type,
     address,
+    ...(bare !== name && { spelling: name }),
   }
   if (ttl !== undefined) record.ttl = readNumber(`TTL${number}`, ttl)
   if (mxPref !== undefined && type === 'MX') record.mx_pref = readNumber(`MXPref${number}`, mxPref)

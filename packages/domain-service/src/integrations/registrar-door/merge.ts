@@ -1,7 +1,7 @@
 import type { EnsureEdit } from '../../dns/edits/zone-edit.ts'
 import { keyOf } from '../../dns/record.ts'
-import { type RecordInput, toRow } from '../../dns/record-validation.ts'
-import type { GivenZone, KnownZone } from '../../ledger/given-zones.ts'
+import { toRow } from '../../dns/record-validation.ts'
+import type { GivenZone, KnownRecord, KnownZone } from '../../ledger/given-zones.ts'
 
 /**
  * The zone that a submitted list is compared with: of those that the client was given, oldest first, the one that
@@ -36,12 +36,13 @@ function isOutdated({ used, keys }: KeyedZone, later: KeyedZone[], list: Set<str
   // The list has records of a later zone which this one has not.
   const added = without(list, keys)
   if (later.some((each) => added.some((key) => each.keys.has(key)))) return true
-  // The list goes back to an earlier one of this token: without records that the token itself has added since.
+  // The token has gone on from its own list, and the list only takes back records that it has added itself.
   const last = later.at(-1)
-  if (!used.isSubmitted || used.base || !last || added.length > 0 || list.size < keys.size)
-    return false
-  const own = later.filter((each) => each.used.isSubmitted)
-  return without(last.keys, list).every((key) => own.some((each) => each.keys.has(key)))
+  if (!last || !used.isSubmitted || used.base || added.length > 0) return false
+  const hasReadSince = later.some((each) => !each.used.isSubmitted)
+  if (!hasReadSince && list.size < keys.size) return false
+  const own = [keys, ...later.flatMap((each) => (each.used.isSubmitted ? [each.keys] : []))]
+  return without(last.keys, list).every((key) => own.some((known) => known.has(key)))
 }
 
 const without = (keys: Set<string>, others: Set<string>) =>
@@ -61,7 +62,7 @@ export function differenceOf(base: KnownZone, submitted: KnownZone, domain: stri
   const { emailType } = submitted
   const edit: EnsureEdit = {
     kind: 'ensure',
-    present: recordsAt(submitted, indexes),
+    present: recordsAt(submitted, indexes).map(({ spelling: _, ...record }) => record),
     absent: recordsAt(
       base,
       removed.map(([, index]) => index),
@@ -71,11 +72,11 @@ export function differenceOf(base: KnownZone, submitted: KnownZone, domain: stri
   return { edit, indexes }
 }
 
-const recordsAt = ({ records }: KnownZone, indexes: number[]): RecordInput[] =>
+const recordsAt = ({ records }: KnownZone, indexes: number[]): KnownRecord[] =>
   indexes.flatMap((index) => records[index] ?? [])
 
 // An absent TTL or preference stays as it is.
-const isUnchanged = (known: RecordInput, { ttl, mx_pref }: RecordInput) =>
+const isUnchanged = (known: KnownRecord, { ttl, mx_pref }: KnownRecord) =>
   (ttl ?? known.ttl) === known.ttl && (mx_pref ?? known.mx_pref) === known.mx_pref
 
 const keysOf = (zone: KnownZone, domain: string) => new Set(byKey(zone, domain).keys())

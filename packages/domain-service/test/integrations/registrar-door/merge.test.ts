@@ -36,6 +36,8 @@ test.each([
     'zabx',
   ],
   ['its own list is left behind by what it added later', ['za!', 'zab!', 'zab'], 'za', 2, 'zab'],
+  ['all that it added goes at once', ['zc!', 'zcd!', 'zcd'], 'z', 2, 'zcd'],
+  ['unless it has not read since', ['zc!', 'zcd!'], 'z', 0, 'zc'],
   ['with others’ records in between', ['z!', 'zd!', 'zdx'], 'z', 0, 'z'],
   ['the same list again is its own', ['za!'], 'za', 0, 'za'],
   ['the same list again, after others wrote', ['za!', 'zax'], 'za', 0, 'za'],

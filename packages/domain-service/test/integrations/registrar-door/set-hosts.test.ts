@@ -170,6 +170,25 @@ test('an email type is changed only if another one is sent than was given', asyn
   expect([kept, service.sandbox.zone('example.com').emailType]).toEqual(['OX', 'NONE'])
 })
 
+test('a name with a trailing dot comes back as its client wrote it, to that client', async () => {
+  await using service = await start({ domains })
+  const door = await openDoor(service, { records: [{ name: '_acme-challenge', types: ['TXT'] }] })
+  const path = '/api/domains/example.com/dns/hosts'
+
+  const written = await door.setHosts([txt('_acme-challenge.', 'v')])
+  const rows = await door.rows()
+  const { body } = await service.call('GET', path)
+  const other = await openDoor(service)
+  const seen = await other.rows()
+  const removed = await door.setHosts([])
+
+  expect([written.numbers, removed.numbers]).toEqual([[], []])
+  expect(seen.map(({ HostName }) => HostName)).toContain('_acme-challenge')
+  expect(rows).toMatchObject([{ HostName: '_acme-challenge.', Address: 'v' }])
+  expect(body.hosts?.map(({ name }) => name)).toEqual(['@', '_acme-challenge', 'www'])
+  expect(names(service)).toEqual(['www', '@'])
+})
+
 test('a refused list leaves the zone that it was compared with in its place', async () => {
   await using service = await start({ domains })
   const door = await openDoor(service)
