@@ -668,6 +668,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List every state of one path, newest first
+         * @description Also of a file that is deleted. Old contents may be kept no more.
+         */
+        get: operations["getHistory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/history/content": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a file as it was after a change
+         * @description Whether the change touched the path or not. Ranges and conditions as under /static.
+         */
+        get: operations["getPastContent"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/static/{path}": {
         parameters: {
             query?: never;
@@ -850,7 +890,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "change_not_found" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "invalid_path" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_rules" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
+            code: "bad_request" | "body_too_large" | "change_not_found" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "history_gone" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "invalid_path" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_rules" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -1474,6 +1514,31 @@ export interface components {
             by: string;
             /** Format: date-time */
             at: string;
+        };
+        /**
+         * @example {
+         *       "change": 4711,
+         *       "at": "2027-01-15T09:30:00.000Z",
+         *       "by": "admin",
+         *       "action": "upload",
+         *       "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+         *       "size": 13,
+         *       "content_type": "text/plain",
+         *       "is_current": true
+         *     }
+         */
+        PathState: {
+            change: number;
+            /** Format: date-time */
+            at: string;
+            by: string;
+            /** @enum {string} */
+            action: "upload" | "delete" | "move" | "deploy" | "restore" | "revert";
+            /** @description null: the change removed the file */
+            sha256: string | null;
+            size: number | null;
+            content_type: string | null;
+            is_current: boolean;
         };
     };
     responses: never;
@@ -5097,7 +5162,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description number of the change
+                 * @description number of a change
                  * @example 4711
                  */
                 id: number;
@@ -5632,6 +5697,245 @@ export interface operations {
             /** @description `url_too_long` */
             414: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getHistory: {
+        parameters: {
+            query: {
+                /**
+                 * @description path of a file, deleted or not
+                 * @example notes/hello.txt
+                 */
+                path: string;
+                page?: number;
+                page_size?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the states */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "history": [
+                     *         {
+                     *           "change": 4711,
+                     *           "at": "2027-01-15T09:30:00.000Z",
+                     *           "by": "admin",
+                     *           "action": "upload",
+                     *           "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *           "size": 13,
+                     *           "content_type": "text/plain",
+                     *           "is_current": true
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        history: components["schemas"]["PathState"][];
+                        pagination: components["schemas"]["Pagination"];
+                    };
+                };
+            };
+            /** @description `invalid_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getPastContent: {
+        parameters: {
+            query: {
+                /**
+                 * @description path of a file, deleted or not
+                 * @example notes/hello.txt
+                 */
+                path: string;
+                /**
+                 * @description number of a change
+                 * @example 4711
+                 */
+                change: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The bytes, with their content type */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": Blob;
+                };
+            };
+            /** @description The selected ranges */
+            206: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": Blob;
+                };
+            };
+            /** @description The bytes are those of the condition */
+            304: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `history_gone` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `range_not_satisfiable` */
+            416: {
+                headers: {
+                    /**
+                     * @description The unit of ranges
+                     * @example bytes
+                     */
+                    "accept-ranges"?: string;
+                    /**
+                     * @description The length of the file
+                     * @example bytes *\/13
+                     */
+                    "content-range"?: string;
                     [name: string]: unknown;
                 };
                 content: {

@@ -24,6 +24,7 @@ import { FileRecordCache } from './routes/file-record-cache.ts'
 import { fileDescriber } from './routes/file-schema.ts'
 import { registerFileRoutes } from './routes/files.ts'
 import { limitToFolders } from './routes/folder-limits.ts'
+import { registerHistoryRoutes } from './routes/history.ts'
 import { registerPutRoute } from './routes/put-file.ts'
 import { documentStaticRoute } from './routes/static.ts'
 import { registerGetTreeRoute } from './routes/trees/get-tree.ts'
@@ -111,6 +112,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       registerChangeRoutes(app, catalog)
       registerGetTreeRoute(app, { catalog, store })
       registerAccessRoutes(app, access)
+      registerHistoryRoutes(app, { catalog, cache })
       documentStaticRoute(app)
       registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })
     },

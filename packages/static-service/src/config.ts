@@ -26,6 +26,7 @@ export const Settings = z.object({
   STATIC_DEFAULT_ACCESS: z
     .enum(['public', 'private'], { error: 'must be public or private' })
     .default('public'),
+  KEEP_HISTORY_DAYS: z.coerce.number().int().min(0).max(36_500).default(30),
   STATIC_CACHE_CONTROL: headerValue.default('public, max-age=0, must-revalidate'),
   STATIC_INDEX: z
     .string()
@@ -78,6 +79,10 @@ export function readConfig(env: Record<string, string | undefined>) {
     maxBatchFiles: settings.MAX_BATCH_FILES,
     /** Maximum bytes of the distinct contents; undefined: limited by the disk. */
     quotaBytes: settings.QUOTA_BYTES,
+    history: {
+      /** Days that a replaced or deleted file is kept. */
+      keepDays: settings.KEEP_HISTORY_DAYS,
+    },
     /** Without a trailing slash. */
     publicBaseUrl: settings.PUBLIC_BASE_URL,
     /** Whether files are public that no access rule names. */

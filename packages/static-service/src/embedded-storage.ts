@@ -12,10 +12,10 @@ import type { Storage } from './storage.ts'
 
 /** Catalog and contents below DATA_DIR, for one process. */
 export async function openEmbeddedStorage(
-  { dataDir, quotaBytes }: Pick<Config, 'dataDir' | 'quotaBytes'>,
+  { dataDir, quotaBytes, history }: Pick<Config, 'dataDir' | 'quotaBytes' | 'history'>,
   log: Logger,
 ): Promise<Storage> {
-  const catalog = await openSqliteCatalog(dataDir, { quotaBytes })
+  const catalog = await openSqliteCatalog(dataDir, { quotaBytes, history })
   const backups = new BackupWatch(dataDir)
   const store = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),

@@ -77,6 +77,19 @@ export const versionNotFound = (version: string) =>
 export const changeNotFound = (id: number) =>
   new HttpError(404, 'change_not_found', `No change ${id}`)
 
+export const neverStored = (path: string) =>
+  new HttpError(404, 'file_not_found', `No file was ever at ${path}`)
+
+export const notThere = (path: string, change: number) =>
+  new HttpError(404, 'file_not_found', `No file was at ${path} after change ${change}`)
+
+export const historyGone = () =>
+  new HttpError(
+    410,
+    'history_gone',
+    'What was replaced or deleted then is not kept any more: see KEEP_HISTORY_DAYS',
+  )
+
 export const pathConflict = (path: string) =>
   new HttpError(
     409,

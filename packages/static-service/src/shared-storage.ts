@@ -12,14 +12,14 @@ import type { S3Config } from './s3-settings.ts'
 import { sharingTables } from './sharing/tables.ts'
 import type { Storage } from './storage.ts'
 
-interface SharedConfig extends Pick<Config, 'dataDir' | 'quotaBytes'> {
+interface SharedConfig extends Pick<Config, 'dataDir' | 'quotaBytes' | 'history'> {
   database: NonNullable<Config['database']>
   s3: S3Config
 }
 
 /** Catalog in PostgreSQL and contents in S3, for any number of processes. */
 export async function openSharedStorage(
-  { database, s3, dataDir, quotaBytes }: SharedConfig,
+  { database, s3, dataDir, quotaBytes, history }: SharedConfig,
   log: Logger,
 ): Promise<Storage> {
   const memory = growYoungGeneration()
@@ -42,7 +42,10 @@ export async function openSharedStorage(
     dataDir,
     onError: (error) => log.warn({ err: error }, 'object storage call failed, trying again later'),
   })
-  const catalog = await openPostgresCatalog(postgres, { quotaBytes, contents: store.commits })
+  const catalog = await openPostgresCatalog(postgres, {
+    ...{ quotaBytes, history },
+    contents: store.commits,
+  })
   return {
     catalog,
     store,

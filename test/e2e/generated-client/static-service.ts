@@ -96,6 +96,11 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     (await api.GET('/api/changes', { params: { query: { action: 'move' } } })).data ?? {}
   const { id = 0 } = changes[0] ?? {}
   const change = await api.GET('/api/changes/{id}', { params: { path: { id } } })
+  const history = await api.GET('/api/history', { params: { query: { path: 'notes/moved.txt' } } })
+  const past = await api.GET('/api/history/content', {
+    params: { query: { path: 'notes/moved.txt', change: id } },
+    parseAs: 'text',
+  })
   const gone = await api.GET('/api/files/{path}', { params: atFile })
 
   expect(rules.data).toEqual({ rules: [rule.data] })
@@ -103,6 +108,8 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   expect(archive.response.headers.get('content-type')).toBe('application/x-tar')
   expect(file).toMatchObject({ path: 'notes/hello.txt', size: 13 })
   expect(change.data).toMatchObject({ files: [{ before: null }, { after: null }] })
+  expect(history.data?.history).toMatchObject([{ action: 'move', is_current: true }])
+  expect(past.data).toBe('Hello again\n')
   expect(again.error).toMatchObject({ status: 412, code: 'precondition_failed' })
   expect(batch.data?.files.map((each) => each.path)).toEqual(['site/index.html', 'site/style.css'])
   expect(list.data?.pagination).toMatchObject({ total_items: 3, total_pages: 2 })

@@ -92,16 +92,17 @@ export async function importFiles(group: Group, rows: FileRow[]): Promise<Outcom
 
 /** Adds version records with their numbers, for a restore. Leaves those that exist. */
 export async function importVersions({ transaction }: Group, rows: VersionRow[]): Promise<Outcome> {
-  const versions = rows.map(({ id, version, changelog, createdBy, createdAt }) => ({
-    ...{ id, version, changelog, created_by: createdBy, created_at: createdAt },
+  const versions = rows.map(({ createdBy, createdAt, changeId, ...row }) => ({
+    ...{ ...row, created_by: createdBy, created_at: createdAt, change_id: changeId },
   }))
-  await transaction.run(sql`insert into ${name('versions')} (id, version, changelog, created_by, created_at)
-    select id, version, changelog, created_by, created_at from ${records(versions, {
+  await transaction.run(sql`insert into ${name('versions')} (id, version, changelog, created_by, created_at, change_id)
+    select id, version, changelog, created_by, created_at, change_id from ${records(versions, {
       id: 'bigint',
       version: 'text',
       changelog: 'text',
       created_by: 'text',
       created_at: 'text',
+      change_id: 'bigint',
     })} where true on conflict do nothing`)
   return { done: 'other' }
 }

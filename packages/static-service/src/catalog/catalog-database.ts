@@ -1,16 +1,10 @@
 import type { Sql } from '@domains-and-files/persistence'
 import type { FileRow } from '../files/file-record.ts'
 import type { CatalogStatus, ListedVersion, RulesCheck, Usage } from './catalog.ts'
+import type { HistoryRules } from './changes/change-groups.ts'
 import type { CatalogCommand, DirectoryMove, Outcome } from './changes/commands.ts'
 import { findMoveRefusal, type SliceLimits } from './changes/directory-changes.ts'
-import {
-  type ChangeList,
-  type ChangePage,
-  type ChangePageQuery,
-  type ChangeQuery,
-  listChanges,
-  readChange,
-} from './history.ts'
+import { type HistoryReads, historyReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 import { readTree } from './listing/directory-tree.ts'
 import { FileListing } from './listing/list-files.ts'
@@ -48,10 +42,11 @@ export interface CatalogOptions {
   quotaBytes?: number | undefined
   /** How many files a change of a directory has in one transaction. */
   limits?: SliceLimits | undefined
+  history?: HistoryRules | undefined
 }
 
 /** Queries that take longer than a look-up: in SQLite they run in a thread of their own. */
-export interface LongQueries {
+export interface LongQueries extends HistoryReads {
   list(query: ListQuery): Promise<FileList>
   /** The tree as JSON; undefined when there is no such directory. */
   tree(query: TreeQuery): Promise<Uint8Array | undefined>
@@ -59,8 +54,6 @@ export interface LongQueries {
   openTree(directory: string): Promise<OpenedTree>
   treePage(query: TreePageQuery): Promise<TreeFile[]>
   versions(span: { skip: number; take: number }): Promise<ListedVersion[]>
-  changes(query: ChangeQuery): Promise<ChangeList>
-  change(query: ChangePageQuery): Promise<ChangePage | undefined>
   /** Why a directory cannot be moved; undefined: it can. */
   findMoveRefusal(move: DirectoryMove): Promise<Outcome | undefined>
   contentPrefixes(): Promise<string[]>
@@ -78,8 +71,7 @@ export function longQueries(database: Sql): LongQueries {
     openTree: (directory) => openTree(database, directory),
     treePage: (query) => readTreePage(database, query),
     versions: (span) => listVersions(database, span),
-    changes: (query) => listChanges(database, query),
-    change: (query) => readChange(database, query),
+    ...historyReads(database),
     findMoveRefusal: (move) => findMoveRefusal(database, move),
     contentPrefixes: () => queries.contentPrefixes(),
     contents: (prefix) => queries.contents(prefix),

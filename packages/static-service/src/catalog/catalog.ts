@@ -9,7 +9,7 @@ import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { CatalogArchive, Totals } from './catalog-archive.ts'
 import type { Actor } from './changes/change-entry.ts'
 import type { ChangedPaths, DirectoryMove, MoveFileCommand } from './changes/commands.ts'
-import type { ChangeList, ChangePage, ChangePageQuery, ChangeQuery } from './history.ts'
+import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 import type { OpenedTree, TreeFile, TreePageQuery } from './listing/tree-files.ts'
 
@@ -128,11 +128,8 @@ export interface CatalogReads {
   /** Newest first, changelogs cut to 1 KiB. */
   listVersions(page: number, pageSize: number): Promise<ListedVersion[]>
 
-  /** What requests did to files, newest first. */
-  listChanges(query: ChangeQuery): Promise<ChangeList>
-
-  /** A change and a page of its files, by path; undefined: there is none with this number. */
-  readChange(query: ChangePageQuery): Promise<ChangePage | undefined>
+  /** What requests did to files, and files as they were. */
+  readonly history: HistoryReads
 
   isReferenced(digest: string): Promise<boolean>
 

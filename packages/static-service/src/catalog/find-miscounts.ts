@@ -22,6 +22,7 @@ interface Rule {
 }
 
 const [files, directories, blobs] = [name('files'), name('directories'), name('blobs')]
+const past = name('past_files')
 
 const ofSqlite: Rule[] = [
   {
@@ -35,7 +36,8 @@ const ofSqlite: Rule[] = [
 const rules: Rule[] = [
   {
     fault: 'its content is not among the contents, or of another size',
-    statement: sql`select file.path from ${files} file
+    statement: sql`select file.path from
+        (select path, digest, size from ${files} union all select path, digest, size from ${past}) file
       left join ${blobs} blob on blob.digest = file.digest and blob.size = file.size
       where blob.digest is null`,
   },
@@ -43,11 +45,13 @@ const rules: Rule[] = [
     fault: 'its references are miscounted',
     // Not a full join: SQLite would compare every row with every other.
     statement: sql`select 'the content ' || digest path from (
-        select digest, size, refs from ${blobs}
+        select digest, size, refs, past from ${blobs}
         union all
-        select digest, max(size) size, -count(*) refs from ${files} group by digest
+        select digest, max(size) size, -count(*) refs, 0 past from ${files} group by digest
+        union all
+        select digest, max(size) size, 0 refs, -count(*) past from ${past} group by digest
       ) counted
-      group by digest having count(*) <> 2 or sum(refs) <> 0 or min(size) <> max(size)`,
+      group by digest having count(*) < 2 or sum(refs) <> 0 or sum(past) <> 0 or min(size) <> max(size)`,
   },
   {
     fault: 'its files are miscounted',
@@ -84,6 +88,7 @@ const rules: Rule[] = [
   {
     fault: 'they are miscounted',
     statement: sql`select 'the stored bytes' path from ${name('catalog')}
-      where stored_size <> (select coalesce(sum(size), 0) from ${blobs})`,
+      where stored_size <> (select coalesce(sum(size), 0) from ${blobs} where refs > 0)
+        or past_size <> (select coalesce(sum(size), 0) from ${blobs} where refs = 0)`,
   },
 ]

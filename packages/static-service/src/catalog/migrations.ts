@@ -57,10 +57,28 @@ export const catalogMigrations: Statement[] = [
   create index files_of_category_by_time on ${name('files')} ${ordered(sql`category, updated_at, path`)};
   create index files_of_category_by_size on ${name('files')} ${ordered(sql`category, size, path`)};
 
+  -- Rows that were replaced or removed, as they were. Visible after change N: change_id <= N < ended_by.
+  create table ${name('past_files')} (
+    path ${text} not null,
+    change_id ${int8} not null,
+    ended_by ${int8} not null, -- the change that replaced or removed it
+    ended_at ${text} not null,
+    digest ${text} not null,
+    size ${int8} not null,
+    content_type ${text} not null,
+    category ${text} not null,
+    uploaded_by ${text} not null,
+    created_at ${text} not null,
+    updated_at ${text} not null,
+    primary key (path, change_id)
+  ) ${keyed};
+  create index past_files_by_end on ${name('past_files')} (ended_at);
+
   create table ${name('blobs')} (
     digest ${text} primary key,
     size ${int8} not null,
-    refs ${int8} not null
+    refs ${int8} not null, -- files
+    past ${int8} not null -- rows of past_files
   ) ${keyed};
 
   create table ${name('categories')} (
@@ -74,9 +92,10 @@ export const catalogMigrations: Statement[] = [
     singleton integer primary key check (singleton = 1),
     last_change ${int8} not null, -- number of the last change of files
     last_changed_at ${text} not null, -- the latest date that a file has been given
-    stored_size ${int8} not null
+    stored_size ${int8} not null, -- bytes of the contents of files
+    past_size ${int8} not null -- bytes of the other contents, which only past files have
   ) ${strict};
-  insert into ${name('catalog')} values (1, 0, '', 0);
+  insert into ${name('catalog')} values (1, 0, '', 0, 0);
 
   -- What requests did to files: see ChangeEntry.
   create table ${name('changes')} (
@@ -100,6 +119,7 @@ export const catalogMigrations: Statement[] = [
   create table ${name('changed_files')} (
     change_id ${int8} not null,
     path ${text} not null,
+    before_change ${int8}, -- the change that made the row before
     before ${text},
     after ${text},
     primary key (change_id, path)
@@ -121,7 +141,8 @@ export const catalogMigrations: Statement[] = [
     version ${text} not null unique,
     changelog text not null,
     created_by text not null,
-    created_at text not null
+    created_at text not null,
+    change_id ${int8} not null -- files are as this change left them
   ) ${strict};
 
   ${dialect({ sqlite: sqliteSearch(), postgres: postgresSearch() })}`,

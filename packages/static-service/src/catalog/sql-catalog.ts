@@ -26,7 +26,7 @@ import {
   type Outcome,
 } from './changes/commands.ts'
 import { findMiscounts } from './find-miscounts.ts'
-import type { ChangeList, ChangePage, ChangePageQuery, ChangeQuery } from './history.ts'
+import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 import type { OpenedTree, TreeFile, TreePageQuery } from './listing/tree-files.ts'
 import { Queries } from './queries.ts'
@@ -169,12 +169,8 @@ export class SqlCatalog extends Queries implements Catalog {
     return this.#database.long.versions({ skip: (page - 1) * pageSize, take: pageSize })
   }
 
-  listChanges(query: ChangeQuery): Promise<ChangeList> {
-    return this.#database.long.changes(query)
-  }
-
-  readChange(query: ChangePageQuery): Promise<ChangePage | undefined> {
-    return this.#database.long.change(query)
+  get history(): HistoryReads {
+    return this.#database.long
   }
 
   override contentPrefixes(): Promise<string[]> {

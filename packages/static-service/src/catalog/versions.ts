@@ -4,7 +4,8 @@ import type { ListedVersion } from './catalog.ts'
 import type { Outcome } from './changes/commands.ts'
 
 /** The columns of a version, named as in `VersionRow`. */
-export const versionColumns: Statement = sql`id, version, changelog, created_by "createdBy", created_at "createdAt"`
+export const versionColumns: Statement = sql`id, version, changelog, created_by "createdBy", created_at "createdAt",
+  change_id "changeId"`
 
 /** Adds a version record. Numbers have no gaps: the last one is the count. */
 export async function recordVersion(
@@ -13,8 +14,9 @@ export async function recordVersion(
 ): Promise<Outcome> {
   const createdAt = new Date(nowMs).toISOString()
   const row = await transaction.get<VersionRow>(sql`
-    insert into ${name('versions')} (id, version, changelog, created_by, created_at)
-    select coalesce(max(id), 0) + 1, ${version}, ${changelog}, ${createdBy}, ${createdAt}
+    insert into ${name('versions')} (id, version, changelog, created_by, created_at, change_id)
+    select coalesce(max(id), 0) + 1, ${version}, ${changelog}, ${createdBy}, ${createdAt},
+      (select last_change from ${name('catalog')})
     from ${name('versions')} where true
     on conflict (version) do nothing returning ${versionColumns}`)
   return row ? { done: 'record', version: row } : { refused: 'version_exists', path: version }
@@ -30,7 +32,7 @@ export async function listVersions(
 ): Promise<ListedVersion[]> {
   const rows = await database.all<VersionRow & { bytes: number }>(sql`
     select id, version, substr(changelog, 1, ${maxListedBytes}) changelog, octet_length(changelog) bytes,
-      created_by "createdBy", created_at "createdAt"
+      created_by "createdBy", created_at "createdAt", change_id "changeId"
     from ${name('versions')} order by id desc limit ${take} offset ${skip}`)
   return rows.map(({ bytes, ...row }) => ({
     ...row,

@@ -26,6 +26,8 @@ export interface NewVersion {
 export interface VersionRow extends NewVersion {
   id: number
   createdAt: string
+  /** Files are as this change left them. */
+  changeId: number
 }
 
 export interface CategoryCount {

@@ -2,6 +2,13 @@ import { z } from 'zod'
 import { type ChangeEntry, changeActions } from '../catalog/changes/change-entry.ts'
 import { change } from './openapi-examples.ts'
 
+/** The number of a change in a URL. */
+export const ChangeId = z
+  .string()
+  .regex(/^[1-9][0-9]{0,14}$/, 'must be the number of a change')
+  .transform(Number)
+  .meta({ type: 'integer', minimum: 1, description: 'number of a change', examples: [change.id] })
+
 /** A change of files as JSON. */
 export const Change = z
   .object({

@@ -12,7 +12,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { changeActions } from '../catalog/changes/change-entry.ts'
 import { changeNotFound, invalidPath } from '../errors.ts'
 import { checkEncoding, readDirectory } from '../files/file-path.ts'
-import { Change, describeChange } from './change-schema.ts'
+import { Change, ChangeId, describeChange } from './change-schema.ts'
 import { change, changedFile } from './openapi-examples.ts'
 
 /** Routes of what requests did to files. */
@@ -72,7 +72,7 @@ function listChanges(app: App, slash: string, catalog: Catalog) {
       checkEncoding(request.url)
       const { after, page_size: pageSize, ...query } = request.query
       const prefix = readDirectory(query.prefix)
-      const found = await catalog.listChanges({ ...query, prefix, pageSize, before: after })
+      const found = await catalog.history.changes({ ...query, prefix, pageSize, before: after })
       return {
         changes: found.changes.map(describeChange),
         pagination: paginate(request.query, found.total),
@@ -88,19 +88,7 @@ const ChangedFile = z
   .object({ path: z.string(), before: State, after: State })
   .meta({ id: 'ChangedFile', examples: [changedFile] })
 
-/** The number of a change in a URL. */
-export const AtChange = z.object({
-  id: z
-    .string()
-    .regex(/^[1-9][0-9]{0,14}$/, 'must be the number of a change')
-    .transform(Number)
-    .meta({
-      type: 'integer',
-      minimum: 1,
-      description: 'number of the change',
-      examples: [change.id],
-    }),
-})
+const AtChange = z.object({ id: ChangeId })
 
 const getChangeSchema = {
   operationId: 'getChange',
@@ -132,7 +120,7 @@ function getChange(app: App, catalog: Catalog) {
     async (request, reply) => {
       const { id } = request.params
       const { after, page, page_size: pageSize } = request.query
-      const found = await catalog.readChange({ id, page, pageSize, after })
+      const found = await catalog.history.change({ id, page, pageSize, after })
       if (!found) throw changeNotFound(id)
       const state = (file: { digest: string; size: number } | null) =>
         file && { sha256: file.digest, size: file.size }

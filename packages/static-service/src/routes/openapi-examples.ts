@@ -72,6 +72,17 @@ export const changedFile = {
   after: { sha256: file.sha256, size: file.size },
 }
 
+export const pathState = {
+  change: change.id,
+  at: change.at,
+  by: change.by,
+  action: change.action,
+  sha256: file.sha256,
+  size: file.size,
+  content_type: file.content_type,
+  is_current: true,
+}
+
 export const stats = {
   total_files: 1,
   total_size: 13,

@@ -84,7 +84,7 @@ export class ContentCache {
    * @throws when the content is not what was stored.
    */
   content(
-    { row }: ServedFile,
+    { row }: Pick<ServedFile, 'row'>,
     coding: ContentCoding,
   ): Content | undefined | Promise<Content | undefined> {
     const maxCached = coding === 'identity' ? maxCachedBytes : maxCompressedSource

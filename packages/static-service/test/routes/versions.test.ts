@@ -211,6 +211,8 @@ test('the description of the API names every route, and each of our operations o
     '/api/files/upload',
     '/api/files/upload/batch',
     '/api/files/{path}',
+    '/api/history',
+    '/api/history/content',
     '/api/tokens',
     '/api/tokens/{id}',
     '/api/users',

@@ -82,13 +82,13 @@ function removeAll(target: Target, paths: string[], conditions: Conditions = {})
 }
 
 /** Removes these files. */
-export function removeRows(target: Target, rows: FileRow[]): FreedContents {
+export function removeRows(target: Target, rows: StoredFile[]): FreedContents {
   const freed = new FreedContents()
   for (const row of rows) end(target, row, freed)
   return freed
 }
 
-function end({ table, dates }: Target, row: FileRow, freed: FreedContents) {
+function end({ table, dates }: Target, row: StoredFile, freed: FreedContents) {
   dates.end(row.updatedAt)
   table.remove(row, freed)
 }
@@ -109,7 +109,7 @@ function moveFile(target: Target, command: MoveFileCommand): Outcome {
  * Moves these files below a directory. All leave before the first arrives: a directory can move up into its own parent.
  * @throws {Rejected}
  */
-export function moveRows(target: Target, moving: FileRow[], move: DirectoryMove): FreedContents {
+export function moveRows(target: Target, moving: StoredFile[], move: DirectoryMove): FreedContents {
   const freed = new FreedContents()
   for (const row of moving) end(target, row, freed)
   for (const row of moving) {

@@ -32,6 +32,13 @@ export interface ChangeDependencies<Transaction extends SqlTransaction> {
   /** Room on the disk that is given up when deletions need it. */
   reserve?: { release(): void; refill(): void }
   limits?: SliceLimits | undefined
+  history?: HistoryRules | undefined
+}
+
+/** What is kept of files that end. */
+export interface HistoryRules {
+  /** Days after their end; 0: only what the newest versions show is kept. */
+  keepDays: number
 }
 
 /**
@@ -45,17 +52,20 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
   /** Files in a slice of a large change: fewer on a disk that is full. */
   #sliceFiles: number
   readonly #limits: SliceLimits
+  readonly #keepsPast: boolean
 
   constructor({
     sql: database,
     contents,
     reserve,
     limits = sliceLimits,
+    history,
   }: ChangeDependencies<Transaction>) {
     this.#sql = database
     this.#contents = contents
     this.#reserve = reserve
     this.#limits = limits
+    this.#keepsPast = (history?.keepDays ?? 0) > 0
     this.#sliceFiles = limits.sliceFiles
   }
 
@@ -126,6 +136,7 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
     return {
       transaction,
       nowMs: locked.nowMs,
+      keepsPast: this.#keepsPast,
       missing: missing || new Set(),
       references: new Map(),
     }

@@ -19,6 +19,8 @@ export const storedColumns: Statement = sql`id, path, name, digest, size, conten
 export interface Group<Transaction extends SqlTransaction = SqlTransaction> {
   transaction: Transaction
   nowMs: number
+  /** Whether files that end are kept, besides those that the newest version shows. */
+  keepsPast: boolean
   /** Digests without bytes: commands that name them are rejected. */
   missing: Set<string>
   /** Contents that got their first reference, or lost their last one. */
@@ -27,16 +29,20 @@ export interface Group<Transaction extends SqlTransaction = SqlTransaction> {
 
 /** Loads what commands on these paths can touch: files and directories there and above, references and counts. */
 export async function loadTarget(
-  { transaction, nowMs }: Group,
+  { transaction, nowMs, keepsPast }: Group,
   paths: string[],
   { digests = [], recordedAs }: { digests?: string[]; recordedAs?: number | undefined } = {},
 ): Promise<Target> {
   const { rows, lastChangedAt } = await loadRows(transaction, { paths, digests })
-  return { table: new LoadedFiles(rows, recordedAs), dates: new ChangeDates(nowMs, lastChangedAt) }
+  const kept = keepsPast ? { ...rows, keptUpTo: Number.MAX_SAFE_INTEGER } : rows
+  return { table: new LoadedFiles(kept, recordedAs), dates: new ChangeDates(nowMs, lastChangedAt) }
 }
 
 interface Counts {
   storedSize: number
+  pastSize: number
+  /** The last change that the newest version shows. */
+  keptUpTo: number
   lastChange: number
   /** The latest date that a file has been given. */
   lastChangedAt: string
@@ -67,10 +73,10 @@ async function loadRows(
     counts = found
   }
   if (!counts) throw new Error('there is always the root to load')
-  const { storedSize, lastChange, lastId, lastChangedAt } = counts
+  const { storedSize, pastSize, keptUpTo, lastChange, lastId, lastChangedAt } = counts
   return {
     rows: {
-      ...{ paths, digests, storedSize, lastChange, lastId },
+      ...{ paths, digests, storedSize, pastSize, keptUpTo, lastChange, lastId },
       files: [...files.values()],
       directories: [...directories.values()],
       blobs: [...blobs.values()],
@@ -138,7 +144,7 @@ const directoryObject = jsonObject({
   files: 'file_count',
   bytes: 'total_size',
 })
-const blobObject = jsonObject({ digest: 'digest', size: 'size', refs: 'refs' })
+const blobObject = jsonObject({ digest: 'digest', size: 'size', refs: 'refs', past: 'past' })
 const categoryObject = jsonObject({
   category: 'category',
   files: 'file_count',
@@ -152,8 +158,9 @@ const loadStatement = (paths: string[], digests: string[]): Statement => sql`
   ), wanted as materialized (
     select digest from ${name('blobs')} where digest ${among(digests)} union select digest from found
   )
-  select stored_size "storedSize", last_change "lastChange", last_changed_at "lastChangedAt",
+  select stored_size "storedSize", past_size "pastSize", last_change "lastChange", last_changed_at "lastChangedAt",
     (select coalesce(max(id), 0) from ${name('files')}) "lastId",
+    coalesce((select change_id from ${name('versions')} order by id desc limit 1), 0) "keptUpTo",
     (select string_agg(${categoryObject}, ',') from ${name('categories')}) categories,
     (select string_agg(${fileObject}, ',') from found) files,
     (select string_agg(${directoryObject}, ',') from ${name('directories')} where path ${among(paths)}) directories,

@@ -20,7 +20,10 @@ export interface DirectoryCounts {
 export interface BlobReferences {
   digest: string
   size: number
+  /** Files with this content. */
   refs: number
+  /** Past files with it. */
+  past: number
 }
 
 export interface CategoryCounts {
@@ -42,6 +45,9 @@ export interface LoadedRows {
   blobs: BlobReferences[]
   categories: CategoryCounts[]
   storedSize: number
+  pastSize: number
+  /** Rows that this change or one before made are kept when they end. */
+  keptUpTo: number
   /** The last number that a file has. */
   lastId: number
   /** The number of the last change. */
@@ -52,6 +58,8 @@ export interface LoadedRows {
 export interface FileChange {
   entry: ChangeEntry
   files: RowChange<StoredFile>[]
+  /** Rows that it ended and that are kept. */
+  past: StoredFile[]
 }
 
 /**
@@ -66,7 +74,8 @@ export class LoadedFiles {
   readonly categories: TrackedRows<CategoryCounts>
   /** Each recorded change since the files were loaded. */
   readonly changes: FileChange[] = []
-  readonly #stored: TrackedRows<number>
+  readonly #sizes: TrackedRows<number>
+  readonly #keptUpTo: number
   #lastId: number
   #lastChange: number
   readonly #loadedChange: number
@@ -81,7 +90,9 @@ export class LoadedFiles {
     this.directories = new TrackedRows(rows.paths, byKey(rows.directories, 'path'))
     this.blobs = new TrackedRows(digests, byKey(rows.blobs, 'digest'))
     this.categories = new TrackedRows(categories, byKey(rows.categories, 'category'))
-    this.#stored = new TrackedRows([size], [[size, rows.storedSize]])
+    const sizes = { stored: rows.storedSize, past: rows.pastSize }
+    this.#sizes = new TrackedRows(Object.keys(sizes), Object.entries(sizes))
+    this.#keptUpTo = rows.keptUpTo
     this.#lastId = rows.lastId
     this.#lastChange = rows.lastChange
   }
@@ -96,7 +107,12 @@ export class LoadedFiles {
     if (files.length === 0) return undefined
     const entry = cause && entryOf(cause, { id: this.#changeId, at, files })
     this.#lastChange += 1
-    if (entry) this.changes.push({ entry, files })
+    if (entry) {
+      const past = files.flatMap(({ before }) =>
+        before && this.#isKept(before, entry.id) ? before : [],
+      )
+      this.changes.push({ entry, files, past })
+    }
     return entry
   }
 
@@ -117,9 +133,14 @@ export class LoadedFiles {
     return this.#lastChange > this.#loadedChange
   }
 
-  /** Bytes of all distinct contents. */
+  /** Bytes of the distinct contents of files. */
   get storedSize(): number {
-    return this.#stored.get(size) ?? 0
+    return this.#sizes.get('stored') ?? 0
+  }
+
+  /** Bytes of the distinct contents that only past files have. */
+  get pastSize(): number {
+    return this.#sizes.get('past') ?? 0
   }
 
   find(path: string): StoredFile | undefined {
@@ -158,7 +179,7 @@ export class LoadedFiles {
     this.#release(old, freed)
   }
 
-  remove(row: FileRow, freed: FreedContents): void {
+  remove(row: StoredFile, freed: FreedContents): void {
     this.files.set(row.path, undefined)
     this.#count(parentOf(row.path), { children: -1, files: -1, bytes: -row.size })
     this.#countCategory(row, -1)
@@ -166,7 +187,7 @@ export class LoadedFiles {
   }
 
   get #counts() {
-    return [this.directories, this.blobs, this.categories, this.#stored]
+    return [this.directories, this.blobs, this.categories, this.#sizes]
   }
 
   /** Creates the directory with its parents where needed; false when one of them is a file. */
@@ -206,49 +227,61 @@ export class LoadedFiles {
     this.categories.set(category, left === 0 ? undefined : now)
   }
 
-  #acquire({ digest, size: bytes }: NewFile, freed: FreedContents) {
-    const blob = this.blobs.get(digest)
-    if (!blob) this.#stored.set(size, this.storedSize + bytes)
-    this.blobs.set(digest, { digest, size: bytes, refs: (blob?.refs ?? 0) + 1 })
+  #acquire({ digest, size }: NewFile, freed: FreedContents) {
+    const blob = this.blobs.get(digest) ?? { digest, size, refs: 0, past: 0 }
+    if (blob.refs === 0) {
+      this.#addSize('stored', size)
+      if (blob.past > 0) this.#addSize('past', -size)
+    }
+    this.blobs.set(digest, { ...blob, refs: blob.refs + 1 })
     freed.keep(digest)
   }
 
-  #release({ digest, size: bytes }: NewFile, freed: FreedContents) {
+  #release(row: StoredFile, freed: FreedContents) {
+    const { digest, size } = row
     const blob = this.blobs.get(digest)
     if (!blob) throw new Error(`the content ${digest} of a file is not in the catalog`)
-    if (blob.refs > 1) {
-      this.blobs.set(digest, { ...blob, refs: blob.refs - 1 })
-      return
-    }
-    this.blobs.set(digest, undefined)
-    this.#stored.set(size, this.storedSize - bytes)
-    freed.add(digest, bytes)
+    const refs = blob.refs - 1
+    const past = blob.past + (this.#isKept(row, this.#changeId) ? 1 : 0)
+    this.blobs.set(digest, refs + past > 0 ? { ...blob, refs, past } : undefined)
+    if (refs > 0) return
+    this.#addSize('stored', -size)
+    if (past > 0) this.#addSize('past', size)
+    freed.add(digest, { size, isGone: past === 0 })
+  }
+
+  #isKept(row: StoredFile, endedBy: number): boolean {
+    return row.changeId <= this.#keptUpTo && row.changeId < endedBy
+  }
+
+  #addSize(key: 'stored' | 'past', bytes: number) {
+    this.#sizes.set(key, (this.#sizes.get(key) ?? 0) + bytes)
   }
 }
 
-/** Contents that a command has left without references. */
+/** Contents that a command has left without files. */
 export class FreedContents {
-  readonly #sizes = new Map<string, number>()
+  readonly #found = new Map<string, { size: number; isGone: boolean }>()
 
-  add(digest: string, size: number) {
-    this.#sizes.set(digest, size)
+  /** `isGone`: no past file has it either. */
+  add(digest: string, freed: { size: number; isGone: boolean }) {
+    this.#found.set(digest, freed)
   }
 
   /** It is referred to again. */
   keep(digest: string) {
-    this.#sizes.delete(digest)
+    this.#found.delete(digest)
   }
 
+  /** Those that nothing needs any more. */
   get digests(): string[] {
-    return [...this.#sizes.keys()]
+    return [...this.#found].flatMap(([digest, { isGone }]) => (isGone ? [digest] : []))
   }
 
   get bytes(): number {
-    return [...this.#sizes.values()].reduce((total, size) => total + size, 0)
+    return [...this.#found.values()].reduce((total, { size }) => total + size, 0)
   }
 }
-
-const size = 'size'
 
 /** The columns of a file, without its number and the change that made another row of it. */
 export const rowOf = (file: Omit<FileRow, 'name'>): FileRow => ({

@@ -19,7 +19,7 @@ export async function writeChanges(
   await writeCategories(transaction, table)
   await recordChanges(transaction, table.changes)
   await transaction.run(sql`update ${name('catalog')} set last_change = ${table.lastChange},
-    last_changed_at = ${dates.latest}, stored_size = ${table.storedSize}`)
+    last_changed_at = ${dates.latest}, stored_size = ${table.storedSize}, past_size = ${table.pastSize}`)
   for (const { key, before, after } of table.blobs.changes()) {
     const known = references.get(key)
     references.set(key, {
@@ -63,12 +63,8 @@ async function writeFiles(transaction: SqlTransaction, files: TrackedRows<Stored
   }
 }
 
-const fileTypes = {
-  id: 'bigint',
+const commonTypes = {
   path: 'text',
-  directory: 'text',
-  name: 'text',
-  folded: 'text',
   digest: 'text',
   size: 'bigint',
   content_type: 'text',
@@ -79,24 +75,36 @@ const fileTypes = {
   change_id: 'bigint',
 } as const
 
+const fileTypes = {
+  ...commonTypes,
+  id: 'bigint',
+  directory: 'text',
+  name: 'text',
+  folded: 'text',
+} as const
+
+const pastTypes = { ...commonTypes, ended_by: 'bigint', ended_at: 'text' } as const
+
 const fileColumns = Object.keys(fileTypes)
+
+const recordOf = (file: StoredFile) => ({
+  path: file.path,
+  digest: file.digest,
+  size: file.size,
+  content_type: file.contentType,
+  category: file.category,
+  uploaded_by: file.uploadedBy,
+  created_at: file.createdAt,
+  updated_at: file.updatedAt,
+  change_id: file.changeId,
+})
 
 const fileRecords = (files: StoredFile[]) =>
   records(
     files.map((file) => ({
-      id: file.id,
-      path: file.path,
-      directory: parentOf(file.path),
-      name: file.name,
-      folded: fold(file.path),
-      digest: file.digest,
-      size: file.size,
-      content_type: file.contentType,
-      category: file.category,
-      uploaded_by: file.uploadedBy,
-      created_at: file.createdAt,
-      updated_at: file.updatedAt,
-      change_id: file.changeId,
+      ...recordOf(file),
+      ...{ id: file.id, name: file.name },
+      ...{ directory: parentOf(file.path), folded: fold(file.path) },
     })),
     fileTypes,
   )
@@ -133,10 +141,10 @@ async function writeBlobs(transaction: SqlTransaction, { blobs }: LoadedFiles) {
     await transaction.run(sql`delete from ${name('blobs')} where digest ${among(some)}`)
   }
   for (const some of pieces(stored)) {
-    await transaction.run(sql`insert into ${name('blobs')} (digest, size, refs)
-      select digest, size, refs
-      from ${records(some, { digest: 'text', size: 'bigint', refs: 'bigint' })} where true
-      on conflict (digest) do update set refs = excluded.refs`)
+    await transaction.run(sql`insert into ${name('blobs')} (digest, size, refs, past)
+      select digest, size, refs, past
+      from ${records(some, { digest: 'text', size: 'bigint', refs: 'bigint', past: 'bigint' })} where true
+      on conflict (digest) do update set refs = excluded.refs, past = excluded.past`)
   }
 }
 
@@ -166,14 +174,27 @@ async function recordChanges(transaction: SqlTransaction, changes: FileChange[])
       bytes = entry.bytes + excluded.bytes`)
   const files = changes.flatMap(({ entry: { id }, files }) =>
     files.map(({ key, before, after }) => ({
-      ...{ change_id: id, path: key },
+      ...{ change_id: id, path: key, before_change: before?.changeId ?? null },
       ...{ before: stateOf(before), after: stateOf(after) },
     })),
   )
   for (const some of pieces(files)) {
-    await transaction.run(sql`insert into ${name('changed_files')} (change_id, path, before, after)
-      select change_id, path, before, after
-      from ${records(some, { change_id: 'bigint', path: 'text', before: 'text', after: 'text' })}`)
+    await transaction.run(sql`insert into ${name('changed_files')} (change_id, path, before_change, before, after)
+      select change_id, path, before_change, before, after from ${records(some, {
+        change_id: 'bigint',
+        path: 'text',
+        before_change: 'bigint',
+        before: 'text',
+        after: 'text',
+      })}`)
+  }
+  const past = changes.flatMap(({ entry: { id, at }, past }) =>
+    past.map((file) => ({ ...recordOf(file), ended_by: id, ended_at: at })),
+  )
+  for (const some of pieces(past)) {
+    const columns = sql([Object.keys(pastTypes).join(', ')])
+    await transaction.run(sql`insert into ${name('past_files')} (${columns})
+      select ${columns} from ${records(some, pastTypes)}`)
   }
 }
 

@@ -17,7 +17,6 @@ import {
   longQueries,
 } from '../catalog-database.ts'
 import type { CatalogCommand, Outcome } from '../changes/commands.ts'
-import type { SliceLimits } from '../changes/directory-changes.ts'
 import { fileColumns, totalsStatement } from '../queries.ts'
 import { SqlCatalog } from '../sql-catalog.ts'
 import { databaseFile, openDatabase } from './open-sqlite.ts'
@@ -37,7 +36,7 @@ export async function openSqliteCatalog(
   const file = databaseFile(dataDir)
   // Migrated here: the thread that writes starts with the first change.
   const sql = isReadOnly ? new SqliteSql({ file, isReadOnly }) : openDatabase(file)
-  const catalog = new SqlCatalog(new SqliteDatabase({ file, sql, limits: options.limits }), options)
+  const catalog = new SqlCatalog(new SqliteDatabase({ file, sql, options }), options)
   if (!isReadOnly) catalog.finishChanges()
   return catalog
 }
@@ -45,7 +44,7 @@ export async function openSqliteCatalog(
 interface SqliteParts {
   file: string
   sql: SqliteSql
-  limits: SliceLimits | undefined
+  options: CatalogOptions
 }
 
 /** Look-ups run on the event loop; writes and long queries in worker threads. */
@@ -59,10 +58,12 @@ class SqliteDatabase implements CatalogDatabase {
   readonly #find
   readonly #totals
 
-  constructor({ file, sql, limits }: SqliteParts) {
+  constructor({ file, sql, options: { limits, history } }: SqliteParts) {
     this.#database = sql
     this.sql = sql
-    this.#writer = new WorkerRpc(new URL('./write-worker.ts', import.meta.url), { file, limits })
+    this.#writer = new WorkerRpc(new URL('./write-worker.ts', import.meta.url), {
+      ...{ file, limits, history },
+    })
     this.#reader = new WorkerRpc(new URL('./read-worker.ts', import.meta.url), file)
     const { database } = sql
     database.pragma('query_only = 1')
@@ -82,6 +83,11 @@ class SqliteDatabase implements CatalogDatabase {
       versions: (span) => reader.ask('versions', span),
       changes: (query) => reader.ask('changes', query),
       change: (query) => reader.ask('change', query),
+      filesAt: (query) => reader.ask('filesAt', query),
+      fileAt: (query) => reader.ask('fileAt', query),
+      isGone: (scope) => reader.ask('isGone', scope),
+      changeAt: (time) => reader.ask('changeAt', time),
+      states: (query) => reader.ask('states', query),
       findMoveRefusal: (move) => reader.ask('findMoveRefusal', move),
       // Asked at each start, when no thread should start for a small store.
       contentPrefixes: () =>

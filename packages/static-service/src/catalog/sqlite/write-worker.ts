@@ -3,14 +3,14 @@ import { workerData } from 'node:worker_threads'
 import { DatabaseUnavailableError, SqliteSql } from '@domains-and-files/persistence'
 import { DiskReserve } from '../../sqlite/disk-reserve.ts'
 import { serveCalls } from '../../sqlite/worker-rpc.ts'
+import type { CatalogOptions } from '../catalog-database.ts'
 import { ChangeGroups } from '../changes/change-groups.ts'
 import { type CatalogCommand, isAlone, type Outcome } from '../changes/commands.ts'
-import type { SliceLimits } from '../changes/directory-changes.ts'
 import { tuneWriter } from './open-sqlite.ts'
 
 // The only thread that writes to the catalog: it waits for fsync, the event loop does not.
 
-const { file, limits }: { file: string; limits?: SliceLimits } = workerData
+const { file, limits, history }: { file: string } & CatalogOptions = workerData
 const sql = new SqliteSql({ file })
 tuneWriter(sql)
 const disk = new DiskReserve(dirname(file))
@@ -21,7 +21,7 @@ const reserve = {
   },
   refill: () => disk.refill(),
 }
-const groups = new ChangeGroups({ sql, reserve, limits })
+const groups = new ChangeGroups({ sql, reserve, limits, history })
 
 const methods = { commit }
 

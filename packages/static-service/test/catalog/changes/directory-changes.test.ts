@@ -121,13 +121,13 @@ describe.each(databases)('%s', (database) => {
     await catalog.removeBelow('d', actor)
     await stored
 
-    const { changes } = await catalog.listChanges({ prefix: '', page: 1, pageSize: 2 })
+    const { changes } = await catalog.history.changes({ prefix: '', page: 1, pageSize: 2 })
     expect(changes).toMatchObject([
       { action: 'upload', added: 1, paths: ['d/000'] },
       { ...actor, action: 'delete', prefix: 'd/', removed: 50, bytes: 250 },
     ])
     const [, removal] = changes
-    const read = await catalog.readChange({ id: removal?.id ?? 0, page: 1, pageSize: 100 })
+    const read = await catalog.history.change({ id: removal?.id ?? 0, page: 1, pageSize: 100 })
     expect(read?.files.map(({ path }) => path)).toEqual(numbered(50, 'd'))
     expect(removal?.paths).toEqual(numbered(8, 'd'))
   })

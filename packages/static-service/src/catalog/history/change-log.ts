@@ -1,8 +1,8 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import type { ChangeAction, ChangeEntry } from './changes/change-entry.ts'
-import { below } from './changes/load-files.ts'
-import type { RecordedState } from './listing/list-changes.ts'
-import { all } from './records.ts'
+import type { ChangeAction, ChangeEntry } from '../changes/change-entry.ts'
+import { below } from '../changes/load-files.ts'
+import type { RecordedState } from '../listing/list-changes.ts'
+import { all } from '../records.ts'
 
 // What requests did to files, newest first.
 

@@ -1,0 +1,167 @@
+import {
+  name,
+  type Sql,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
+import type { FileRow } from '../../files/file-record.ts'
+import { nameOf } from '../../files/path-segments.ts'
+import type { ChangeAction } from '../changes/change-entry.ts'
+import { below } from '../changes/load-files.ts'
+import type { RecordedState } from '../listing/list-changes.ts'
+import {
+  type ChangeList,
+  type ChangePage,
+  type ChangePageQuery,
+  type ChangeQuery,
+  listChanges,
+  readChange,
+} from './change-log.ts'
+
+/** What requests did to files, and files as they were. */
+export interface HistoryReads {
+  /** Changes, newest first. */
+  changes(query: ChangeQuery): Promise<ChangeList>
+
+  /** A change and a page of its files, by path; undefined: there is none with this number. */
+  change(query: ChangePageQuery): Promise<ChangePage | undefined>
+
+  /** The last change at a time (ISO 8601 in UTC, with milliseconds) or before it; 0: none. */
+  changeAt(time: string): Promise<number>
+
+  /** A page of the states of a path, newest first. */
+  states(query: StatesQuery): Promise<PathStates>
+
+  /** The file at a path as a change left it; undefined: there was none, or its row is not kept: see `isGone`. */
+  fileAt(query: { path: string; change: number }): Promise<FileRow | undefined>
+
+  /** Files below a directory (the root is empty) as a change left them, by path: those whose rows are kept; see `isGone`. */
+  filesAt(query: PastQuery): Promise<FileRow[]>
+
+  /** Whether a file of the scope was there after the change, and its row is not kept any more. */
+  isGone(scope: PastScope): Promise<boolean>
+}
+
+export const historyReads = (database: Sql): HistoryReads => ({
+  changes: (query) => listChanges(database, query),
+  change: (query) => readChange(database, query),
+  changeAt: (time) => changeAt(database, time),
+  states: (query) => readStates(database, query),
+  fileAt: (query) => fileAt(database, query),
+  filesAt: (query) => filesAt(database, query),
+  isGone: (scope) => isGone(database, scope),
+})
+
+// Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
+
+/** A file, or every file below a directory (the root is empty), as a change left them. */
+export type PastScope = { change: number } & ({ path: string } | { directory: string })
+
+export interface PastQuery {
+  directory: string
+  change: number
+  /** Files after this path. */
+  after: string
+  limit: number
+}
+
+const rowColumns: Statement = sql`path, digest, size, content_type "contentType", category,
+  uploaded_by "uploadedBy", created_at "createdAt", updated_at "updatedAt"`
+
+type Row = Omit<FileRow, 'name'>
+
+const toFile = (row: Row): FileRow => ({ ...row, name: nameOf(row.path) })
+
+const isIn = (scope: { path: string } | { directory: string }) =>
+  'path' in scope ? sql`path = ${scope.path}` : below(scope.directory)
+
+const rowsAt = (scope: Statement, change: number) => sql`
+  select ${rowColumns} from ${name('files')} where ${scope} and change_id <= ${change}
+  union all
+  select ${rowColumns} from ${name('past_files')}
+  where ${scope} and change_id <= ${change} and ended_by > ${change}`
+
+async function filesAt(
+  database: Pick<SqlTransaction, 'all'>,
+  { directory, change, after, limit }: PastQuery,
+): Promise<FileRow[]> {
+  const scope = sql`${below(directory)} and path > ${after}`
+  const rows = await database.all<Row>(sql`${rowsAt(scope, change)} order by path limit ${limit}`)
+  return rows.map(toFile)
+}
+
+async function fileAt(
+  database: Pick<SqlTransaction, 'get'>,
+  { path, change }: { path: string; change: number },
+): Promise<FileRow | undefined> {
+  const row = await database.get<Row>(rowsAt(isIn({ path }), change))
+  return row && toFile(row)
+}
+
+async function isGone(
+  database: Pick<SqlTransaction, 'get'>,
+  { change, ...scope }: PastScope,
+): Promise<boolean> {
+  const found = await database.get(
+    sql`select 1 from (
+        select path, before_change from ${name('changed_files')}
+        where ${isIn(scope)} and change_id > ${change} and before_change <= ${change}
+      ) ended
+      where not exists (select 1 from ${name('past_files')} past
+        where past.path = ended.path and past.change_id = ended.before_change)
+      limit 1`,
+  )
+  return found !== undefined
+}
+
+async function changeAt(database: Pick<SqlTransaction, 'get'>, time: string): Promise<number> {
+  const found = await database.get<{ id: number }>(
+    sql`select coalesce(max(id), 0) id from ${name('changes')}
+      where at = (select max(at) from ${name('changes')} where at <= ${time})`,
+  )
+  return found?.id ?? 0
+}
+
+/** A state of a path: what a change left there. */
+export interface PathState {
+  change: number
+  at: string
+  by: string
+  action: ChangeAction
+  /** Null: no file. */
+  file: RecordedState | null
+  isCurrent: boolean
+}
+
+export interface StatesQuery {
+  path: string
+  page: number
+  pageSize: number
+}
+
+export interface PathStates {
+  states: PathState[]
+  total: number
+}
+
+async function readStates(
+  database: Pick<SqlTransaction, 'all' | 'get'>,
+  { path, page, pageSize }: StatesQuery,
+): Promise<PathStates> {
+  const rows = await database.all<Omit<PathState, 'file'> & { file: string | null }>(
+    sql`select entry.id change, entry.at, entry.changed_by "by", entry.action, file.after file
+      from ${name('changed_files')} file join ${name('changes')} entry on entry.id = file.change_id
+      where file.path = ${path} order by file.change_id desc
+      limit ${pageSize} offset ${(page - 1) * pageSize}`,
+  )
+  const counted = await database.get<{ total: number }>(
+    sql`select count(*) total from ${name('changed_files')} where path = ${path}`,
+  )
+  const states = rows.map(({ file, ...row }, at) => ({
+    ...row,
+    file: file && JSON.parse(file),
+    isCurrent: page === 1 && at === 0 && file !== null,
+  }))
+  return { states, total: counted?.total ?? 0 }
+}

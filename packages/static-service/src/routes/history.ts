@@ -1,0 +1,179 @@
+import { Readable } from 'node:stream'
+import { callerOf } from '@domains-and-files/auth'
+import { type App, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import { create as createDisposition } from 'content-disposition'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { Catalog } from '../catalog/catalog.ts'
+import { changeActions } from '../catalog/changes/change-entry.ts'
+import type { PathState } from '../catalog/history/past-files.ts'
+import {
+  historyGone,
+  invalidPath,
+  neverStored,
+  notThere,
+  preconditionFailed,
+  rangeNotSatisfiable,
+} from '../errors.ts'
+import { checkEncoding, readWrittenPath } from '../files/file-path.ts'
+import type { FileRow } from '../files/file-record.ts'
+import { frame, selectRanges } from '../rfc9110/byte-ranges.ts'
+import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
+import { contentTag } from '../rfc9110/content-negotiation.ts'
+import type { ContentCache } from '../serving/content-cache.ts'
+import { ContentStream, joinPieces } from '../serving/content-stream.ts'
+import { ChangeId } from './change-schema.ts'
+import { requirePath } from './folder-limits.ts'
+import { file, pathState } from './openapi-examples.ts'
+
+interface Dependencies {
+  catalog: Catalog
+  cache: ContentCache
+}
+
+/** Routes of what was at a path. */
+export function registerHistoryRoutes(app: App, dependencies: Dependencies) {
+  for (const slash of ['', '/']) getHistory(app, slash, dependencies)
+  getPastContent(app, dependencies)
+}
+
+const tags = ['history']
+
+const Path = z
+  .string('must be given once')
+  .meta({ description: 'path of a file, deleted or not', examples: [file.path] })
+
+const State = z
+  .object({
+    change: z.int(),
+    at: z.iso.datetime(),
+    by: z.string(),
+    action: z.enum(changeActions),
+    sha256: z.string().nullable().meta({ description: 'null: the change removed the file' }),
+    size: z.int().nullable(),
+    content_type: z.string().nullable(),
+    is_current: z.boolean(),
+  })
+  .meta({ id: 'PathState', examples: [pathState] })
+
+const getHistorySchema = {
+  operationId: 'getHistory',
+  summary: 'List every state of one path, newest first',
+  description: 'Also of a file that is deleted. Old contents may be kept no more.',
+  tags,
+  querystring: z.strictObject({ path: Path, ...pageQuery(50, 200) }),
+  errors: [invalidPath('a segment is empty'), neverStored(file.path)],
+  responses: { 200: { description: 'One page of the states' } },
+  response: {
+    200: z.object({ history: z.array(State), pagination: Pagination }).meta({
+      examples: [{ history: [pathState], pagination: paginate({ page: 1, page_size: 50 }, 1) }],
+    }),
+  },
+}
+
+function getHistory(app: App, slash: string, { catalog }: Dependencies) {
+  app.get(
+    `/api/history${slash}`,
+    { config: { access: 'viewer', folders: 'handler' }, schema: getHistorySchema },
+    async (request) => {
+      const path = pathOf(request)
+      const { page, page_size: pageSize } = request.query
+      const { states, total } = await catalog.history.states({ path, page, pageSize })
+      if (total === 0) throw neverStored(path)
+      return { history: states.map(describeState), pagination: paginate(request.query, total) }
+    },
+  )
+}
+
+const describeState = ({ file: state, isCurrent, ...rest }: PathState) => ({
+  ...rest,
+  sha256: state?.digest ?? null,
+  size: state?.size ?? null,
+  content_type: state?.contentType ?? null,
+  is_current: isCurrent,
+})
+
+const getPastContentSchema = {
+  operationId: 'getPastContent',
+  summary: 'Download a file as it was after a change',
+  description:
+    'Whether the change touched the path or not. Ranges and conditions as under /static.',
+  tags,
+  querystring: z.strictObject({ path: Path, change: ChangeId }),
+  errors: [
+    invalidPath('a segment is empty'),
+    notThere(file.path, 4711),
+    historyGone(),
+    preconditionFailed(file.path),
+    rangeNotSatisfiable(file.size),
+  ],
+  responses: {
+    200: { description: 'The bytes, with their content type', content: '*/*' },
+    206: { description: 'The selected ranges', content: '*/*' },
+    304: { description: 'The bytes are those of the condition' },
+  },
+}
+
+function getPastContent(app: App, { catalog, cache }: Dependencies) {
+  app.get(
+    '/api/history/content',
+    { config: { access: 'viewer', folders: 'handler' }, schema: getPastContentSchema },
+    async (request, reply) => {
+      const path = pathOf(request)
+      const { change } = request.query
+      const row = await catalog.history.fileAt({ path, change })
+      if (row) return sendPast(request, reply, { row, cache })
+      const isGone = await catalog.history.isGone({ path, change })
+      throw isGone ? historyGone() : notThere(path, change)
+    },
+  )
+}
+
+function pathOf(request: FastifyRequest<{ Querystring: { path: string } }>): string {
+  checkEncoding(request.url)
+  return requirePath(callerOf(request), readWrittenPath(request.query.path))
+}
+
+// Only the identity coding, and no date: the digest identifies the bytes.
+async function sendPast(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { row, cache }: { row: FileRow; cache: ContentCache },
+) {
+  const validators = { etag: contentTag(row.digest, 'identity'), changed: undefined }
+  const selection = selectRanges(request, { validators, size: row.size })
+  const verdict = evaluateConditions(request.headers, validators)
+  if (verdict === 'failed') throw preconditionFailed(row.path)
+  reply.headers({
+    etag: validators.etag,
+    'accept-ranges': 'bytes',
+    'cache-control': 'private, no-cache',
+  })
+  if (verdict === 'not modified') return reply.code(304).send()
+  if (selection === 'unsatisfiable') throw rangeNotSatisfiable(row.size)
+  const content = await cache.content({ row }, 'identity')
+  if (!content) throw historyGone()
+  const part = selection === 'whole' ? undefined : frame(selection, row)
+  reply.code(part ? 206 : 200).headers({
+    'content-type': row.contentType,
+    'content-disposition': createDisposition(row.name),
+    'content-length': String(part?.length ?? row.size),
+    ...part?.headers,
+  })
+  const pieces = part?.pieces ?? [{ start: 0, end: row.size }]
+  if (Buffer.isBuffer(content)) return reply.send(joinPieces(content, pieces))
+  return reply.send(Readable.from(copies(await ContentStream.open(content, pieces, row.digest))))
+}
+
+// A chunk is valid until the next one is requested, and Readable reads ahead.
+async function* copies(stream: ContentStream) {
+  try {
+    for (;;) {
+      const { done, value } = await stream.next()
+      if (done) return
+      yield Buffer.from(value)
+    }
+  } finally {
+    await stream.return()
+  }
+}
