@@ -215,6 +215,7 @@ test('the description of the API names every route, and each of our operations o
     '/api/history/content',
     '/api/tokens',
     '/api/tokens/{id}',
+    '/api/trees/{path}',
     '/api/users',
     '/api/users/{username}',
     '/api/versions',
