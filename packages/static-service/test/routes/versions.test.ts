@@ -197,9 +197,15 @@ test('the description of the API names every route, and each of our operations o
 
   expect(Object.keys(Object(body.paths)).sort()).toEqual([
     '/',
+    '/api/access',
+    '/api/access/{path}',
     '/api/auth/login',
     '/api/auth/logout',
     '/api/auth/me',
+    '/api/auth/methods',
+    '/api/auth/oidc/callback',
+    '/api/auth/oidc/login',
+    '/api/auth/oidc/token',
     '/api/auth/password',
     '/api/changes',
     '/api/changes/{id}',
