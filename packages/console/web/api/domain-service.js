@@ -5,7 +5,7 @@ import { call } from './transport.js'
  * The public API of the domain service.
  * @import { DomainInfo, DomainList, Health, History, HistoryDetail, LedgerChange, LedgerChanges, RegistrarState,
  *   WrittenZone, Zone, ZonePatch } from './schema.d.ts'
- * @typedef {{ zone: Zone, etag: string }} TaggedZone
+ * @typedef {{ zone: Zone, etag: string, readAt: number }} TaggedZone `readAt`: when the registrar was asked
  * @typedef {{ dryRun: boolean, etag?: string, queue?: boolean, force?: boolean }} WriteOptions `queue`: answer at once and
  *   write when the registrar allows; `force`: also where records of unsupported types are lost
  * @typedef {{ zone?: WrittenZone, queuedAt?: string }} WriteAnswer a zone, or the address of a queued change
@@ -33,7 +33,8 @@ export async function getDomain(domain, signal) {
 export async function getZone(domain, { fresh = false, signal } = {}) {
   const headers = fresh ? { 'cache-control': 'no-cache' } : {}
   const answer = await request(service, `${pathOf(domain)}/dns/hosts`, { headers, signal })
-  return { zone: /** @type {Zone} */ (answer.body), etag: answer.header('etag') ?? '' }
+  const readAt = Date.now() - Number(answer.header('age') ?? 0) * 1000
+  return { zone: /** @type {Zone} */ (answer.body), etag: answer.header('etag') ?? '', readAt }
 }
 
 /** @param {string} domain @param {ZonePatch} patch @param {WriteOptions} options */

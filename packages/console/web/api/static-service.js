@@ -32,9 +32,10 @@ export async function getDirectory(prefix, signal) {
   return /** @type {{ tree: DirectoryNode }} */ (body).tree
 }
 
-/** @param {AbortSignal} [signal] */
-export async function listCategories(signal) {
-  const { body } = await request(service, '/api/files/categories', { signal })
+/** Of the files below a directory. @param {string} prefix @param {AbortSignal} [signal] */
+export async function listCategories(prefix, signal) {
+  const query = { prefix }
+  const { body } = await request(service, '/api/files/categories', { query, signal })
   return /** @type {{ categories: CategoryCount[] }} */ (body).categories
 }
 

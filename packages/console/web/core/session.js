@@ -108,6 +108,9 @@ class Session extends EventTarget {
 
 const storedName = 'logins'
 
+/** Where `sessionStorage` has changes that are not applied yet. */
+export const draftsName = 'drafts'
+
 /** @returns {[ServiceName, Login][]} */
 function readStored() {
   /** @type {[ServiceName, Login][]} */

@@ -1,7 +1,7 @@
 import { html } from '../core/html.js'
 import { offeredServices, titleOf, urlOf } from '../core/services.js'
-import { session } from '../core/session.js'
-import { openDialog } from '../ui/dialog.js'
+import { draftsName, session } from '../core/session.js'
+import { confirmDialog, openDialog } from '../ui/dialog.js'
 import { formatDuration } from '../ui/format.js'
 import '../login/login-form.js'
 import { openPasswordDialog } from './password-dialog.js'
@@ -12,9 +12,9 @@ export function openAccount() {
     title: 'Your account',
     className: 'small',
     draw: ({ close, update }) => {
-      const logOut = () => {
+      const logOut = async () => {
         close()
-        session.logOut()
+        if (sessionStorage.getItem(draftsName) === null || (await confirmLoss())) session.logOut()
       }
       session.addEventListener('change', update, { once: true })
       return html`
@@ -37,6 +37,15 @@ export function openAccount() {
     },
   })
 }
+
+const confirmLoss = () =>
+  confirmDialog({
+    title: 'Log out and lose your draft?',
+    body: html`<p>There are changes of records that are not applied yet. They are lost.</p>`,
+    confirm: 'Log out',
+    danger: true,
+    action: async () => {},
+  })
 
 /** @param {import('../core/session.js').Login} login */
 const describe = ({ username, role, expiresAt }) => html`

@@ -28,7 +28,7 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
       html`
         <header class="dialog-header">
           <h2>${title}</h2>
-          <button class="icon-button" aria-label="Close" @click=${() => close()}>${icon('close')}</button>
+          <button class="icon-button" aria-label="Close" @click=${() => isLocked() || close()}>${icon('close')}</button>
         </header>
         ${draw({ close, update })}`,
       dialog,

@@ -1,6 +1,7 @@
-import { describeError } from '../api/problem.js'
+import { ApiError, describeError } from '../api/problem.js'
 import { html, nothing } from '../core/html.js'
 import { icon } from './icons.js'
+import './retry-countdown.js'
 
 /**
  * The states of anything that is loaded. Templates, not elements.
@@ -28,9 +29,16 @@ export const empty = ({ icon: name, title, text, action }) => html`
 export const failed = (error, retry) => html`
   <div class="notice bad" role="alert">
     ${icon('warning')}
-    <div>${errorText(error)}</div>
+    <div>${errorText(error)} ${countdown(error, retry)}</div>
     <button class="button" @click=${retry}>Try again</button>
   </div>`
+
+// What passes by itself: a busy registrar says when, a service that does not answer is asked again soon.
+/** @param {unknown} error @param {() => void} retry */
+const countdown = (error, retry) =>
+  error instanceof ApiError && (error.retryAfter !== undefined || error.status === 0)
+    ? html`<retry-countdown .error=${error} .retry=${retry}></retry-countdown>`
+    : nothing
 
 /** A failure inside a form or dialog. @param {unknown} error */
 export const errorNotice = (error) =>

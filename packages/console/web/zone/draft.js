@@ -121,39 +121,57 @@ export function toPatch({ removed, updated, added, emailType }) {
 
 /**
  * Carries a draft over to a zone that somebody else changed meanwhile. What can no longer be done as it was meant is
- * said in `notes`: an edited record that is gone becomes an addition; what is already so is dropped.
+ * said in `notes`: an edited record that is gone becomes an addition; what is already so is dropped. A record that both
+ * changed is a conflict, and left as it is there until it is settled.
+ * @typedef {{ mine: RecordInput, theirs: HostRecord }} Conflict
  * @param {Draft} draft
  * @param {Zone} base the zone that the draft was made for
  * @param {Zone} zone
- * @returns {{ draft: Draft, notes: string[] }}
+ * @returns {{ draft: Draft, notes: string[], conflicts: Conflict[] }}
  */
 export function rebase(draft, base, zone) {
   const live = new Set(zone.hosts.map(({ id }) => id))
+  const known = new Set(base.hosts.map(({ id }) => id))
+  const arrived = zone.hosts.filter(({ id }) => !known.has(id))
   /** @type {string[]} */
   const notes = []
-  /** @param {string} id */
-  const nameOf = (id) => describe(base.hosts.find((record) => record.id === id))
+  /** @type {Conflict[]} */
+  const conflicts = []
+  for (const id of draft.removed.filter((each) => !live.has(each)))
+    notes.push(`${describe(base.hosts.find((record) => record.id === id))} is already gone.`)
+  const updated = new Map([...draft.updated].filter(([id]) => live.has(id)))
   /** @type {Draft} */
-  let next = { ...draft, removed: draft.removed.filter((id) => live.has(id)) }
-  for (const id of draft.removed.filter((each) => !live.has(each))) {
-    notes.push(`${nameOf(id)} is already gone.`)
-  }
-  const updated = new Map(draft.updated)
-  next = { ...next, updated }
+  let next = { ...draft, updated, removed: draft.removed.filter((id) => live.has(id)) }
   for (const [id, edit] of draft.updated) {
-    if (live.has(id)) continue
-    updated.delete(id)
     const original = base.hosts.find((record) => record.id === id)
-    if (!original) continue
-    const { id: _, ...record } = { ...original, ...edit }
-    next = addRecord(next, record)
-    notes.push(`${nameOf(id)} was removed or changed meanwhile: your version of it will be added.`)
+    if (live.has(id) || !original) continue
+    const { id: _, ...mine } = { ...original, ...edit }
+    const at = arrived.findIndex(
+      ({ name, type }) => name === original.name && type === original.type,
+    )
+    const [theirs] = at === -1 ? [] : arrived.splice(at, 1)
+    if (theirs) conflicts.push({ mine, theirs })
+    else {
+      next = addRecord(next, mine)
+      notes.push(`${describe(original)} was removed meanwhile: your version of it will be added.`)
+    }
   }
   const isThere = (/** @type {Addition} */ { record }) =>
     zone.hosts.some((each) => isSameRecord(each, record))
   for (const { record } of next.added.filter(isThere))
     notes.push(`${describe(record)} is already there.`)
-  return { draft: { ...next, added: next.added.filter((each) => !isThere(each)) }, notes }
+  return {
+    draft: { ...next, added: next.added.filter((each) => !isThere(each)) },
+    notes,
+    conflicts,
+  }
+}
+
+/** Which record remains of a conflict. @param {Draft} draft @param {Conflict} conflict @param {'mine' | 'theirs' | 'both'} choice */
+export function settle(draft, { mine, theirs }, choice) {
+  if (choice === 'theirs') return draft
+  if (choice === 'both') return addRecord(draft, mine)
+  return editRow(draft, { key: theirs.id, state: 'kept', record: theirs, original: theirs }, mine)
 }
 
 /** "MX @ mx1.example.net". @param {RecordInput | undefined} record */

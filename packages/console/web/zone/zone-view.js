@@ -1,4 +1,4 @@
-import { getDomain } from '../api/domain-service.js'
+import { getDomain, listDomains } from '../api/domain-service.js'
 import { html, nothing } from '../core/html.js'
 import { currentRoute, hrefTo, routeChanges } from '../core/router.js'
 import { Resource, View } from '../core/view.js'
@@ -10,14 +10,19 @@ import '../ui/meter-bar.js'
 import './history/zone-history.js'
 import './records/zone-records.js'
 
-/** @import { DomainInfo } from '../api/schema.d.ts' */
+/** @import { DomainEntry, DomainInfo } from '../api/schema.d.ts' */
 
 const tabs = { records: 'Records', history: 'History', details: 'Registration' }
 
 /** One domain: its records, its history, its registration. */
 class ZoneView extends View {
   #domain = ''
+  // The registration is a call of the registrar; the entry of the list is not.
   #info = new Resource(this, (signal) => getDomain(this.#domain, signal))
+  #entry = new Resource(this, async (signal) => {
+    const { domains } = await listDomains({ search: this.#domain }, signal)
+    return domains.find(({ name }) => name === this.#domain)
+  })
 
   opened() {
     routeChanges.addEventListener('change', () => this.#follow(), { signal: this.signal })
@@ -32,8 +37,11 @@ class ZoneView extends View {
     if (domain !== this.#domain) {
       this.#domain = domain
       this.#info.value = undefined
-      void this.#info.reload()
+      this.#entry.value = undefined
+      void this.#entry.reload()
     }
+    const wantsInfo = currentRoute().query.get('tab') === 'details' && !this.#info.value
+    if (wantsInfo && !this.#info.isLoading) void this.#info.reload()
     this.update()
   }
 
@@ -44,7 +52,7 @@ class ZoneView extends View {
         <nav class="breadcrumb" aria-label="Breadcrumb"><a href="#/domains">Domains</a> ${icon('chevron')} <span>${this.#domain}</span></nav>
         <header class="view-header">
           <h1>${this.#domain}</h1>
-          <div class="chips">${this.#info.value ? chips(this.#info.value) : nothing}</div>
+          <div class="chips">${this.#entry.value ? chips(this.#entry.value) : nothing}</div>
         </header>
         <nav class="tabs" aria-label="Parts of this domain">
           ${Object.entries(tabs).map(
@@ -68,12 +76,12 @@ class ZoneView extends View {
   }
 }
 
-/** @param {DomainInfo} info */
-function chips({ dns, expires_on }) {
+/** @param {DomainEntry} entry */
+function chips({ uses_registrar_dns: usesRegistrarDns, expires_on }) {
   const days = expires_on ? daysUntil(expires_on) : Infinity
   return html`
     ${days <= 90 ? html`<span class="chip ${days <= 30 ? 'bad' : 'warn'}">${days <= 0 ? 'Expired' : `Expires in ${days} days`}</span>` : nothing}
-    ${dns.uses_registrar_dns === false ? html`<span class="chip warn">DNS elsewhere</span>` : nothing}`
+    ${usesRegistrarDns === false ? html`<span class="chip warn">DNS elsewhere</span>` : nothing}`
 }
 
 /** @param {DomainInfo} info */

@@ -81,6 +81,52 @@ export const recordFlows: Flows = {
     assert.equal(await hasRecord(tester, '192.0.2.32'), true)
   },
 
+  'merges an edit of a record that somebody else changed: mine, theirs or both': async (tester) => {
+    const { page } = tester
+    const domain = 'amberworks.com'
+    const path = `/api/domains/${domain}/dns/hosts`
+    const api = await tester.domainsApi()
+    await api.call('POST', `${path}/A`, { name: 'merged', address: '192.0.2.101' })
+    await tester.goTo(`/domains/${domain}`)
+    await tester.button('Edit A merged').click()
+    await page.locator('#record-address').fill('192.0.2.102')
+    // The open form is part of what is reviewed; meanwhile a colleague changes the same record.
+    await api.call('PUT', `/api/domains/${domain}/dns/rrsets/merged/A`, {
+      values: ['192.0.2.103'],
+    })
+    await page.keyboard.press('Enter')
+    tester.expectFailure(/412/)
+    await tester.button('Review').click()
+    await tester.text('Both of you changed A merged').waitFor()
+    await tester.checkAccessibility('conflict of a record')
+    await tester.picture('conflict-record')
+    await tester.button('Cancel').click()
+    await tester.text('1 change not applied yet').waitFor()
+    await tester.button('Review').click()
+    await page.getByLabel('Both of you changed A merged').selectOption('mine')
+    await tester.button('Go on with the new zone').click()
+    await tester.text('1 changed').waitFor()
+    await tester.button('Apply').click()
+    await tester.text('Applied and verified').waitFor()
+    const { hosts } = await api.call('GET', path)
+    const merged = hosts.filter(({ name }: { name: string }) => name === 'merged')
+    assert.deepEqual(
+      merged.map(({ address }: { address: string }) => address),
+      ['192.0.2.102'],
+    )
+  },
+
+  'joins the quoted parts of a pasted text': async (tester) => {
+    const { page } = tester
+    await tester.goTo('/domains/amberworks.com')
+    await tester.button('Add record').click()
+    await page.locator('#record-type').selectOption('TXT')
+    await page.locator('#record-name').fill('mail._domainkey')
+    await page.locator('#record-address').fill('"v=DKIM1; k=rsa; " "p=MIGf"')
+    await tester.button('Remove them and join the parts').click()
+    assert.equal(await page.locator('#record-address').inputValue(), 'v=DKIM1; k=rsa; p=MIGf')
+  },
+
   'imports a zone file into the draft': async (tester) => {
     await openZone(tester)
     await tester.button('Import').click()

@@ -19,6 +19,33 @@ export const registrarFlows: Flows = {
     await tester.page.locator('tbody').getByText('Done').waitFor()
   },
 
+  'tries again by itself when the registrar is busy': async (tester) => {
+    tester.expectFailure(/status of 503/)
+    let isBusy = true
+    await tester.page.route('**/api/domains/amberfield.com/dns/hosts', async (route) => {
+      if (!isBusy) return route.continue()
+      isBusy = false
+      return route.fulfill({
+        status: 503,
+        headers: {
+          'access-control-allow-origin': '*',
+          'access-control-expose-headers': 'retry-after',
+          'content-type': 'application/problem+json',
+          'retry-after': '3',
+        },
+        body: JSON.stringify({
+          code: 'registrar_busy',
+          detail: 'All calls of this minute are used',
+        }),
+      })
+    })
+    await tester.goTo('/domains/amberfield.com')
+    await tester.text(/Trying again in/).waitFor()
+    await tester.checkAccessibility('registrar busy')
+    await tester.picture('registrar-busy')
+    await tester.text('Mail handling').waitFor()
+  },
+
   'says what to do when the registrar refuses the account': async (tester) => {
     const { page } = tester
     tester.expectFailure(/status of 502/)

@@ -84,7 +84,11 @@ export const sessionFlows: Flows = {
     await page.reload()
     await page.getByLabel('User name').waitFor()
   },
-  'forgets a draft at logout': async (tester) => {
+
+  'keeps a draft over a reload, asks before a logout loses it, and undoes a discard': async (
+    tester,
+  ) => {
+    const { page } = tester
     const zone = '/domains/amberworks.com'
     await tester.goTo(zone)
     await tester
@@ -92,8 +96,24 @@ export const sessionFlows: Flows = {
       .first()
       .click()
     await tester.text('1 change not applied yet').waitFor()
+    await page.reload()
+    await tester.text('1 change not applied yet').waitFor()
+    await tester.button('Discard').click()
+    await tester.text('Draft discarded').waitFor()
+    await tester.button('Undo').last().click()
+    await tester.text('1 change not applied yet').waitFor()
     await tester.button('admin').click()
     await tester.button('Log out').click()
+    await tester.text('Log out and lose your draft?').waitFor()
+    await tester.checkAccessibility('logout with a draft')
+    await page.keyboard.press('Escape')
+    await tester.text('1 change not applied yet').waitFor()
+    await tester.button('admin').click()
+    await tester.button('Log out').click()
+    await page
+      .getByRole('dialog', { name: /lose your draft/ })
+      .getByRole('button', { name: 'Log out' })
+      .click()
     await tester.logIn()
     await tester.goTo(zone)
     await tester.text('Mail handling').waitFor()

@@ -10,6 +10,7 @@ import {
   removeRecord,
   resetRow,
   rowsOf,
+  settle,
   toPatch,
 } from '../../../web/zone/draft.js'
 
@@ -107,6 +108,24 @@ describe('a draft carried over to a newer zone', () => {
       add: [{ name: 'shop', type: 'A', address: '192.0.2.3', ttl: 1800 }],
     })
     expect(outcome.notes).toHaveLength(1)
+  })
+
+  test('leaves a record that both changed to the choice between them', () => {
+    const draft = editRow(emptyDraft, rowOf('bbb'), { ...shop, address: '192.0.2.3' })
+    const theirs = record('fff', 'shop', '192.0.2.7')
+
+    const { draft: rest, conflicts } = rebase(draft, zone, { ...zone, hosts: [www, theirs] })
+
+    expect([countEdits(rest), conflicts.length]).toEqual([0, 1])
+    const patches = (['mine', 'theirs', 'both'] as const).map((choice) =>
+      toPatch(conflicts.reduce((each, conflict) => settle(each, conflict, choice), rest)),
+    )
+    const mine = { name: 'shop', type: 'A', address: '192.0.2.3', ttl: 1800 }
+    expect(patches).toEqual([
+      { update: [{ id: 'fff', address: '192.0.2.3' }] },
+      {},
+      { add: [mine] },
+    ])
   })
 
   test('stays as it is where nothing touches it', () => {

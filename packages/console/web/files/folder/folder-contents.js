@@ -30,7 +30,7 @@ class FolderContents extends View {
   #range = { first: 0, last: 1 }
   #loading = new AbortController()
   #directory = new Resource(this, (signal) => getDirectory(this.#folder, signal))
-  #categories = new Resource(this, (signal) => listCategories(signal))
+  #categories = new Resource(this, (signal) => listCategories(this.#folder, signal))
   #selection = new Selection(() => this.update())
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #typing

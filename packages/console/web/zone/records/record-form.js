@@ -40,7 +40,7 @@ export class RecordForm extends View {
       <form class="record-form" aria-label=${this.record ? 'Edit the record' : 'Add a record'} novalidate @submit=${this.#save} @keydown=${this.#leave}>
         ${this.record ? html`<div class="field type-fixed"><span class="label">Type</span><strong>${type}</strong></div>` : this.#typeField()}
         ${this.#text('name', 'Name', { placeholder: '@ or www', fault: faults.name, hint: this.#fullName() })}
-        ${this.#text('address', known?.value ?? 'Value', { placeholder: known?.placeholder, fault: faults.address, hint: known?.hint })}
+        ${this.#text('address', known?.value ?? 'Value', { placeholder: known?.placeholder, fault: faults.address, hint: this.#joinOffer() ?? known?.hint })}
         ${type === 'MX' ? this.#text('mxPref', 'Preference', { fault: faults.mx_pref, inputMode: 'numeric' }) : nothing}
         ${this.#ttlField(faults.ttl)}
         <div class="record-form-buttons">
@@ -68,7 +68,7 @@ export class RecordForm extends View {
   /**
    * @param {'name' | 'address' | 'mxPref'} field
    * @param {string} label
-   * @param {{ placeholder?: string, fault?: string, hint?: string, inputMode?: string }} more
+   * @param {{ placeholder?: string, fault?: string, hint?: unknown, inputMode?: string }} more
    */
   #text(field, label, { fault, ...more }) {
     return html`<div class="${field}-field">${textField({
@@ -115,6 +115,15 @@ export class RecordForm extends View {
     } else this.#set('ttl', value)
   }
 
+  // Other panels show a long text as quoted parts of 255 bytes (RFC 1035, 3.3). Here it is one text.
+  #joinOffer() {
+    const { type, address } = this.#fields
+    if (type !== 'TXT' || !/^\s*"[^"]*"(?:\s*"[^"]*")*\s*$/.test(address)) return undefined
+    const joined = [...address.matchAll(/"([^"]*)"/g)].map(([, part]) => part).join('')
+    return html`The quotes would be part of the value.
+      <button class="link-button" type="button" @click=${() => this.#set('address', joined)}>Remove them and join the parts</button>`
+  }
+
   #fullName() {
     const { name } = this.#fields
     if (name === '' || name === '@') return this.domain
@@ -145,18 +154,32 @@ export class RecordForm extends View {
     return findFaults(this.#toRecord(), this.domain, this.others)
   }
 
+  /** Whether somebody typed in it. */
+  get isChanged() {
+    return this.#touched.size > 0
+  }
+
   /** @param {Event} event */
   #save = (event) => {
     event.preventDefault()
+    this.finish()
+  }
+
+  /** Saves the record, or shows its first fault. @returns {boolean} whether it was saved */
+  finish() {
     const faults = this.#faults()
     for (const field of ['name', 'address', 'mxPref']) this.#touched.add(field)
     this.update()
     const [first] = Object.keys(faults)
-    if (!first) return this.dispatchEvent(new CustomEvent('save', { detail: this.#toRecord() }))
+    if (!first) {
+      this.dispatchEvent(new CustomEvent('save', { detail: this.#toRecord() }))
+      return true
+    }
     const id = `#record-${first === 'mx_pref' ? 'mxPref' : first}`
     /** @type {HTMLElement | null} */
     const field = this.querySelector(id)
-    return field?.focus()
+    field?.focus()
+    return false
   }
 
   #cancel = () => this.dispatchEvent(new CustomEvent('cancel'))

@@ -1,10 +1,10 @@
-import { getZone, getZoneFile, patchZone } from '../../api/domain-service.js'
+import { getZoneFile, patchZone } from '../../api/domain-service.js'
 import { html, nothing } from '../../core/html.js'
 import { mayEdit } from '../../core/session.js'
-import { Resource, View } from '../../core/view.js'
+import { View } from '../../core/view.js'
 import { saveText } from '../../ui/clipboard.js'
 import { inputHandler, optionsOf, searchBox } from '../../ui/form.js'
-import { formatCount } from '../../ui/format.js'
+import { formatAge, formatCount } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { empty, notice, show } from '../../ui/states.js'
 import { toast } from '../../ui/toast.js'
@@ -14,14 +14,13 @@ import {
   countEdits,
   editRow,
   emptyDraft,
-  rebase,
   removeRecord,
   resetRow,
   rowsOf,
   toPatch,
 } from '../draft.js'
 import { openReview } from '../review/zone-review.js'
-import { draftOf, keepDraft } from '../zone-drafts.js'
+import { ZoneStore } from '../zone-store.js'
 import { recordTable } from './record-table.js'
 import { emailTypes } from './record-types.js'
 import { openZoneFile } from './zone-file-dialog.js'
@@ -30,17 +29,12 @@ import './record-form.js'
 /**
  * @import { TaggedZone } from '../../api/domain-service.js'
  * @import { RecordInput, Zone } from '../../api/schema.d.ts'
- * @import { Draft, DraftRow } from '../draft.js'
+ * @import { DraftRow } from '../draft.js'
  */
 
 /** The records of one domain. Edits gather as a draft; Review shows what they change, Apply sends them together. */
 class ZoneRecords extends View {
-  #domain = ''
-  #zone = new Resource(this, (signal) => this.#load(signal))
-  /** @type {Draft} */
-  #draft = emptyDraft
-  /** @type {string[]} */
-  #notes = []
+  #store = new ZoneStore(this)
   #search = ''
   #type = ''
   /** @type {string | undefined} the key of the row that is edited, or `new` */
@@ -48,54 +42,41 @@ class ZoneRecords extends View {
 
   /** @param {string} domain */
   set domain(domain) {
-    if (domain === this.#domain) return
-    this.#domain = domain
-    this.#draft = draftOf(domain)?.draft ?? emptyDraft
-    this.#notes = []
+    if (domain === this.#store.domain) return
     this.#editing = undefined
-    this.#zone.value = undefined
-    void this.#zone.reload()
+    this.#store.open(domain)
   }
 
-  // A draft that was made for an older zone is carried over to the one that was loaded.
-  /** @param {AbortSignal} signal */
-  async #load(signal) {
-    const tagged = await getZone(this.#domain, { signal })
-    const kept = draftOf(this.#domain)
-    if (kept && kept.base.etag !== tagged.etag) this.#carryOver(kept.base.zone, tagged.zone)
-    keepDraft(this.#domain, tagged, this.#draft)
-    return tagged
-  }
-
-  /** @param {Zone} base @param {Zone} zone @returns {string[]} */
-  #carryOver(base, zone) {
-    const { draft, notes } = rebase(this.#draft, base, zone)
-    this.#draft = draft
-    this.#notes = notes
-    return notes
+  opened() {
+    const { signal } = this
+    this.#store.refresh()
+    addEventListener('focus', () => this.#store.refresh(), { signal })
+    const clock = setInterval(() => this.update(), 30_000) // The age that is shown.
+    signal.addEventListener('abort', () => clearInterval(clock))
   }
 
   template() {
-    return show(this.#zone, (tagged) => this.#records(tagged), 8)
+    return show(this.#store.zone, (tagged) => this.#records(tagged), 8)
   }
 
   /** @param {TaggedZone} tagged */
-  #records({ zone }) {
+  #records({ zone, readAt }) {
     const isEditable = mayEdit('domains') && zone.uses_registrar_dns
-    const rows = rowsOf(zone, this.#draft)
+    const rows = rowsOf(zone, this.#store.draft)
     const shown = rows.filter((row) => this.#isShown(row))
     return html`
       <div class="records">
         ${zone.uses_registrar_dns ? nothing : notice('This domain uses other nameservers. Its records here are not in use and cannot be changed.', 'warn')}
-        ${this.#notes.length > 0 ? notice(html`<p>The zone changed meanwhile:</p><ul>${this.#notes.map((note) => html`<li>${note}</li>`)}</ul>`, 'warn') : nothing}
+        ${this.#store.notes.length > 0 ? notice(html`<p>The zone changed meanwhile:</p><ul>${this.#store.notes.map((note) => html`<li>${note}</li>`)}</ul>`, 'warn') : nothing}
         ${this.#toolbar(zone, isEditable)}
+        ${this.#age(readAt)}
         ${this.#editing === 'new' ? html`<div class="panel">${this.#form(undefined)}</div>` : nothing}
         <p class="sr-only" role="status">${formatCount(shown.length, 'record')}</p>
         ${
           shown.length > 0
             ? recordTable({
                 rows: shown,
-                domain: this.#domain,
+                domain: this.#store.domain,
                 editing: this.#editing,
                 editor: (row) => this.#form(row),
                 actions: isEditable ? this.#actions : undefined,
@@ -105,6 +86,15 @@ class ZoneRecords extends View {
         ${this.#emailType(zone, isEditable)}
         ${isEditable ? this.#draftBar() : nothing}
       </div>`
+  }
+
+  /** @param {number} readAt */
+  #age(readAt) {
+    return html`
+      <p class="note">
+        Read from the registrar ${formatAge(new Date(readAt).toISOString())}
+        <button class="link-button" ?disabled=${this.#store.zone.isLoading} @click=${() => this.#store.readNow()}>Read it now</button>
+      </p>`
   }
 
   /** @param {Zone} zone @param {boolean} isEditable */
@@ -131,12 +121,12 @@ class ZoneRecords extends View {
   /** @param {Zone} zone @param {boolean} isEditable */
   #emailType(zone, isEditable) {
     const live = zone.email_type ?? ''
-    const chosen = this.#draft.emailType ?? live
+    const chosen = this.#store.draft.emailType ?? live
     return html`
       <label class="inline-field">
         <span class="muted">Mail handling</span>
         <select class="short" ?disabled=${!isEditable} .value=${chosen}
-          @change=${inputHandler((value) => this.#change({ ...this.#draft, emailType: value === live ? undefined : value }))}>
+          @change=${inputHandler((value) => this.#store.change({ ...this.#store.draft, emailType: value === live ? undefined : value }))}>
           ${optionsOf([...(live ? [] : [/** @type {[string, string]} */ (['', 'unknown'])]), ...Object.entries(emailTypes)], chosen)}
         </select>
       </label>`
@@ -144,16 +134,16 @@ class ZoneRecords extends View {
 
   /** @param {DraftRow | undefined} row */
   #form(row) {
-    const { zone } = this.#zone.value ?? {}
+    const { zone } = this.#store.zone.value ?? {}
     const others = rowsOf(
       zone ?? { domain: '', uses_registrar_dns: true, email_type: null, hosts: [] },
-      this.#draft,
+      this.#store.draft,
     )
       .filter((each) => each.state !== 'removed' && each.key !== row?.key)
       .map(({ record }) => record)
     return html`
       <record-form
-        .domain=${this.#domain}
+        .domain=${this.#store.domain}
         .record=${row?.record}
         .others=${others}
         @save=${(/** @type {CustomEvent<RecordInput>} */ event) => this.#save(row, event.detail)}
@@ -180,39 +170,42 @@ class ZoneRecords extends View {
   }
 
   #draftBar() {
-    const count = countEdits(this.#draft)
+    const count = countEdits(this.#store.draft)
     if (count === 0) return nothing
     return html`
       <div class="draft-bar" role="region" aria-label="Draft">
         <span>${formatCount(count, 'change')} not applied yet</span>
         <span class="spacer"></span>
-        <button class="button" @click=${() => this.#change(emptyDraft)}>Discard</button>
+        <button class="button" @click=${this.#discard}>Discard</button>
         <button class="button primary" data-key="r" @click=${this.#review}>Review</button>
       </div>`
   }
 
+  #discard = () => {
+    const { draft } = this.#store
+    this.#store.change(emptyDraft)
+    const undo = () => this.#store.change(draft)
+    toast(html`Draft discarded. <button class="link-button" @click=${undo}>Undo</button>`)
+  }
+
   #actions = {
     onEdit: (/** @type {DraftRow} */ row) => this.#edit(row.key),
-    onRemove: (/** @type {DraftRow} */ row) => this.#change(removeRecord(this.#draft, row.key)),
-    onReset: (/** @type {DraftRow} */ row) => this.#change(resetRow(this.#draft, row)),
+    onRemove: (/** @type {DraftRow} */ row) =>
+      this.#store.change(removeRecord(this.#store.draft, row.key)),
+    onReset: (/** @type {DraftRow} */ row) => this.#store.change(resetRow(this.#store.draft, row)),
   }
 
   /** @param {DraftRow | undefined} row @param {RecordInput} record */
   #save(row, record) {
     this.#editing = undefined
-    this.#change(row ? editRow(this.#draft, row, record) : addRecord(this.#draft, record))
-  }
-
-  /** @param {Draft} draft */
-  #change(draft) {
-    this.#draft = draft
-    this.#notes = []
-    if (this.#zone.value) keepDraft(this.#domain, this.#zone.value, draft)
-    this.update()
+    this.#store.change(
+      row ? editRow(this.#store.draft, row, record) : addRecord(this.#store.draft, record),
+    )
   }
 
   /** @param {string | undefined} key */
   #edit(key) {
+    if (key !== undefined && !this.#finishForm()) return
     this.#editing = key
     this.update()
     if (key === undefined) return
@@ -233,8 +226,8 @@ class ZoneRecords extends View {
   }
 
   /** @param {DraftRow} row */
-  #isShown({ record, state }) {
-    if (state === 'added') return true
+  #isShown({ key, record, state }) {
+    if (state === 'added' || key === this.#editing) return true
     if (this.#type && record.type !== this.#type) return false
     const words = this.#search.trim().toLowerCase()
     return (
@@ -242,39 +235,42 @@ class ZoneRecords extends View {
     )
   }
 
+  /** Takes what is typed in an open form into the draft. False: it has faults, and stays open. */
+  #finishForm() {
+    /** @type {import('./record-form.js').RecordForm | null} */
+    const form = this.querySelector('record-form')
+    return !form?.isChanged || form.finish()
+  }
+
   #review = async () => {
-    const base = this.#zone.value
+    if (!this.#finishForm()) return
+    const base = this.#store.zone.value
     if (!base) return
     const outcome = await openReview({
-      title: `Review the changes to ${this.#domain}`,
-      domain: this.#domain,
+      title: `Review the changes to ${this.#store.domain}`,
+      domain: this.#store.domain,
       base,
-      send: (options) => patchZone(this.#domain, toPatch(this.#draft), options),
-      rebase: (from, to) => this.#carryOver(from, to),
-      setEmailType: (emailType) => {
-        this.#draft = { ...this.#draft, emailType }
-      },
+      send: (options) => patchZone(this.#store.domain, toPatch(this.#store.draft), options),
+      draft: () => this.#store.draft,
+      change: (draft, newer) => this.#store.change(draft, newer),
     })
     if (!outcome) return this.update()
-    this.#draft = emptyDraft
-    this.#notes = []
-    keepDraft(this.#domain, base, emptyDraft)
-    return this.#zone.reload()
+    return this.#store.applied()
   }
 
   #import = async () => {
-    const base = this.#zone.value
+    const base = this.#store.zone.value
     if (!base) return
-    const changes = await openZoneFile(this.#domain, base)
+    const changes = await openZoneFile(this.#store.domain, base)
     if (!changes) return
-    const draft = addChanges(this.#draft, changes)
-    this.#change(draft)
+    const draft = addChanges(this.#store.draft, changes)
+    this.#store.change(draft)
     toast(`${formatCount(countEdits(draft), 'change')} in the draft: review them, then apply`)
   }
 
   #export = async () => {
     try {
-      saveText(`${this.#domain}.zone`, await getZoneFile(this.#domain))
+      saveText(`${this.#store.domain}.zone`, await getZoneFile(this.#store.domain))
     } catch (error) {
       toast(error instanceof Error ? error.message : String(error), 'bad')
     }

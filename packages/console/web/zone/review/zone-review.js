@@ -3,21 +3,24 @@ import { ApiError } from '../../api/problem.js'
 import { html, nothing } from '../../core/html.js'
 import { View } from '../../core/view.js'
 import { openDialog } from '../../ui/dialog.js'
+import { selectField } from '../../ui/form.js'
 import { errorNotice, loading, notice } from '../../ui/states.js'
 import { toast } from '../../ui/toast.js'
+import { rebase, settle } from '../draft.js'
 import { diffZones, isEmptyDiff, pairChanges } from '../zone-diff.js'
 import { diffList, emailTypeLine, summarizeDiff } from './diff-list.js'
 
 /**
  * @import { TaggedZone, WriteAnswer, WriteOptions } from '../../api/domain-service.js'
- * @import { WrittenZone, Zone } from '../../api/schema.d.ts'
+ * @import { WrittenZone } from '../../api/schema.d.ts'
+ * @import { Conflict, Draft } from '../draft.js'
  * @typedef {object} Proposal
  * @property {string} title
  * @property {string} domain
  * @property {TaggedZone} base the zone that the person has seen
  * @property {(options: WriteOptions) => Promise<WriteAnswer>} send
- * @property {(from: Zone, to: Zone) => string[]} [rebase] carries the draft over to a newer zone; returns what that changed
- * @property {(emailType: string) => void} [setEmailType] adds a mail handling to the draft
+ * @property {() => Draft} [draft] what is sent, where the person can change it
+ * @property {(draft: Draft, base?: TaggedZone) => void} [change] replaces it, with the zone that it is for
  * @typedef {'applied' | 'queued'} Outcome
  */
 
@@ -55,8 +58,10 @@ class ZoneReview extends View {
   #preview
   /** @type {import('../zone-diff.js').ZoneDiff | undefined} what somebody else changed meanwhile */
   #conflict
-  /** @type {string[]} */
-  #notes = []
+  /** @type {{ draft: Draft, notes: string[], conflicts: (Conflict & { choice: 'mine' | 'theirs' | 'both' })[] } | undefined} */
+  #carried
+  /** @type {TaggedZone | undefined} the zone as they left it */
+  #newer
   /** @type {unknown} */
   #error
   #isApplying = false
@@ -128,9 +133,15 @@ class ZoneReview extends View {
     try {
       const fresh = await getZone(this.proposal.domain, { fresh: true })
       this.#conflict = diffZones(this.#base.zone.hosts, fresh.zone.hosts)
-      this.#notes = this.proposal.rebase?.(this.#base.zone, fresh.zone) ?? []
-      this.#base = fresh
+      this.#newer = fresh
       this.#preview = undefined
+      const draft = this.proposal.draft?.()
+      if (!draft) return
+      const { conflicts, ...carried } = rebase(draft, this.#base.zone, fresh.zone)
+      this.#carried = {
+        ...carried,
+        conflicts: conflicts.map((each) => ({ ...each, choice: 'mine' })),
+      }
     } catch (failure) {
       this.#error = failure
     }
@@ -171,7 +182,7 @@ class ZoneReview extends View {
     return html`
       ${errorNotice(this.#error)}
       ${
-        code === 'email_type_conflict' && this.proposal?.setEmailType
+        code === 'email_type_conflict' && this.proposal?.change
           ? html`<div class="button-row"><button class="button" @click=${() => this.#chooseEmail('MX')}>Use own mail servers (MX)</button></div>`
           : nothing
       }
@@ -188,11 +199,30 @@ class ZoneReview extends View {
       ${notice(html`<p><strong>Somebody else changed this zone meanwhile.</strong> Nothing of yours was written yet.</p>`, 'warn')}
       <h3>Their changes</h3>
       ${isEmptyDiff(diff) ? html`<p class="muted">Only the handling of mail.</p>` : diffList(diff)}
-      ${
-        this.#notes.length > 0
-          ? html`<h3>What that means for yours</h3><ul class="notes">${this.#notes.map((note) => html`<li>${note}</li>`)}</ul>`
-          : nothing
-      }`
+      ${this.#carriedBody()}`
+  }
+
+  #carriedBody() {
+    const { notes = [], conflicts = [] } = this.#carried ?? {}
+    if (notes.length + conflicts.length === 0) return nothing
+    return html`
+      <h3>What that means for yours</h3>
+      ${notes.length > 0 ? html`<ul class="notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>` : nothing}
+      ${conflicts.map((conflict, at) =>
+        selectField({
+          id: `conflict-${at}`,
+          label: `Both of you changed ${conflict.theirs.type} ${conflict.theirs.name}`,
+          value: conflict.choice,
+          options: [
+            ['mine', `Mine: ${conflict.mine.address}`],
+            ['theirs', `Theirs: ${conflict.theirs.address}`],
+            ['both', 'Both'],
+          ],
+          onInput: (choice) => {
+            conflict.choice = /** @type {'mine' | 'theirs' | 'both'} */ (choice)
+          },
+        }),
+      )}`
   }
 
   #buttons() {
@@ -217,7 +247,17 @@ class ZoneReview extends View {
   }
 
   #goOn = () => {
+    const { draft, conflicts = [] } = this.#carried ?? {}
+    this.#base = this.#newer
+    if (draft) {
+      const settled = conflicts.reduce(
+        (each, conflict) => settle(each, conflict, conflict.choice),
+        draft,
+      )
+      this.proposal?.change?.(settled, this.#newer)
+    }
     this.#conflict = undefined
+    this.#carried = undefined
     void this.#check()
   }
 
@@ -228,7 +268,8 @@ class ZoneReview extends View {
 
   /** @param {string} type */
   #chooseEmail(type) {
-    this.proposal?.setEmailType?.(type)
+    const draft = this.proposal?.draft?.()
+    if (draft) this.proposal?.change?.({ ...draft, emailType: type })
     void this.#check()
   }
 }
