@@ -13,6 +13,8 @@ const readme = read('README.md')
 const testedBy: Record<string, string> = {
   'npm run tokens -- add domain certificates --owner admin --record _acme-challenge:TXT':
     'packages/auth/test/api-tokens/tokens-command.test.ts',
+  'npm run tokens -- add domain terraform --owner admin --domains example.com --for registrar --url https://dns.example':
+    'packages/auth/test/api-tokens/tokens-command.test.ts',
   'npm run tokens -- list domain': 'packages/auth/test/api-tokens/tokens-command.test.ts',
   'npm start': 'test/e2e/start.test.ts',
   'npm run dev': 'test/e2e/start.test.ts',

@@ -25,13 +25,17 @@ const help = `Manages the API tokens of a service.
 
   tokens add <domain|static> <name> --owner <user> [--expires <days|never>] [--role <viewer|editor|admin>]
          [--domains example.com,*.co.uk] [--folders docs/,site/] [--record _acme-challenge:TXT ...]
-         [--networks 192.0.2.0/24,...]
+         [--networks 192.0.2.0/24,...] [--for registrar [--url https://dns.example] [--replace]]
   tokens list <domain|static> [--owner <user>]
   tokens remove <domain|static> <id>
 
 A token never has more rights than its owner. It expires after 90 days by default. --record may be repeated; it
 limits the token to reading and writing these records (* stands for one or more labels). \`add\` prints the token
 once; only its digest is stored. Changes take effect at once, also in a running service.
+
+--for registrar prints the settings of tools that know only the registrar's XML API, which the domain service at --url
+speaks. Such a token is an editor unless --role or --record says otherwise; with --replace it may write a zone that it
+has not read.
 
 The tokens are in DATA_DIR/auth.sqlite, the users in USERS_FILE (default: DATA_DIR/users.json). With the DATA_DIR of
 \`npm start\` (default: data) the tokens are in its folder of the service. With DATABASE_URL both are there.
@@ -125,6 +129,9 @@ const readArguments = (args: string[]) =>
     folders: { type: 'string' },
     record: { type: 'string', multiple: true },
     networks: { type: 'string' },
+    for: { type: 'string' },
+    url: { type: 'string' },
+    replace: { type: 'boolean' },
     help: { type: 'boolean', short: 'h' },
   })
 
@@ -135,20 +142,70 @@ async function addToken(
 ): Promise<string> {
   const user = await find(options.owner ?? '')
   if (!user) throw new UsageError('--owner must name a user')
+  const isForRegistrar = options.for === 'registrar' && tokens.prefix === 'ds_'
+  if (options.for !== undefined && !isForRegistrar)
+    throw new UsageError('--for must be registrar, and the service domain')
   const { text } = await tokens.create(callerOfUser(user), readRequest(name, options))
-  return `${text}\n`
+  return isForRegistrar ? `${text}\n\n${registrarSettings(text, options.url)}` : `${text}\n`
 }
+
+/** What tools need that know only the registrar's XML API. */
+function registrarSettings(token: string, url = 'https://dns.example'): string {
+  const address = `${url.replace(/\/$/, '')}/integrations/registrar/xml.response`
+  const provider = { TYPE: 'NAMECHEAP', apiuser: 'any', apikey: token, BaseURL: address }
+  return `DNSControl, creds.json:
+  ${JSON.stringify({ shared: provider })}
+
+Caddy with the plug-in namecheap:
+  tls {
+    dns namecheap {
+      user any
+      api_key ${token}
+      client_ip 127.0.0.1
+      endpoint ${address}
+    }
+  }
+
+Scripts:
+  curl --data-urlencode "ApiKey=${token}" --data "ApiUser=any&UserName=any&ClientIp=127.0.0.1" \\
+    --data "Command=namecheap.domains.dns.getHosts&SLD=example&TLD=com" ${address}
+
+These have no setting for the address: they need a TLS front for api.namecheap.com that leads to
+${address} (see docs/integrations.md).
+
+${settingsBehindFront(token)}`
+}
+
+const settingsBehindFront = (token: string) => `Terraform:
+  provider "namecheap" {
+    user_name = "any"
+    api_user  = "any"
+    api_key   = "${token}"
+    client_ip = "127.0.0.1"
+  }
+
+lego:
+  NAMECHEAP_API_USER=any NAMECHEAP_API_KEY=${token} lego --dns namecheap ...
+
+acme.sh:
+  NAMECHEAP_USERNAME=any NAMECHEAP_API_KEY=${token} NAMECHEAP_SOURCEIP=127.0.0.1 acme.sh --dns dns_namecheap ...
+
+certbot with the plug-in certbot-dns-namecheap, credentials file:
+  dns_namecheap_username = any
+  dns_namecheap_api_key = ${token}
+`
 
 function readRequest(name: string | undefined, options: Options) {
   const request = Request.safeParse(
     {
       name,
       expires_in: options.expires === 'never' ? 0 : days(options.expires),
-      role: options.role,
+      role: options.role ?? (options.for && !options.record ? 'editor' : undefined),
       domains: options.domains?.split(','),
       folders: options.folders?.split(','),
       records: options.record?.map(readRecord),
       networks: options.networks?.split(','),
+      replace: options.replace,
     },
     { error: describeIssue, reportInput: true },
   )
