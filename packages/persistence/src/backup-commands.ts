@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { verifiedName } from './backup/archive.ts'
 import type { runDataCommand as run } from './backup/data-command.ts'
 
 /**
@@ -10,9 +11,6 @@ export const runDataCommand: typeof run = async (...args) => {
   const commands = await import('./backup/data-command.ts')
   return commands.runDataCommand(...args)
 }
-
-/** In the folder of a snapshot, the time when every byte of it was last found right. */
-export const verifiedName = 'verified'
 
 /** When the newest backup of a folder was begun, and when one was last verified, in milliseconds since 1970; NaN: never. */
 export async function readBackupTimes(folder: string): Promise<{ made: number; verified: number }> {

@@ -29,6 +29,9 @@ export interface BlobRef {
 /** The table of a backup that lists its blobs: a `BlobRef` in each row, by digest. No service restores it. */
 export const blobTable = 'blobs'
 
+/** In the folder of a snapshot, the time when every byte of it was last found right. */
+export const verifiedName = 'verified'
+
 /** A blob that is missing or damaged. */
 export interface Damage {
   digest: string

@@ -6,10 +6,16 @@ import { Readable, pipeline as startPipeline, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createZstdCompress, createZstdDecompress } from 'node:zlib'
 import { z } from 'zod'
-import { verifiedName } from '../backup-commands.ts'
 import { fsyncDirectory, writeNew } from '../durable-files.ts'
 import { DataDirError } from '../errors.ts'
-import { type BlobRef, blobTable, type PrivateFiles, type Row, type Table } from './archive.ts'
+import {
+  type BlobRef,
+  blobTable,
+  type PrivateFiles,
+  type Row,
+  type Table,
+  verifiedName,
+} from './archive.ts'
 
 const Digest = z.string().regex(/^[0-9a-f]{64}$/)
 const Name = z.string().regex(/^[a-z._-]+$/)
