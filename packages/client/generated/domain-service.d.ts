@@ -983,7 +983,7 @@ export interface components {
             /** @description true: each value keeps its TTL */
             mixed_ttl?: boolean;
         };
-        /** @description RFC 9457 problem details */
+        /** @description RFC 9457 problem details; some codes have more members */
         Problem: {
             /** @constant */
             type: "about:blank";
@@ -1004,6 +1004,8 @@ export interface components {
                 path: string;
                 message: string;
             }[];
+        } & {
+            [key: string]: unknown;
         };
         /**
          * @example {

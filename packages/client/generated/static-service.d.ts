@@ -616,7 +616,11 @@ export interface paths {
          * @description As `application/x-tar` (default), `application/zip` or `application/json`, by Accept. Reproducible to the byte: paths are sorted, and each file has its own time.
          */
         get: operations["getTreeFiles"];
-        put?: never;
+        /**
+         * Make a directory exactly what the body is, in one step
+         * @description The body is one of: an archive (`tar`, also with gzip or zstd, or `zip`); a manifest `{ "files": { "path": { "sha256" } } }` of contents that are stored; `{ "from": "previews/pr-12/" }`, another directory. Its type is looked at, not believed. Readers of /static see all of the old tree or all of the new one. Equal files stay as they are.
+         */
+        put: operations["putTree"];
         post?: never;
         delete?: never;
         options?: never;
@@ -880,7 +884,7 @@ export interface components {
         NewAccessRuleInput: {
             public: boolean;
         };
-        /** @description RFC 9457 problem details */
+        /** @description RFC 9457 problem details; some codes have more members */
         Problem: {
             /** @constant */
             type: "about:blank";
@@ -890,7 +894,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "change_not_found" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "history_gone" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "invalid_path" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_rules" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
+            code: "bad_request" | "body_too_large" | "change_not_found" | "contents_missing" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "history_gone" | "insufficient_storage" | "internal_error" | "invalid_archive" | "invalid_credentials" | "invalid_path" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_rules" | "too_many_tokens" | "tree_too_large" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -901,6 +905,8 @@ export interface components {
                 path: string;
                 message: string;
             }[];
+        } & {
+            [key: string]: unknown;
         };
         /**
          * @example {
@@ -1539,6 +1545,47 @@ export interface components {
             size: number | null;
             content_type: string | null;
             is_current: boolean;
+        };
+        /**
+         * @example {
+         *       "change": {
+         *         "id": 4711,
+         *         "at": "2027-01-15T09:30:00.000Z",
+         *         "by": "admin",
+         *         "token": null,
+         *         "request_id": "9f1c2a4e-5b7d-4c3a-8e6f-0a1b2c3d4e5f",
+         *         "action": "deploy",
+         *         "prefix": "notes/",
+         *         "version": null,
+         *         "added": 1,
+         *         "replaced": 0,
+         *         "removed": 0,
+         *         "bytes": 13,
+         *         "paths": [
+         *           "notes/hello.txt"
+         *         ]
+         *       },
+         *       "prefix": "notes/",
+         *       "files": 1,
+         *       "added": 1,
+         *       "replaced": 0,
+         *       "removed": 0,
+         *       "unchanged": 0,
+         *       "bytes_received": 10240
+         *     }
+         */
+        TreeResult: {
+            /** @description null: nothing was changed */
+            change: components["schemas"]["Change"] | null;
+            prefix: string;
+            /** @description in the tree */
+            files: number;
+            added: number;
+            replaced: number;
+            removed: number;
+            unchanged: number;
+            /** @description of the body */
+            bytes_received: number;
         };
     };
     responses: never;
@@ -5390,6 +5437,197 @@ export interface operations {
             };
             /** @description `url_too_long` */
             414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    putTree: {
+        parameters: {
+            query?: {
+                /** @description merge: files that the body does not name stay */
+                mode?: "replace" | "merge";
+                /** @description records this version with the change */
+                version?: string;
+                /** @description of the version */
+                changelog?: string;
+                /** @description true: only says what would change */
+                dry_run?: boolean;
+            };
+            header?: {
+                /** @description Only if the tree has this ETag. For example `"c1d8ab3e0f2b4c5d8e9f0a1b2c3d4e5f"` */
+                "if-match"?: string;
+                /** @description `*`: only if there is no file yet. For example `*` */
+                "if-none-match"?: string;
+            };
+            path: {
+                /**
+                 * @description a directory with a trailing slash; empty: the whole store
+                 * @example site/
+                 */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example { "from": "previews/pr-12/" } */
+                "application/x-tar": Blob;
+                /** @example { "from": "previews/pr-12/" } */
+                "application/gzip": Blob;
+                /** @example { "from": "previews/pr-12/" } */
+                "application/zstd": Blob;
+                /** @example { "from": "previews/pr-12/" } */
+                "application/zip": Blob;
+                /** @example { "from": "previews/pr-12/" } */
+                "application/json": Blob;
+            };
+        };
+        responses: {
+            /** @description The tree is what the body is */
+            200: {
+                headers: {
+                    /**
+                     * @description Of all names and contents of the tree: the same for each of its forms
+                     * @example "c1d8ab3e0f2b4c5d8e9f0a1b2c3d4e5f"
+                     */
+                    etag?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "change": {
+                     *         "id": 4711,
+                     *         "at": "2027-01-15T09:30:00.000Z",
+                     *         "by": "admin",
+                     *         "token": null,
+                     *         "request_id": "9f1c2a4e-5b7d-4c3a-8e6f-0a1b2c3d4e5f",
+                     *         "action": "deploy",
+                     *         "prefix": "notes/",
+                     *         "version": null,
+                     *         "added": 1,
+                     *         "replaced": 0,
+                     *         "removed": 0,
+                     *         "bytes": 13,
+                     *         "paths": [
+                     *           "notes/hello.txt"
+                     *         ]
+                     *       },
+                     *       "prefix": "notes/",
+                     *       "files": 1,
+                     *       "added": 1,
+                     *       "replaced": 0,
+                     *       "removed": 0,
+                     *       "unchanged": 0,
+                     *       "bytes_received": 10240
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TreeResult"];
+                };
+            };
+            /** @description `invalid_path`, `invalid_archive`, `malformed_body`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `directory_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `path_conflict`, `contents_missing`, `version_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `precondition_failed` */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `tree_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage`, `quota_exceeded` */
+            507: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { STATUS_CODES } from './node-http.ts'
 
 export const Problem = z
-  .object({
+  .looseObject({
     type: z.literal('about:blank'),
     title: z.string(),
     status: z.int(),
@@ -27,7 +27,7 @@ export const Problem = z
       .optional()
       .meta({ description: 'only for validation_failed: every fault' }),
   })
-  .meta({ id: 'Problem', description: 'RFC 9457 problem details' })
+  .meta({ id: 'Problem', description: 'RFC 9457 problem details; some codes have more members' })
 
 /** One fault of the input: a JSON Pointer into the body, or `/query/<name>`, `/path/<name>`. */
 export interface Fault {

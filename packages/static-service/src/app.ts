@@ -28,6 +28,7 @@ import { registerHistoryRoutes } from './routes/history.ts'
 import { registerPutRoute } from './routes/put-file.ts'
 import { documentStaticRoute } from './routes/static.ts'
 import { registerGetTreeRoute } from './routes/trees/get-tree.ts'
+import { registerPutTreeRoute } from './routes/trees/put-tree.ts'
 import { UploadLimits } from './routes/upload-limits.ts'
 import { registerUploadRoutes } from './routes/uploads.ts'
 import { registerVersionRoutes } from './routes/versions.ts'
@@ -113,6 +114,8 @@ export function buildApp(parts: Dependencies): Promise<App> {
       registerGetTreeRoute(app, { catalog, store })
       registerAccessRoutes(app, access)
       registerHistoryRoutes(app, { catalog, cache })
+      const limits = { uploads: uploads.limits, ...config.trees }
+      await registerPutTreeRoute(app, { ...uploads, limits })
       documentStaticRoute(app)
       registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })
     },

@@ -27,6 +27,8 @@ export const Settings = z.object({
     .enum(['public', 'private'], { error: 'must be public or private' })
     .default('public'),
   KEEP_HISTORY_DAYS: z.coerce.number().int().min(0).max(36_500).default(30),
+  MAX_TREE_FILES: z.coerce.number().int().min(1).max(1_000_000).default(20_000),
+  MAX_TREE_BYTES: bytes.min(1).default(2_147_483_648),
   STATIC_CACHE_CONTROL: headerValue.default('public, max-age=0, must-revalidate'),
   STATIC_INDEX: z
     .string()
@@ -77,6 +79,8 @@ export function readConfig(env: Record<string, string | undefined>) {
     s3: s3Config(settings),
     maxUploadBytes: settings.MAX_UPLOAD_BYTES,
     maxBatchFiles: settings.MAX_BATCH_FILES,
+    /** Of a directory that is replaced as one thing. */
+    trees: { maxFiles: settings.MAX_TREE_FILES, maxBytes: settings.MAX_TREE_BYTES },
     /** Maximum bytes of the distinct contents; undefined: limited by the disk. */
     quotaBytes: settings.QUOTA_BYTES,
     history: {

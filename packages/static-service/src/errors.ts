@@ -20,6 +20,14 @@ export const reservedPath = (segment: string) =>
 export const duplicatePath = (path: string) =>
   new HttpError(400, 'duplicate_path', `The request names this path twice: ${path}`)
 
+/** An archive, or another body of a tree, that cannot be stored as it is; names the entry. */
+export const invalidArchive = (reason: string, entry?: string) =>
+  new HttpError(
+    400,
+    'invalid_archive',
+    `Invalid archive${entry === undefined ? '' : `, entry ${quotePath(entry)}`}: ${reason}; nothing changed`,
+  )
+
 export const fileMissing = (field: string) =>
   new HttpError(400, 'file_missing', `Send a file in the part ${field}`)
 
@@ -117,6 +125,22 @@ export const preconditionFailed = (path: string) =>
     `The file at ${path} does not meet If-Match or another condition: read it again`,
   )
 
+export const treeChanged = (directory: string) =>
+  new HttpError(
+    412,
+    'precondition_failed',
+    `The tree ${directory}/ does not meet If-Match or If-None-Match: read it again`,
+  )
+
+/** `missing`: up to 1,000 digests. */
+export const contentsMissing = (missing: string[]) =>
+  new HttpError(
+    409,
+    'contents_missing',
+    'Contents of the manifest are not stored: send them by PUT /api/contents/{sha256}, then the manifest again',
+    { members: { missing } },
+  )
+
 export const fileTooLarge = (maxBytes: number) =>
   new HttpError(413, 'file_too_large', `Maximum file size: ${maxBytes} bytes`)
 
@@ -126,6 +150,10 @@ export const tooManyFiles = (maxFiles: number) =>
     'too_many_files',
     `Too many parts: at most ${maxFiles === 1 ? 'one file' : `${maxFiles} files`} and one path`,
   )
+
+/** `excess`: such as `20000 files`. */
+export const treeTooLarge = (excess: string) =>
+  new HttpError(413, 'tree_too_large', `The tree has more than ${excess}: nothing changed`)
 
 export const notMultipart = () =>
   new HttpError(415, 'unsupported_media_type', 'Send files as multipart/form-data')

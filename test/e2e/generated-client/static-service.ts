@@ -80,6 +80,12 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   const rule = await api.PUT('/api/access/{path}', { ...atFolder, body: { public: false } })
   const rules = await api.GET('/api/access')
   const lifted = await api.DELETE('/api/access/{path}', atFolder)
+  const copied = await api.PUT('/api/trees/{path}', {
+    params: { path: { path: 'copy/' }, header: { 'if-none-match': '*' } },
+    body: new Blob(['{ "from": "site/" }']),
+    bodySerializer: (body) => body,
+  })
+  await api.POST('/api/files/delete', { body: { prefix: 'copy/' } })
 
   const version = await api.POST('/api/versions', { body: { version: '1.4.0', changelog: 'New' } })
   await api.GET('/api/versions/{version}', { params: { path: { version: '1.4.0' } } })
@@ -106,6 +112,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   expect(rules.data).toEqual({ rules: [rule.data] })
   expect(lifted.response.status).toBe(204)
   expect(archive.response.headers.get('content-type')).toBe('application/x-tar')
+  expect(copied.data).toMatchObject({ files: 2, added: 2, change: { action: 'deploy' } })
   expect(file).toMatchObject({ path: 'notes/hello.txt', size: 13 })
   expect(change.data).toMatchObject({ files: [{ before: null }, { after: null }] })
   expect(history.data?.history).toMatchObject([{ action: 'move', is_current: true }])

@@ -76,6 +76,11 @@ export class StagedBlob implements AsyncDisposable {
     return this.#size
   }
 
+  /** Where the sealed bytes are that did not stay in memory. */
+  get file(): string {
+    return this.#options.file
+  }
+
   /** The bytes that are in memory. */
   get memoryBytes(): number {
     return this.#isOnDisk ? 0 : this.#size

@@ -58,6 +58,7 @@ export interface LongQueries extends HistoryReads {
   findMoveRefusal(move: DirectoryMove): Promise<Outcome | undefined>
   contentPrefixes(): Promise<string[]>
   contents(prefix: string): Promise<{ digest: string; size: number }[]>
+  contentSizes(digests: string[]): Promise<Map<string, number>>
 }
 
 export function longQueries(database: Sql): LongQueries {
@@ -75,5 +76,6 @@ export function longQueries(database: Sql): LongQueries {
     findMoveRefusal: (move) => findMoveRefusal(database, move),
     contentPrefixes: () => queries.contentPrefixes(),
     contents: (prefix) => queries.contents(prefix),
+    contentSizes: (digests) => queries.contentSizes(digests),
   }
 }

@@ -9,6 +9,7 @@ import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { CatalogArchive, Totals } from './catalog-archive.ts'
 import type { Actor } from './changes/change-entry.ts'
 import type { ChangedPaths, DirectoryMove, MoveFileCommand } from './changes/commands.ts'
+import type { TreeChange, TreeCommand } from './changes/tree-changes.ts'
 import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 import type { OpenedTree, TreeFile, TreePageQuery } from './listing/tree-files.ts'
@@ -63,6 +64,13 @@ export interface CatalogChanges {
    */
   moveDirectory(move: DirectoryMove, actor?: Actor): Promise<number>
 
+  /**
+   * Makes a directory what the source is, whatever the number of its files.
+   * @throws {HttpError} `precondition_failed`, `version_exists`, `tree_too_large`, `directory_not_found`, `path_conflict`,
+   *   `invalid_path`, `reserved_path` or `quota_exceeded`.
+   */
+  replaceTree(command: TreeReplacement): Promise<TreeChange>
+
   /** @throws {HttpError} `version_exists`. */
   record(version: NewVersion): Promise<VersionRow>
 
@@ -74,6 +82,8 @@ export interface CatalogChanges {
 }
 
 export type FileMove = Omit<MoveFileCommand, 'kind' | 'actor'>
+
+export type TreeReplacement = Omit<TreeCommand, 'kind' | 'quota'>
 
 export interface CatalogReads {
   /**
@@ -138,6 +148,9 @@ export interface CatalogReads {
 
   /** All contents that files refer to whose digest begins with these hex digits. */
   contents(prefix: string): Promise<{ digest: string; size: number }[]>
+
+  /** The sizes of those of these contents that are stored, by digest. */
+  contentSizes(digests: string[]): Promise<Map<string, number>>
 
   /** For health checks and metrics; waits for nothing. */
   status(): CatalogStatus

@@ -119,6 +119,14 @@ export class Queries {
       where digest between ${prefix} and ${`${prefix}g`}`)
   }
 
+  /** The sizes of those of these contents that are stored. */
+  async contentSizes(digests: string[]): Promise<Map<string, number>> {
+    const rows = await this.#sql.all<{ digest: string; size: number }>(
+      sql`select digest, size from ${name('blobs')} where digest ${among(digests)}`,
+    )
+    return new Map(rows.map(({ digest, size }) => [digest, size]))
+  }
+
   async pathsOf(digest: string): Promise<string[]> {
     const rows = await this.#sql.all<{ path: string }>(
       sql`select path from ${name('files')} where digest = ${digest} order by path`,

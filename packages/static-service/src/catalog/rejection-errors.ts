@@ -9,6 +9,8 @@ import {
   quotaExceeded,
   reservedPath,
   targetExists,
+  treeChanged,
+  treeTooLarge,
   versionExists,
 } from '../errors.ts'
 import { findPathFault } from '../files/path-rules.ts'
@@ -41,6 +43,8 @@ const errors: Record<
   file_not_found: fileNotFound,
   directory_not_found: directoryNotFound,
   version_exists: versionExists,
+  tree_changed: treeChanged,
+  tree_too_large: (directory) => treeTooLarge(`MAX_TREE_FILES files below ${directory}/`),
 }
 
 function invalidTarget(path: string): Error {

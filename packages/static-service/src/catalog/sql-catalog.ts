@@ -13,6 +13,7 @@ import type {
   Removed,
   RulesCheck,
   SizeRange,
+  TreeReplacement,
   Usage,
 } from './catalog.ts'
 import type { CatalogSnapshot, Miscount } from './catalog-archive.ts'
@@ -25,6 +26,7 @@ import {
   isAlone,
   type Outcome,
 } from './changes/commands.ts'
+import type { TreeChange } from './changes/tree-changes.ts'
 import { findMiscounts } from './find-miscounts.ts'
 import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
@@ -105,6 +107,11 @@ export class SqlCatalog extends Queries implements Catalog {
     return (await this.#continue(id)).files
   }
 
+  async replaceTree(command: TreeReplacement): Promise<TreeChange> {
+    const quota = this.#quotaBytes
+    return (await this.#submit({ kind: 'replaceTree', ...command, quota }, 'tree')).tree
+  }
+
   async record(version: NewVersion): Promise<VersionRow> {
     return (await this.#submit({ kind: 'record', version }, 'record')).version
   }
@@ -179,6 +186,10 @@ export class SqlCatalog extends Queries implements Catalog {
 
   override contents(prefix: string): Promise<{ digest: string; size: number }[]> {
     return this.#database.long.contents(prefix)
+  }
+
+  override contentSizes(digests: string[]): Promise<Map<string, number>> {
+    return this.#database.long.contentSizes(digests)
   }
 
   status(): CatalogStatus {

@@ -23,17 +23,24 @@ export const headLength = 4100
  * The Content-Type that a client sends is ignored.
  */
 export async function contentTypeOf(name: string, head: Uint8Array): Promise<string> {
-  // With the dot: the library would take a bare `html` for an extension.
+  const known = typeByName(name)
+  if (known) return known
   const extension = extname(name).toLowerCase()
   const textType = ambiguous.get(extension)
   if (textType) return (await detect(head)) ?? textType
-  const known = extension.length > 1 && (unlisted.get(extension) ?? lookup(extension))
-  if (known) return known
   const detected = await detect(head)
   if (detected) return detected
   const isNamedText = textNames.test(name)
   const isPlainText = extension === '' && head.length > 0
   return (isNamedText || isPlainText) && isText(head) ? 'text/plain' : 'application/octet-stream'
+}
+
+/** The media type, where the extension alone decides it. */
+export function typeByName(name: string): string | undefined {
+  // With the dot: the library would take a bare `html` for an extension.
+  const extension = extname(name).toLowerCase()
+  if (extension.length <= 1 || ambiguous.has(extension)) return undefined
+  return unlisted.get(extension) ?? (lookup(extension) || undefined)
 }
 
 /** Category of a media type. */

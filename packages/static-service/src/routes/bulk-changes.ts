@@ -18,11 +18,12 @@ import {
 } from '../errors.ts'
 import { readDirectory, readWrittenPath } from '../files/file-path.ts'
 import type { FileRow } from '../files/file-record.ts'
-import { categoryOf, contentTypeOf, headLength } from '../files/media-type.ts'
+import { categoryOf } from '../files/media-type.ts'
 import { nameOf } from '../files/path-segments.ts'
 import { actorOf } from './actor.ts'
 import { requireDirectory, requirePath } from './folder-limits.ts'
 import { file } from './openapi-examples.ts'
+import { detectType } from './trees/manifest.ts'
 import { checkDistinct } from './uploads.ts'
 
 interface Dependencies {
@@ -118,9 +119,7 @@ const maxAttempts = 8
 
 async function typeAt(path: string, row: FileRow, store: BlobStore): Promise<string> {
   if (nameOf(path) === row.name) return row.contentType
-  await using blob = await store.open(row.digest)
-  const head = await blob?.read(0, Math.min(headLength, blob.size))
-  return contentTypeOf(nameOf(path), head ?? Buffer.alloc(0))
+  return detectType(store, nameOf(path), row.digest)
 }
 
 const maxPaths = 1000

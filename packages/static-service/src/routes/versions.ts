@@ -134,7 +134,7 @@ const ListedVersion = VersionRecord.extend({
 // Paths of other routes, and steps in a path: no URL would lead to a version of this name.
 const unreadable = new Set(['current', 'stats', '.', '..'])
 
-const NewVersion = z
+export const NewVersion = z
   .strictObject({
     version: z
       .string('must be a string')

@@ -1,18 +1,73 @@
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
-import { extract } from 'tar-stream'
+import { gzipSync, zstdCompressSync } from 'node:zlib'
+import { extract, type Header, pack } from 'tar-stream'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
-import { type Service, start } from '../support/start.ts'
+import { ZipFile } from 'yazl'
+import { z } from 'zod'
+import { type Call, type Service, start } from '../support/start.ts'
+import { digestOf } from '../support/stored-contents.ts'
 
 let service: Service
 beforeAll(async () => {
-  service = await start({ env: { MAX_UPLOAD_BYTES: '300000' } })
+  service = await start({
+    env: {
+      MAX_UPLOAD_BYTES: '300000',
+      MAX_TREE_FILES: '20',
+      MAX_TREE_BYTES: '1000000',
+      STATIC_SITES: 'site/',
+    },
+  })
   return () => service[Symbol.asyncDispose]()
 })
 
 const get = (tree: string, headers: Record<string, string> = {}) =>
   service.call('GET', `/api/trees/${tree}`, { headers })
+
+const TreeJson = z.object({ files: z.record(z.string(), z.object({ sha256: z.string() })) })
+
+/** The digests of a tree by name. */
+async function namesOf(tree: string): Promise<Record<string, string>> {
+  const { status, bytes } = await get(tree, { accept: 'application/json' })
+  if (status === 404) return {}
+  const { files } = TreeJson.parse(JSON.parse(bytes.toString()))
+  return Object.fromEntries(Object.entries(files).map(([name, { sha256 }]) => [name, sha256]))
+}
+
+const Result = z.looseObject({
+  code: z.string().optional(),
+  detail: z.string().optional(),
+  missing: z.array(z.string()).optional(),
+  change: z.looseObject({ id: z.number(), action: z.string() }).nullish(),
+})
+
+async function put(tree: string, body: Buffer | object, { query = '', ...call }: PutCall = {}) {
+  const sent = Buffer.isBuffer(body) ? { body } : { json: body }
+  const path = `/api/trees/${tree}${query}`
+  const { status, headers, bytes } = await service.call('PUT', path, { ...sent, ...call })
+  return { status, headers, body: Result.parse(JSON.parse(bytes.toString())) }
+}
+
+type PutCall = Omit<Call, 'body' | 'json'> & { query?: string }
+
+type Member = [name: string, content: string | Buffer, header?: Partial<Header>]
+
+/** A tar of these members. */
+async function tar(...members: Member[]): Promise<Buffer> {
+  const packed = pack()
+  for (const [name, content, header] of members) packed.entry({ name, ...header }, content)
+  packed.finalize()
+  return buffer(Readable.from(packed))
+}
+
+async function zip(...members: [name: string, content: string, mode?: number][]): Promise<Buffer> {
+  const file = new ZipFile()
+  for (const [name, content, mode] of members)
+    file.addBuffer(Buffer.from(content), name, mode ? { mode } : {})
+  file.end()
+  return buffer(file.outputStream as Readable)
+}
 
 /** The members of a tar by name. */
 async function untar(bytes: Buffer): Promise<Record<string, string>> {
@@ -102,5 +157,367 @@ describe('GET /api/trees/{prefix}', () => {
   ])('%s is refused', async (tree, status, code) => {
     const answer = await get(tree)
     expect(answer).toMatchObject({ status, body: { code } })
+  })
+})
+
+describe('PUT /api/trees/{prefix}', () => {
+  const members: Member[] = [
+    ['./', '', { type: 'directory' }],
+    ['./index.html', '<h1>'],
+    ['./assets/', '', { type: 'directory' }],
+    ['./assets/a.js', 'a()'],
+    ['./assets/._a.js', 'resource fork'],
+    ['./.DS_Store', 'finder'],
+    ['__MACOSX/index.html', 'finder'],
+    [`${'d'.repeat(120)}/${'n'.repeat(120)}.css`, 'a{}'],
+    ['empty', ''],
+  ]
+  const names = ['assets/a.js', `${'d'.repeat(120)}/${'n'.repeat(120)}.css`, 'empty', 'index.html']
+
+  test.each([
+    ['tar', async () => tar(...members)],
+    ['gzip', async () => gzipSync(await tar(...members))],
+    ['zstd', async () => zstdCompressSync(await tar(...members))],
+    ['zip', async () => zip(...members.flatMap(plainMember))],
+  ])('a %s becomes the directory, whatever type it says it has', async (type, archive) => {
+    const body = await archive()
+    const headers = { 'content-type': 'text/x-lie' }
+    await service.put(`put-${type}/gone/index.html`, 'old')
+
+    const first = await put(`put-${type}/`, body, { headers })
+
+    expect(first).toMatchObject({
+      status: 200,
+      body: {
+        change: { action: 'deploy', prefix: `put-${type}/`, added: 4, replaced: 0, removed: 1 },
+        ...{ prefix: `put-${type}/`, files: 4, added: 4, replaced: 0, removed: 1, unchanged: 0 },
+        bytes_received: body.length,
+      },
+    })
+    expect(Object.keys(await namesOf(`put-${type}/`))).toEqual(names)
+    expect(first.headers.etag).toBe((await get(`put-${type}/`)).headers.etag)
+    const page = await service.call('GET', `/static/put-${type}/index.html`)
+    expect(page.bytes.toString()).toBe('<h1>')
+    expect(page.headers['content-type']).toContain('text/html')
+
+    const again = await put(`put-${type}/`, body)
+    expect(again.body).toMatchObject({ change: null, added: 0, replaced: 0, unchanged: 4 })
+    expect(again.headers.etag).toBe(first.headers.etag)
+  })
+
+  const plainMember = ([name, content, header]: Member): [string, string][] =>
+    header ? [] : [[name.replace('./', ''), String(content)]]
+
+  test('equal files keep their record, others are replaced, missing ones removed: one change', async () => {
+    await put('one/', await tar(['same', '1'], ['other', '1'], ['gone', '1'], ['dir/x', '1']))
+    const record = async (name: string) =>
+      (await service.call('GET', `/api/files/one/${name}`)).bytes.toString()
+    const before = await record('same')
+
+    const { body } = await put('one/', await tar(['same', '1'], ['other', '2'], ['dir', 'a file']))
+
+    expect(body).toMatchObject({ added: 1, replaced: 1, removed: 2, unchanged: 1, files: 3 })
+    expect(await record('same')).toBe(before)
+    const { bytes } = await service.call('GET', `/api/changes/${body.change?.id}`)
+    expect(JSON.parse(bytes.toString()).files).toMatchObject([
+      { path: 'one/dir', before: null },
+      { path: 'one/dir/x', after: null },
+      { path: 'one/gone', after: null },
+      { path: 'one/other', before: { size: 1 }, after: { size: 1 } },
+    ])
+  })
+
+  test('mode=merge removes nothing; an empty archive removes all', async () => {
+    await put('merge/', await tar(['a', '1'], ['b', '1']))
+    const merged = await put('merge/', await tar(['b', '2'], ['c', '1']), { query: '?mode=merge' })
+    expect(merged.body).toMatchObject({ files: 3, added: 1, replaced: 1, removed: 0 })
+    const emptied = await put('merge/', await tar())
+    expect(emptied.body).toMatchObject({ files: 0, removed: 3 })
+    expect((await get('merge/')).status).toBe(404)
+  })
+
+  test('a dry run changes nothing', async () => {
+    const { headers } = await put('dry/', await tar(['a', '1'], ['b', '1']))
+    const query = '?dry_run=true&version=dry'
+    const dry = await put('dry/', await tar(['a', '2'], ['c', '1']), { query })
+    expect(dry.body).toMatchObject({ change: null, added: 1, replaced: 1, removed: 1 })
+    expect(dry.headers.etag).toBe(headers.etag)
+    expect((await get('dry/')).headers.etag).toBe(headers.etag)
+    expect((await service.call('GET', '/api/versions/dry')).status).toBe(404)
+  })
+
+  test('If-Match and If-None-Match are about the whole tree', async () => {
+    const [one, two] = [await tar(['a', '1']), await tar(['a', '2'])]
+    const none = { headers: { 'if-none-match': '*' } }
+    const { status, headers } = await put('cond/', one, none)
+    expect(status).toBe(200)
+    expect((await put('cond/', two, none)).status).toBe(412)
+    const match = { headers: { 'if-match': String(headers.etag) } }
+    expect((await put('cond/', two, match)).status).toBe(200)
+    expect(await put('cond/', one, match)).toMatchObject({
+      status: 412,
+      body: { code: 'precondition_failed' },
+    })
+    expect((await put('cond-none/', one, { headers: { 'if-match': '*' } })).status).toBe(412)
+  })
+
+  test('the version is recorded with the change, or neither', async () => {
+    const query = '?version=3.1&changelog=Trees'
+    const { body } = await put('version/', await tar(['a', '1']), { query })
+    expect(body.change).toMatchObject({ version: '3.1' })
+    const { bytes } = await service.call('GET', '/api/versions/3.1')
+    expect(JSON.parse(bytes.toString())).toMatchObject({ changelog: 'Trees', created_by: 'admin' })
+    expect(await put('version/', await tar(['a', '2']), { query })).toMatchObject({
+      status: 409,
+      body: { code: 'version_exists' },
+    })
+    expect((await service.call('GET', '/static/version/a')).bytes.toString()).toBe('1')
+  })
+
+  test('another tree is copied without a byte', async () => {
+    const { headers } = await put('preview/', await tar(['index.html', 'P'], ['b/c', 'C']))
+    await service.put('promoted/old', 'old')
+    const { body, headers: promoted } = await put('promoted/', { from: 'preview/' })
+    expect(body).toMatchObject({ change: { action: 'deploy' }, added: 2, removed: 1 })
+    expect(promoted.etag).toBe(headers.etag)
+    expect(await put('promoted/', { from: 'no-tree/' })).toMatchObject({
+      status: 404,
+      body: { code: 'directory_not_found' },
+    })
+    expect(await put('promoted/', { from: 'preview' })).toMatchObject({ status: 400 })
+  })
+
+  test('a manifest names contents that are stored', async () => {
+    await put('contents/', await tar(['a.txt', 'A'], ['page', '<!doctype html><p>']))
+    const { 'a.txt': a = '', page = '' } = await namesOf('contents/')
+    const files = { 'b.css': { sha256: a }, 'p.png/q': { sha256: page } }
+    const { status, body } = await put('manifest/', { files })
+    expect({ status, body }).toMatchObject({ status: 200, body: { added: 2, files: 2 } })
+    const { headers, bytes } = await service.call('GET', '/static/manifest/b.css')
+    expect([headers['content-type'], bytes.toString()]).toEqual(['text/css; charset=utf-8', 'A'])
+
+    const unknown = ['0'.repeat(64), '1'.repeat(64)]
+    const more = unknown.map((sha256, index) => [`f${index}`, { sha256 }])
+    const refused = await put('manifest/', { files: { ...files, ...Object.fromEntries(more) } })
+    expect(refused).toMatchObject({ status: 409, body: { code: 'contents_missing' } })
+    expect(refused.body.missing?.toSorted()).toEqual(unknown)
+    expect(Object.keys(await namesOf('manifest/'))).toEqual(['b.css', 'p.png/q'])
+  })
+
+  describe('refuses, and changes nothing', () => {
+    const block = (bytes: Buffer, at: number) => bytes.subarray(0, at)
+    const damaged = (bytes: Buffer, at: number) => {
+      const copy = Buffer.from(bytes)
+      copy[at] = (copy[at] ?? 0) ^ 0xff
+      return copy
+    }
+    const two = () => tar(['a', 'A'.repeat(600)], ['b', 'B'])
+    const zeros = () => tar(['zeros', Buffer.alloc(2048)])
+    // A name that its library would refuse to write.
+    const rename = (bytes: Buffer, from: string, to: string) =>
+      Buffer.from(bytes.toString('latin1').replaceAll(from, to), 'latin1')
+    const named =
+      (name: string, header: Partial<Header> = {}) =>
+      async () =>
+        tar(['fine', '1'], [name, '2', header])
+
+    test.each<[string, () => Promise<Buffer>, number, string, string?]>([
+      [
+        'a symbolic link',
+        () => tar(['l', '', { type: 'symlink', linkname: 'x' }]),
+        400,
+        'invalid_archive',
+        '"l"',
+      ],
+      [
+        'a hard link',
+        () => tar(['l', '', { type: 'link', linkname: 'x' }]),
+        400,
+        'invalid_archive',
+        '"l"',
+      ],
+      ['a device', () => tar(['d', '', { type: 'block-device' }]), 400, 'invalid_archive', '"d"'],
+      ['a named pipe', () => tar(['p', '', { type: 'fifo' }]), 400, 'invalid_archive', '"p"'],
+      [
+        'a sparse file',
+        named('s', { pax: { 'GNU.sparse.major': '1' } }),
+        400,
+        'invalid_archive',
+        '"s"',
+      ],
+      ['an absolute name', named('/etc/passwd'), 400, 'invalid_archive', '"/etc/passwd"'],
+      ['..', named('x/../../y'), 400, 'invalid_archive', '"x/../../y"'],
+      [
+        '.. of a directory',
+        () => tar(['../', '', { type: 'directory' }]),
+        400,
+        'invalid_archive',
+        '"../"',
+      ],
+      ['a backslash', named('a\\b'), 400, 'invalid_archive', 'a\\\\b'],
+      ['a control character', named('a\u0001'), 400, 'invalid_archive', 'a\\u0001'],
+      ['an empty segment', named('a//b'), 400, 'invalid_archive', '"a//b"'],
+      ['one path twice', named('./fine'), 400, 'invalid_archive', '"./fine"'],
+      [
+        'one path in two Unicode forms',
+        () => tar(['\u00fc', '1'], ['u\u0308', '2']),
+        400,
+        'invalid_archive',
+      ],
+      ['a file below a file', named('fine/x'), 400, 'invalid_archive', '"fine/x"'],
+      [
+        'a file that is a directory',
+        () => tar(['d/x', '1'], ['d', '1']),
+        400,
+        'invalid_archive',
+        '"d"',
+      ],
+      [
+        'a tar that is cut in a file',
+        async () => block(await two(), 1000),
+        400,
+        'invalid_archive',
+        '"a"',
+      ],
+      [
+        'a tar that is cut between files',
+        async () => block(await two(), 1536),
+        400,
+        'invalid_archive',
+      ],
+      [
+        'a tar with half of its end mark',
+        async () => block(await two(), 3072),
+        400,
+        'invalid_archive',
+      ],
+      [
+        'a tar without an end mark after zeros',
+        async () => block(await zeros(), 2560),
+        400,
+        'invalid_archive',
+      ],
+      [
+        'a wrong checksum of a tar header',
+        async () => damaged(await two(), 1540),
+        400,
+        'invalid_archive',
+      ],
+      ['a cut gzip', async () => block(gzipSync(await two()), 100), 400, 'invalid_archive'],
+      [
+        'a wrong checksum of gzip',
+        async () => damaged(gzipSync(await two()), gzipSync(await two()).length - 6),
+        400,
+        'invalid_archive',
+      ],
+      [
+        'a cut zstd',
+        async () => zstdCompressSync(await two()).subarray(0, -3),
+        400,
+        'invalid_archive',
+      ],
+      ['gzip in gzip', async () => gzipSync(gzipSync(await two())), 400, 'invalid_archive'],
+      [
+        'a cut zip',
+        async () => (await zip(['a', 'A'], ['b', 'B'])).subarray(0, -10),
+        400,
+        'invalid_archive',
+      ],
+      [
+        'a damaged zip entry',
+        async () => damaged(await zip(['a', 'A'.repeat(50)]), 33),
+        400,
+        'invalid_archive',
+      ],
+      [
+        'a wrong checksum of a zip entry',
+        async () => rename(await zip(['a', 'A']), '\x8b\x9e\xd9\xd3', 'zzzz'),
+        400,
+        'invalid_archive',
+        '"a"',
+      ],
+      ['a symbolic link in a zip', () => zip(['l', 'x', 0o120777]), 400, 'invalid_archive', '"l"'],
+      [
+        '.. in a zip',
+        async () => rename(await zip(['aa/b', 'x']), 'aa/b', '../b'),
+        400,
+        'invalid_archive',
+        '../b',
+      ],
+      ['no archive at all', async () => Buffer.from('hello'), 400, 'invalid_archive'],
+      ['an empty body', async () => Buffer.alloc(0), 400, 'invalid_archive'],
+      [
+        'too many files',
+        () => tar(...Array.from({ length: 21 }, (_, n): Member => [`f${n}`, ''])),
+        413,
+        'tree_too_large',
+      ],
+      [
+        'too many bytes',
+        () => tar(...Array.from({ length: 4 }, (_, n): Member => [`f${n}`, Buffer.alloc(290_000)])),
+        413,
+        'tree_too_large',
+      ],
+      [
+        'a bomb',
+        async () => gzipSync(Buffer.concat([await tar(['._x', Buffer.alloc(8_000_000)])])),
+        413,
+        'tree_too_large',
+      ],
+      [
+        'a file that is too large',
+        () => tar(['big', Buffer.alloc(300_001)]),
+        413,
+        'file_too_large',
+      ],
+      [
+        'a manifest with a bad digest',
+        async () => Buffer.from('{"files":{"a":{"sha256":"x"}}}'),
+        400,
+        'validation_failed',
+      ],
+      [
+        'a manifest with ..',
+        async () => Buffer.from(`{"files":{"../a":{"sha256":"${'0'.repeat(64)}"}}}`),
+        400,
+        'invalid_archive',
+        '"../a"',
+      ],
+      ['JSON that is cut', async () => Buffer.from('{"files":{'), 400, 'malformed_body'],
+      ['unknown JSON', async () => Buffer.from('{"form":"x/"}'), 400, 'validation_failed'],
+    ])('%s', async (_name, archive, status, code, detail = '') => {
+      await service.put('refused/old', 'old')
+      const answer = await put('refused/', await archive())
+      expect(answer).toMatchObject({ status, body: { code } })
+      expect(answer.body.detail).toContain(detail)
+      expect(Object.keys(await namesOf('refused/'))).toEqual(['old'])
+    })
+
+    test('a body that is encoded, a prefix that is no tree, a viewer, and a path that is a file', async () => {
+      const body = await two()
+      const encoded = { headers: { 'content-encoding': 'gzip' } }
+      expect((await put('refused/', gzipSync(body), encoded)).status).toBe(415)
+      expect((await put('refused', body)).body.code).toBe('invalid_path')
+      expect((await put('refused/', body, { user: 'viewer' })).status).toBe(403)
+      await service.put('a-file', '1')
+      expect((await put('a-file/', body)).body.code).toBe('path_conflict')
+      expect((await put('refused/', body, { query: '?mode=x' })).body.code).toBe(
+        'validation_failed',
+      )
+    })
+  })
+
+  test('refused contents leave no bytes', async () => {
+    const contents = ['x'.repeat(200_000), 'y'.repeat(200_000)]
+    const [one = '', other = ''] = contents
+    await put('refused/', await tar(['big', one], ['../x', '1']))
+    await put('refused/', await zip(['big', other], ['big', 'y']))
+    const left = async () =>
+      (await service.storedContents()).filter(
+        (name) =>
+          name.startsWith(`${service.dataDir}/tmp/`) ||
+          contents.some((each) => name.includes(digestOf(each))),
+      )
+    await expect.poll(left).toEqual([])
   })
 })

@@ -93,6 +93,37 @@ function end({ table, dates }: Target, row: StoredFile, freed: FreedContents) {
   table.remove(row, freed)
 }
 
+/** Stores these files, all but equal ones, and ends those of `before` that are not among them. */
+export function replaceFiles(
+  target: Target,
+  { before, files }: { before: StoredFile[]; files: NewFile[] },
+) {
+  const { table, dates } = target
+  const freed = new FreedContents()
+  const wanted = new Set(files.map(({ path }) => path))
+  // First: a new file may be where a directory was, or the other way round.
+  const ended = before.filter(({ path }) => !wanted.has(path))
+  for (const row of ended) end(target, row, freed)
+  const counts = { added: 0, replaced: 0, removed: ended.length, unchanged: 0 }
+  const rows: FileRow[] = []
+  for (const file of files) {
+    const row = table.find(file.path)
+    if (!row && table.isDirectory(file.path)) throw new Rejected('path_conflict', file.path)
+    if (row?.digest === file.digest) {
+      counts.unchanged += 1
+      continue
+    }
+    counts[row ? 'replaced' : 'added'] += 1
+    rows.push(
+      row
+        ? replace(target, { before: row, file, freed })
+        : add(table, { ...file, ...born(dates.of()) }, freed),
+    )
+  }
+  const changed = [...ended, ...rows].map(({ path }) => path)
+  return { ...counts, rows, changed, freed: freed.digests }
+}
+
 function moveFile(target: Target, command: MoveFileCommand): Outcome {
   const { from, to, overwrite, digest, contentType, category } = command
   const row = target.table.find(from)
@@ -122,7 +153,7 @@ export function moveRows(target: Target, moving: StoredFile[], move: DirectoryMo
 
 /** Where a file below the directory goes. */
 export function movedPath(path: string, { from, to }: DirectoryMove): string {
-  const rest = path.slice(from.length + 1)
+  const rest = from === '' ? path : path.slice(from.length + 1)
   return to === '' ? rest : `${to}/${rest}`
 }
 

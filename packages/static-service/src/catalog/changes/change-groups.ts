@@ -23,6 +23,7 @@ import {
 } from './commands.ts'
 import { changeDirectory, type SliceLimits } from './directory-changes.ts'
 import { type Group, loadTarget } from './load-files.ts'
+import { replaceTree } from './tree-changes.ts'
 import { writeChanges } from './write-changes.ts'
 
 export interface ChangeDependencies<Transaction extends SqlTransaction> {
@@ -147,6 +148,7 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
     if (!command) return applyTogether(group, commands.filter(isSmall))
     if (commands.length > 1) throw new Error('such a change is alone in its transaction')
     if (command.kind === 'importFiles') return [await importFiles(group, command.files)]
+    if (command.kind === 'replaceTree') return [await replaceTree(group, command)]
     const { wholeFiles } = this.#limits
     return [await changeDirectory(group, command, { wholeFiles, sliceFiles: this.#sliceFiles })]
   }
@@ -230,8 +232,12 @@ function pathsOf(command: CatalogCommand): string[] {
   }
 }
 
-const digestsOf = (command: CatalogCommand) =>
-  command.kind === 'put' ? command.files.map(({ digest }) => digest) : []
+function digestsOf(command: CatalogCommand): string[] {
+  const holder = command.kind === 'replaceTree' ? command.source : command
+  return 'files' in holder && command.kind !== 'importFiles'
+    ? holder.files.map(({ digest }) => digest)
+    : []
+}
 
 function failureOf(error: unknown): Outcome {
   const cause = error instanceof DatabaseFullError ? error.cause : error

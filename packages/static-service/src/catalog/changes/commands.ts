@@ -2,6 +2,7 @@ import type { FileRow, NewFile, NewVersion, VersionRow } from '../../files/file-
 import type { Category } from '../../files/media-type.ts'
 import type { Conditions } from '../../rfc9110/entity-tags.ts'
 import type { Actor } from './change-entry.ts'
+import type { TreeChange, TreeCommand } from './tree-changes.ts'
 
 // What the catalog is asked to change, and what it answers. Each command is done whole or not at all.
 
@@ -54,11 +55,13 @@ export interface MoveFileCommand {
 }
 
 /** Commands on files that they do not name, or on very many. */
-export type LoneCommand = DirectoryCommand | { kind: 'importFiles'; files: FileRow[] }
+export type LoneCommand = DirectoryCommand | TreeCommand | { kind: 'importFiles'; files: FileRow[] }
 
 /** Whether a command is a transaction of its own. */
 export const isAlone = (command: CatalogCommand): command is LoneCommand =>
-  ['removeBelow', 'moveDirectory', 'continue', 'abandon', 'importFiles'].includes(command.kind)
+  ['removeBelow', 'moveDirectory', 'continue', 'abandon', 'replaceTree', 'importFiles'].includes(
+    command.kind,
+  )
 
 /** Paths that a command changed; `all` where they are many. */
 export type ChangedPaths = string[] | 'all'
@@ -73,6 +76,7 @@ export type Outcome =
   | ({ done: 'put'; rows: FileRow[]; wasNew: boolean } & Changed)
   | ({ done: 'remove'; files: number; bytesFreed: number } & Changed)
   | ({ done: 'move'; files: number } & Changed)
+  | ({ done: 'tree'; tree: TreeChange } & Changed)
   /** A slice of a change that was begun. */
   | ({ done: 'slice'; files: number; bytesFreed: number; isLast: boolean } & Changed)
   /** The change is recorded: it continues in slices. */
@@ -96,6 +100,8 @@ export type Rejection =
   | 'file_not_found'
   | 'directory_not_found'
   | 'version_exists'
+  | 'tree_changed'
+  | 'tree_too_large'
   /** The files are too many for one transaction. */
   | 'too_many_files'
 

@@ -79,6 +79,7 @@ class SqliteDatabase implements CatalogDatabase {
       tree: (query) => reader.ask('tree', query),
       usage: (directory) => reader.ask('usage', directory),
       openTree: (directory) => reader.ask('openTree', directory),
+      contentSizes: (digests) => reader.ask('contentSizes', digests),
       treePage: (query) => reader.ask('treePage', query),
       versions: (span) => reader.ask('versions', span),
       changes: (query) => reader.ask('changes', query),

@@ -1,0 +1,213 @@
+import { pipeline, Readable, type Transform } from 'node:stream'
+import { crc32, createGunzip, createZstdDecompress } from 'node:zlib'
+import { HttpError } from '@domains-and-files/http'
+import { extract, type Header } from 'tar-stream'
+import { type Entry, openPromise, type ZipFile } from 'yauzl'
+import { invalidArchive } from '../errors.ts'
+
+export type ArchiveType = 'tar' | 'gzip' | 'zstd' | 'zip'
+
+/** A member of an archive. Its content must be read before the next member is. */
+export interface ArchiveEntry {
+  /** As it is written in the archive. */
+  name: string
+  /** `other`: links, devices, sparse files, and what else is no plain file. */
+  kind: 'file' | 'directory' | 'other'
+  /** Bytes, as the archive announces them. */
+  size: number
+  content: AsyncIterable<Buffer>
+}
+
+interface Body {
+  /** The first bytes, at least 512 where the body has them. */
+  head: Buffer
+  /** All bytes. */
+  chunks: AsyncIterable<Buffer>
+}
+
+/** Reads the first bytes of a body, which tell its type. */
+export async function peek(body: AsyncIterable<Buffer>): Promise<Body> {
+  const rest = body[Symbol.asyncIterator]()
+  const first: Buffer[] = []
+  let head = Buffer.alloc(0)
+  while (head.length < blockBytes) {
+    const { done, value } = await rest.next()
+    if (done) break
+    first.push(value)
+    head = Buffer.concat(first)
+  }
+  async function* all() {
+    yield* first
+    yield* { [Symbol.asyncIterator]: () => rest }
+  }
+  return { head, chunks: all() }
+}
+
+/** The type of an archive by its first bytes; undefined: it is none. */
+export function archiveTypeOf(head: Buffer): ArchiveType | undefined {
+  const magic = head.toString('latin1', 0, 4)
+  if (magic.startsWith('\x1f\x8b')) return 'gzip'
+  if (magic === '\x28\xb5\x2f\xfd') return 'zstd'
+  // The second one begins an archive without entries.
+  if (magic === 'PK\x03\x04' || magic === 'PK\x05\x06') return 'zip'
+  return isTarBlock(head.subarray(0, blockBytes)) ? 'tar' : undefined
+}
+
+interface ReadOptions {
+  /** Bytes that an archive may have after decompression, its own headers included. */
+  maxBytes: number
+  /** Error for more of them. */
+  tooLarge: () => Error
+  /** Stores all bytes in a file and returns its path: the list of a zip's entries is at its end. */
+  spool: (chunks: AsyncIterable<Buffer>) => Promise<string>
+}
+
+/**
+ * The entries of an archive in their order, as a stream in bounded memory.
+ * @throws {HttpError} `invalid_archive` where it is cut, damaged or of no known type, `tree_too_large`.
+ */
+export async function* readArchive(
+  { head, chunks }: Body,
+  { maxBytes, tooLarge, spool }: ReadOptions,
+): AsyncGenerator<ArchiveEntry> {
+  const type = archiveTypeOf(head)
+  if (type === undefined) throw invalidArchive('it is no tar, zip, gzip or zstd')
+  if (type === 'zip') return yield* readZip(await spool(limited(chunks, maxBytes, tooLarge)))
+  if (type === 'tar') return yield* readTar(limited(chunks, maxBytes, tooLarge))
+  const decoder = type === 'gzip' ? createGunzip() : createZstdDecompress()
+  const inner = await peek(limited(decompress(chunks, decoder), maxBytes, tooLarge))
+  if (archiveTypeOf(inner.head) !== 'tar') throw invalidArchive(`the ${type} holds no tar`)
+  yield* readTar(inner.chunks)
+}
+
+// A decompression bomb is refused while it streams.
+async function* limited(chunks: AsyncIterable<Buffer>, maxBytes: number, tooLarge: () => Error) {
+  let bytes = 0
+  for await (const chunk of chunks) {
+    bytes += chunk.length
+    if (bytes > maxBytes) throw tooLarge()
+    yield chunk
+  }
+}
+
+async function* decompress(chunks: AsyncIterable<Buffer>, decoder: Transform) {
+  // Errors of both reach the loop below.
+  pipeline(Readable.from(chunks), decoder, () => undefined)
+  try {
+    for await (const chunk of decoder) yield chunk as Buffer // Without an encoding, it is bytes.
+  } catch (error) {
+    throw faultOf(error)
+  }
+}
+
+async function* readTar(chunks: AsyncIterable<Buffer>): AsyncGenerator<ArchiveEntry> {
+  const unpacked = extract({ allowUnknownFormat: true } as never) // An option that its types miss: tars older than POSIX.
+  const tail = { bytes: 0, zeros: 0 }
+  const source = Readable.from(measureZeros(chunks, tail))
+  source.on('error', (error) => unpacked.destroy(error))
+  unpacked.on('close', () => source.destroy())
+  source.pipe(unpacked)
+  let end = 0
+  try {
+    for await (const entry of unpacked) {
+      const { name, size } = entry.header
+      const kind = kindOf(entry.header)
+      const content = entry as AsyncIterable<Buffer> // Without an encoding, it is bytes.
+      yield { name, kind, size, content: withFaults(content, name) }
+      entry.resume()
+      const blocks = kind === 'directory' ? 0 : Math.ceil(size / blockBytes)
+      end = entry.offset + (1 + blocks) * blockBytes
+    }
+  } catch (error) {
+    throw faultOf(error)
+  }
+  // Two blocks of zeros (POSIX.1, pax, "ustar Interchange Format"): the library does not miss them.
+  const mark = 2 * blockBytes
+  if (tail.bytes - end < mark || tail.zeros < mark) throw invalidArchive('the tar ends too early')
+}
+
+function kindOf({ type, pax }: Header): ArchiveEntry['kind'] {
+  if (type === 'directory') return 'directory'
+  const isSparse = Object.keys(pax ?? {}).some((key) => key.startsWith('GNU.sparse.'))
+  return (type === 'file' || type === 'contiguous-file') && !isSparse ? 'file' : 'other'
+}
+
+/** Counts the bytes, and the zeros at their end. */
+async function* measureZeros(
+  chunks: AsyncIterable<Buffer>,
+  tail: { bytes: number; zeros: number },
+) {
+  for await (const chunk of chunks) {
+    let zeros = 0
+    while (zeros < chunk.length && chunk[chunk.length - 1 - zeros] === 0) zeros += 1
+    tail.bytes += chunk.length
+    tail.zeros = zeros === chunk.length ? tail.zeros + zeros : zeros
+    yield chunk
+  }
+}
+
+const blockBytes = 512
+
+// Only zeros: an archive without entries. Else the header has the sum of its bytes, its own field counted as spaces.
+function isTarBlock(block: Buffer): boolean {
+  if (block.length < blockBytes) return false
+  if (block.every((byte) => byte === 0)) return true
+  const field = block.subarray(148, 156)
+  const stored = Number.parseInt(field.toString('latin1').replaceAll('\0', ' ').trim(), 8)
+  const sum = (bytes: Buffer) => bytes.reduce((total, byte) => total + byte, 0)
+  return stored === sum(block) - sum(field) + 8 * 32
+}
+
+async function* readZip(file: string): AsyncGenerator<ArchiveEntry> {
+  let zip: ZipFile | undefined
+  try {
+    zip = await openPromise(file)
+    for await (const entry of zip.eachEntry()) {
+      const { fileName: name, uncompressedSize: size } = entry
+      yield { name, kind: kindOfZip(entry), size, content: readZipEntry(zip, entry) }
+    }
+  } catch (error) {
+    throw faultOf(error)
+  } finally {
+    zip?.close()
+  }
+}
+
+async function* readZipEntry(zip: ZipFile, entry: Entry): AsyncGenerator<Buffer> {
+  let sum = 0
+  for await (const chunk of withFaults(await openEntry(zip, entry), entry.fileName)) {
+    sum = crc32(chunk, sum)
+    yield chunk
+  }
+  // The library compares the size alone.
+  if (sum !== entry.crc32) throw invalidArchive('its checksum is wrong', entry.fileName)
+}
+
+async function openEntry(zip: ZipFile, entry: Entry): Promise<Readable> {
+  try {
+    return await zip.openReadStreamPromise(entry)
+  } catch (error) {
+    throw faultOf(error, entry.fileName)
+  }
+}
+
+// The type of the file is in the upper half where the archive was made on Unix; elsewhere that is zero.
+function kindOfZip({ fileName, externalFileAttributes }: Entry): ArchiveEntry['kind'] {
+  const type = (externalFileAttributes >>> 16) & 0o170000
+  if (fileName.endsWith('/')) return 'directory'
+  return type === 0 || type === 0o100000 ? 'file' : 'other'
+}
+
+async function* withFaults(chunks: AsyncIterable<Buffer>, name: string) {
+  try {
+    yield* chunks
+  } catch (error) {
+    throw faultOf(error, name)
+  }
+}
+
+/** What a library has thrown is a fault of the archive; other errors have passed through it. */
+const faultOf = (error: unknown, name?: string) =>
+  error instanceof HttpError
+    ? error
+    : invalidArchive(error instanceof Error ? error.message : String(error), name)

@@ -1,0 +1,126 @@
+import type { TagList } from '@domains-and-files/http'
+import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import type { FileRow, NewFile, NewVersion } from '../../files/file-record.ts'
+import { findPathFault } from '../../files/path-rules.ts'
+import type { Conditions } from '../../rfc9110/entity-tags.ts'
+import { readTreeState, type TreeState } from '../listing/tree-files.ts'
+import { recordVersion } from '../versions.ts'
+import { movedPath, replaceFiles } from './apply-command.ts'
+import { type Actor, type ChangeEntry, causeOf } from './change-entry.ts'
+import { type Outcome, Rejected, refusalOf } from './commands.ts'
+import { type Group, loadBelow, loadTarget } from './load-files.ts'
+import type { StoredFile } from './loaded-files.ts'
+import { writeChanges } from './write-changes.ts'
+
+/** What a directory becomes, in one transaction. */
+export interface TreeCommand {
+  kind: 'replaceTree'
+  actor: Actor
+  /** The root is empty. */
+  directory: string
+  source: TreeSource
+  /** Whether files that the source does not name stay. */
+  isMerge: boolean
+  /** On the entity tag of the tree. */
+  conditions: Pick<Conditions, 'ifMatch' | 'ifNoneMatch'>
+  /** Recorded with the change. */
+  version: NewVersion | undefined
+  /** Nothing is changed. */
+  isDryRun: boolean
+  /** Of the tree before and after. */
+  maxFiles: number
+  quota: number | undefined
+}
+
+export type TreeSource =
+  /** `areStored`: their contents did not arrive with the request, and are refused where a file no longer has them. */
+  | { files: NewFile[]; areStored: boolean }
+  /** Another directory, as it is in the transaction. */
+  | { from: string }
+
+export interface TreeChange extends TreeState {
+  /** Null: nothing was changed. */
+  change: ChangeEntry | null
+  added: number
+  replaced: number
+  removed: number
+  unchanged: number
+  /** The files that were stored. */
+  rows: FileRow[]
+}
+
+/** Makes a directory what the source is. Equal files stay as they are, with their dates. */
+export async function replaceTree(group: Group, command: TreeCommand): Promise<Outcome> {
+  try {
+    const { table, dates, result } = await applyTree(group, command)
+    const { actor, directory, version, isDryRun } = command
+    if (isDryRun) return { done: 'tree', tree: result, freed: [], changed: [] }
+    const isSame = 'from' in command.source && command.source.from === directory
+    const cause = causeOf(actor, isSame ? 'restore' : 'deploy', directory)
+    const change = table.accept({ ...cause, version: version?.version ?? null }, dates.of())
+    if (change) await writeChanges(group, { table, dates })
+    // It names the change, and its name was free.
+    if (version) await recordVersion(group, version)
+    const state = await readTreeState(group.transaction, directory)
+    const tree = { ...result, ...state, change: change ?? null }
+    return { done: 'tree', tree, freed: result.freed, changed: result.changed }
+  } catch (error) {
+    return refusalOf(error)
+  }
+}
+
+async function applyTree(group: Group, command: TreeCommand) {
+  const { transaction } = group
+  const { directory, source, isMerge, maxFiles, quota, version, conditions } = command
+  const state = await readTreeState(transaction, directory)
+  if (!holdsForTree(conditions, state)) throw new Rejected('tree_changed', directory)
+  if (version && (await isRecorded(transaction, version)))
+    throw new Rejected('version_exists', version.version)
+  const files = await filesOf(group, command)
+  if (!isMerge && state.files > maxFiles) throw new Rejected('tree_too_large', directory)
+  const before = isMerge ? [] : await loadBelow(transaction, directory, { limit: maxFiles })
+  const paths = [...before, ...files].map(({ path }) => path)
+  const target = await loadTarget(group, paths, { digests: files.map(({ digest }) => digest) })
+  if ('files' in source) {
+    const isStored = (digest: string) =>
+      !source.areStored || target.table.blobs.get(digest) !== undefined
+    const lost = files.find(({ digest }) => group.missing.has(digest) || !isStored(digest))
+    if (lost) throw new Rejected('content_missing', lost.path)
+  }
+  const { storedSize } = target.table
+  const counts = replaceFiles(target, { before, files })
+  const isFuller = target.table.storedSize > storedSize
+  if (quota !== undefined && isFuller && target.table.storedSize > quota)
+    throw new Rejected('quota_exceeded', '')
+  return { ...target, result: { ...state, ...counts, change: null } }
+}
+
+/** The files that the directory gets. */
+async function filesOf(
+  { transaction }: Group,
+  { source, directory, actor, maxFiles }: TreeCommand,
+): Promise<NewFile[]> {
+  if ('files' in source) return source.files
+  const rows = await loadBelow(transaction, source.from, { limit: maxFiles + 1 })
+  if (rows.length > maxFiles) throw new Rejected('tree_too_large', source.from)
+  if (rows.length === 0) throw new Rejected('directory_not_found', source.from)
+  const copy = (row: StoredFile): NewFile => {
+    const path = movedPath(row.path, { from: source.from, to: directory, overwrite: true })
+    if (findPathFault(path)) throw new Rejected('invalid_target', path)
+    return { ...row, path, uploadedBy: actor.by }
+  }
+  return rows.map(copy)
+}
+
+function holdsForTree(
+  { ifMatch, ifNoneMatch }: TreeCommand['conditions'],
+  { files, etag }: TreeState,
+): boolean {
+  const isNamedBy = (list: TagList) => files > 0 && (list === '*' || list.includes(etag))
+  if (ifMatch !== undefined && !isNamedBy(ifMatch)) return false
+  return ifNoneMatch === undefined || !isNamedBy(ifNoneMatch)
+}
+
+const isRecorded = async (transaction: SqlTransaction, { version }: NewVersion) =>
+  (await transaction.get(sql`select 1 from ${name('versions')} where version = ${version}`)) !==
+  undefined

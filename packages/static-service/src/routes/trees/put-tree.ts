@@ -1,0 +1,292 @@
+import type { IncomingMessage } from 'node:http'
+import { callerOf } from '@domains-and-files/auth'
+import {
+  type App,
+  describeIssue,
+  malformedBody,
+  toFaults,
+  validationFailed,
+} from '@domains-and-files/http'
+import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { archiveTypeOf, peek, readArchive } from '../../archives/read-archive.ts'
+import type { BlobStore } from '../../blobs/blob-store.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import type { TreeChange, TreeSource } from '../../catalog/changes/tree-changes.ts'
+import {
+  contentsMissing,
+  directoryNotFound,
+  insufficientStorage,
+  invalidArchive,
+  pathConflict,
+  quotaExceeded,
+  treeChanged,
+  treeTooLarge,
+  truncatedBody,
+  versionExists,
+} from '../../errors.ts'
+import { checkDigests } from '../../files/content-digest.ts'
+import { readDirectory } from '../../files/file-path.ts'
+import type { FileRow } from '../../files/file-record.ts'
+import { actorOf } from '../actor.ts'
+import { Change, describeChange } from '../change-schema.ts'
+import { conditionsOf } from '../files.ts'
+import { requireDirectory } from '../folder-limits.ts'
+import { change, file } from '../openapi-examples.ts'
+import { refuseContentCoding } from '../upload-limits.ts'
+import { NewVersion } from '../versions.ts'
+import { readManifest } from './manifest.ts'
+import { TreeArrivals, type TreeLimits, TreePaths } from './receive-tree.ts'
+import { readTreePath, TreePath, treePathErrors, treeTag } from './tree-path.ts'
+
+export interface TreeDependencies {
+  catalog: Catalog
+  store: BlobStore
+  limits: TreeLimits
+  /** Called with each file after it was stored. */
+  onStored: (row: FileRow) => void
+}
+
+const TreeQuery = z.strictObject({
+  mode: z
+    .enum(['replace', 'merge'], 'must be replace or merge')
+    .default('replace')
+    .meta({ description: 'merge: files that the body does not name stay' }),
+  version: NewVersion.shape.version.optional().meta({
+    description: 'records this version with the change',
+  }),
+  changelog: NewVersion.shape.changelog.default('').meta({ description: 'of the version' }),
+  dry_run: z
+    .string('must be true or false')
+    .regex(/^(?:true|false)$/, 'must be true or false')
+    .transform((text) => text === 'true')
+    .default(false)
+    .meta({ type: 'boolean', description: 'true: only says what would change' }),
+})
+
+const TreeResult = z
+  .object({
+    change: Change.nullable().meta({ description: 'null: nothing was changed' }),
+    prefix: z.string(),
+    files: z.int().meta({ description: 'in the tree' }),
+    added: z.int(),
+    replaced: z.int(),
+    removed: z.int(),
+    unchanged: z.int(),
+    bytes_received: z.int().meta({ description: 'of the body' }),
+  })
+  .meta({
+    id: 'TreeResult',
+    examples: [
+      {
+        change: { ...change, action: 'deploy', prefix: 'notes/' },
+        ...{ prefix: 'notes/', files: 1, added: 1, replaced: 0, removed: 0, unchanged: 0 },
+        bytes_received: 10_240,
+      },
+    ],
+  })
+
+const putTreeSchema = {
+  operationId: 'putTree',
+  summary: 'Make a directory exactly what the body is, in one step',
+  description:
+    'The body is one of: an archive (`tar`, also with gzip or zstd, or `zip`); a manifest `{ "files": { "path": { "sha256" } } }` of contents that are stored; `{ "from": "previews/pr-12/" }`, another directory. Its type is looked at, not believed. Readers of /static see all of the old tree or all of the new one. Equal files stay as they are.',
+  tags: ['trees'],
+  params: TreePath,
+  querystring: TreeQuery,
+  requestHeaders: {
+    'if-match': {
+      description: 'Only if the tree has this ETag',
+      example: treeTag.etag?.example ?? '',
+    },
+    'if-none-match': { description: '`*`: only if there is no file yet', example: '*' },
+  },
+  errors: [
+    ...treePathErrors,
+    invalidArchive('its name contains ..', '../notes'),
+    malformedBody('The body is not valid JSON'),
+    directoryNotFound('previews/pr-12'),
+    pathConflict('notes'),
+    contentsMissing([file.sha256]),
+    versionExists('1.4.0'),
+    treeChanged('notes'),
+    treeTooLarge('20000 files'),
+    insufficientStorage(),
+    quotaExceeded(10_737_418_240),
+  ],
+  responses: { 200: { description: 'The tree is what the body is', headers: treeTag } },
+  consumes: [
+    'application/x-tar',
+    'application/gzip',
+    'application/zstd',
+    'application/zip',
+    'application/json',
+  ],
+  body: z.any().meta({
+    type: 'string',
+    format: 'binary',
+    examples: ['{ "from": "previews/pr-12/" }'],
+  }),
+  response: { 200: TreeResult },
+}
+
+/** Route PUT /api/trees/{prefix}. */
+export async function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
+  await app.register(async (scope) => {
+    // Encapsulated: the handler reads the body of any content type itself.
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+    putTree(scope, dependencies)
+  })
+}
+
+function putTree(app: App, dependencies: TreeDependencies) {
+  app.put(
+    '/api/trees/*',
+    {
+      config: { access: 'editor', folders: 'handler' },
+      onRequest: async (request) => {
+        readTreePath(request)
+        refuseContentCoding(request.headers)
+        // Ignored: see the description.
+        delete request.headers['content-type']
+      },
+      schema: putTreeSchema,
+    },
+    async (request, reply) => {
+      const directory = readTreePath(request)
+      await using arrivals = new TreeArrivals(dependencies)
+      const { source, bytes } = await receive(request, directory, { arrivals, ...dependencies })
+      const { mode, version, changelog, dry_run } = request.query
+      const actor = actorOf(request)
+      const { ifMatch, ifNoneMatch } = conditionsOf(request.headers)
+      const tree = await dependencies.catalog.replaceTree({
+        ...{ actor, directory, source },
+        isMerge: mode === 'merge',
+        conditions: { ifMatch, ifNoneMatch },
+        version: version === undefined ? undefined : { version, changelog, createdBy: actor.by },
+        isDryRun: dry_run,
+        maxFiles: dependencies.limits.maxFiles,
+      })
+      if (!dry_run) for (const row of tree.rows) dependencies.onStored(row)
+      return reply.header('etag', tree.etag).send(describe(tree, directory, bytes))
+    },
+  )
+}
+
+const describe = (
+  { change: entry, files, added, replaced, removed, unchanged }: TreeChange,
+  directory: string,
+  bytes: number,
+) => ({
+  change: entry && describeChange(entry),
+  prefix: directory === '' ? '' : `${directory}/`,
+  ...{ files, added, replaced, removed, unchanged },
+  bytes_received: bytes,
+})
+
+/** The files that a body describes. @throws {HttpError} what `putTreeSchema` names. */
+async function receive(
+  request: FastifyRequest,
+  directory: string,
+  { arrivals, ...dependencies }: TreeDependencies & { arrivals: TreeArrivals },
+): Promise<{ source: TreeSource; bytes: number }> {
+  const { raw } = request
+  const digests = checkDigests(request.headers)
+  let bytes = 0
+  const onChunk = (chunk: Buffer) => {
+    bytes += chunk.length
+    digests.update(chunk)
+  }
+  try {
+    const body = await peek(readBody(raw, onChunk))
+    const isJson = archiveTypeOf(body.head) === undefined && /^\s*\{/.test(body.head.toString())
+    const source = isJson
+      ? await readSource(request, body.chunks, { directory, ...dependencies })
+      : await readFiles(request, body, { directory, arrivals, ...dependencies })
+    digests.end()
+    return { source, bytes }
+  } catch (error) {
+    raw.resume()
+    throw error
+  }
+}
+
+/** The bytes of a body. Not destroyed on an error: the socket must stay open for the response. */
+async function* readBody(body: IncomingMessage, onChunk: (chunk: Buffer) => void) {
+  try {
+    for await (const chunk of body.iterator({ destroyOnReturn: false })) {
+      onChunk(chunk)
+      yield chunk as Buffer // Without an encoding, it is bytes.
+    }
+  } catch (error) {
+    throw truncatedBody(error)
+  }
+}
+
+type Reading = TreeDependencies & { directory: string }
+
+async function readFiles(
+  request: FastifyRequest,
+  body: Parameters<typeof readArchive>[0],
+  { directory, limits, arrivals }: Reading & { arrivals: TreeArrivals },
+): Promise<TreeSource> {
+  const { maxFiles, maxBytes } = limits
+  const entries = readArchive(body, {
+    maxBytes: maxBytes + overheadBytes + maxFiles * entryBytes,
+    tooLarge: () => treeTooLarge(`${maxBytes} bytes`),
+    spool: (chunks) => arrivals.spool(chunks),
+  })
+  const files = await arrivals.receive(entries, new TreePaths(directory, limits))
+  const uploadedBy = callerOf(request).username
+  return { files: files.map((each) => ({ ...each, uploadedBy })), areStored: false }
+}
+
+// What the format of an archive may add: the headers of its entries, and the padding of the last block.
+const overheadBytes = 1_048_576
+const entryBytes = 8192
+
+const FromTree = z.strictObject({
+  from: z
+    .string('must be a string')
+    .refine(
+      (text) => text === '' || text.endsWith('/'),
+      'must be a directory with a trailing slash',
+    ),
+})
+
+async function readSource(
+  request: FastifyRequest,
+  chunks: AsyncIterable<Buffer>,
+  { directory, ...dependencies }: Reading,
+): Promise<TreeSource> {
+  const body = await readJson(request, chunks)
+  if (typeof body === 'object' && body !== null && 'files' in body) {
+    const paths = new TreePaths(directory, dependencies.limits)
+    const files = await readManifest(body, paths, dependencies)
+    const uploadedBy = callerOf(request).username
+    return { files: files.map((each) => ({ ...each, uploadedBy })), areStored: true }
+  }
+  const { success, data, error } = FromTree.safeParse(body, { error: describeIssue })
+  if (!success) throw validationFailed(toFaults(error))
+  return { from: requireDirectory(callerOf(request), readDirectory(data.from)) }
+}
+
+// Twenty thousand paths of usual length many times over; it counts as memory of request bodies.
+const maxManifestBytes = 33_554_432
+
+async function readJson(request: FastifyRequest, chunks: AsyncIterable<Buffer>): Promise<unknown> {
+  const read: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of chunks) {
+    bytes += chunk.length
+    if (bytes > maxManifestBytes) throw treeTooLarge(`${maxManifestBytes} bytes of JSON`)
+    request.server.requestBodies.hold(request.raw, chunk.length)
+    read.push(chunk)
+  }
+  try {
+    return JSON.parse(Buffer.concat(read).toString())
+  } catch {
+    throw malformedBody('The body is not valid JSON')
+  }
+}

@@ -1,0 +1,157 @@
+import type { ArchiveEntry } from '../../archives/read-archive.ts'
+import type { BlobStore } from '../../blobs/blob-store.ts'
+import type { StagedBlob } from '../../blobs/staged-blob.ts'
+import { invalidArchive, treeTooLarge } from '../../errors.ts'
+import { join } from '../../files/file-path.ts'
+import type { NewFile } from '../../files/file-record.ts'
+import { categoryOf, contentTypeOf } from '../../files/media-type.ts'
+import { findPathFault } from '../../files/path-rules.ts'
+import { nameOf, parentOf } from '../../files/path-segments.ts'
+import type { UploadLimits } from '../upload-limits.ts'
+
+export interface TreeLimits {
+  /** Of one file. */
+  uploads: UploadLimits
+  maxFiles: number
+  /** Of all files. */
+  maxBytes: number
+}
+
+export type ArrivedFile = Omit<NewFile, 'uploadedBy'>
+
+/** The paths that the entries of a tree get: each once, none both a file and a directory, at most `maxFiles`. */
+export class TreePaths {
+  readonly #directory: string
+  readonly #maxFiles: number
+  readonly #files = new Set<string>()
+  readonly #directories = new Set<string>()
+
+  constructor(directory: string, { maxFiles }: Pick<TreeLimits, 'maxFiles'>) {
+    this.#directory = directory
+    this.#maxFiles = maxFiles
+  }
+
+  /**
+   * The stored path of an entry; undefined: it is skipped.
+   * @throws {HttpError} `invalid_archive` or `tree_too_large`.
+   */
+  add(name: string, kind: ArchiveEntry['kind'] = 'file'): string | undefined {
+    const relative = name.replace(/^\.\//, '')
+    if (relative.startsWith('/')) throw invalidArchive('its name is absolute', name)
+    if (relative.split('/').includes('..')) throw invalidArchive('its name contains ..', name)
+    if (kind === 'directory' || isSkipped(relative)) return undefined
+    if (kind === 'other') throw invalidArchive('it is a link, a device or a sparse file', name)
+    const path = join(this.#directory, relative).normalize('NFC')
+    const fault = findPathFault(path)
+    if (fault?.code === 'invalid_path') throw invalidArchive(fault.reason, name)
+    if (fault) throw invalidArchive(`a path cannot begin with ${fault.segment}`, name)
+    this.#enter(path, name)
+    return path
+  }
+
+  #enter(path: string, name: string) {
+    if (this.#files.has(path)) throw invalidArchive('the name is there twice', name)
+    if (this.#directories.has(path)) throw invalidArchive('it is also a directory', name)
+    for (let at = parentOf(path); at !== '' && !this.#directories.has(at); at = parentOf(at)) {
+      if (this.#files.has(at)) throw invalidArchive('a directory of its name is a file', name)
+      this.#directories.add(at)
+    }
+    if (this.#files.size === this.#maxFiles) throw treeTooLarge(`${this.#maxFiles} files`)
+    this.#files.add(path)
+  }
+}
+
+// What macOS adds.
+const isSkipped = (name: string) =>
+  nameOf(name).startsWith('._') || nameOf(name) === '.DS_Store' || name.startsWith('__MACOSX/')
+
+interface Dependencies {
+  store: BlobStore
+  limits: TreeLimits
+}
+
+/**
+ * The files of an archive while they arrive: their contents are durable once they are received, and leased until this is
+ * disposed of.
+ */
+export class TreeArrivals implements AsyncDisposable {
+  readonly #dependencies: Dependencies
+  readonly #drafts: StagedBlob[] = []
+  readonly #keeping = new Set<Promise<void>>()
+  #keptBytes = 0
+  #failure: unknown
+
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
+  }
+
+  /** @throws {HttpError} `invalid_archive`, `tree_too_large`, `file_too_large` or `insufficient_storage`. */
+  async receive(entries: AsyncIterable<ArchiveEntry>, paths: TreePaths): Promise<ArrivedFile[]> {
+    const { maxBytes, uploads } = this.#dependencies.limits
+    const files: ArrivedFile[] = []
+    let total = 0
+    const count = (bytes: number) => {
+      if (total + bytes > maxBytes) throw treeTooLarge(`${maxBytes} bytes`)
+    }
+    for await (const { name, kind, size, content } of entries) {
+      const path = paths.add(name, kind)
+      if (path === undefined) continue
+      uploads.checkSize(size)
+      count(size)
+      const draft = this.#dependencies.store.draft()
+      this.#drafts.push(draft)
+      for await (const chunk of content) {
+        await draft.write(chunk)
+        uploads.checkSize(draft.size)
+        count(draft.size)
+      }
+      total += draft.size
+      await this.#keep(draft, path, files)
+    }
+    await Promise.all(this.#keeping)
+    if (this.#failure) throw this.#failure
+    return files
+  }
+
+  /** Stores bytes in a temporary file, and returns its path. */
+  async spool(chunks: AsyncIterable<Buffer>): Promise<string> {
+    const draft = this.#dependencies.store.draft(0)
+    this.#drafts.push(draft)
+    for await (const chunk of chunks) await draft.write(chunk)
+    await draft.seal()
+    return draft.file
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#keeping)
+    for (const draft of this.#drafts) await draft[Symbol.asyncDispose]()
+  }
+
+  // Contents become durable while the next ones arrive: the store commits small ones in groups.
+  async #keep(draft: StagedBlob, path: string, files: ArrivedFile[]) {
+    const keeping = this.#makeDurable(draft, path)
+      .then((file) => void files.push(file))
+      .catch((error) => {
+        this.#failure ??= error
+      })
+      .finally(() => {
+        this.#keeping.delete(keeping)
+        this.#keptBytes -= draft.size
+      })
+    this.#keeping.add(keeping)
+    this.#keptBytes += draft.size
+    const isBusy = () => this.#keeping.size >= maxKeeping || this.#keptBytes > maxKeepingBytes
+    while (this.#keeping.size > 0 && isBusy()) await Promise.race(this.#keeping)
+    if (this.#failure) throw this.#failure
+  }
+
+  async #makeDurable(draft: StagedBlob, path: string): Promise<ArrivedFile> {
+    await draft.seal()
+    const contentType = await contentTypeOf(nameOf(path), draft.head)
+    return { path, ...(await draft.keep()), contentType, category: categoryOf(contentType) }
+  }
+}
+
+// As many as one group commit takes.
+const maxKeeping = 64
+const maxKeepingBytes = 8_388_608
