@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
 import { type Everything, root, startEverything } from '../support/everything.ts'
 
 // The commands `domains` and `files` of packages/client, run as `npx` runs them, on real services.
@@ -26,6 +27,8 @@ afterAll(async () => {
 })
 
 const domain = 'alder-and-finch.com'
+
+const Token = z.object({ access_token: z.string() })
 
 function run(
   command: 'domains' | 'files',
@@ -64,6 +67,33 @@ test('domains: a record is tried, added, seen, and its change reverted', async (
   expect(history.stdout).toMatch(/^\d+ +\S+ +admin +confirmed +\+cli A\n/)
   expect(reverted.stdout).toMatch(/^- +\S+ +cli +A/)
   expect(after.stdout).not.toContain('192.0.2.77')
+})
+
+test('domains: what one user proposes, another one approves or rejects', async () => {
+  const bob = { username: 'bob', password: 'correct horse battery' }
+  const send = async (path: string, body: unknown, token = '') => {
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
+    const options = { method: 'POST', headers, body: JSON.stringify(body) }
+    return (await fetch(`${everything.domains}${path}`, options)).json()
+  }
+  const credentials = { username: 'admin', password: everything.password }
+  const { access_token: token } = Token.parse(await send('/api/auth/login', credentials))
+  await send('/api/users', { ...bob, role: 'editor', writes: 'propose' }, token)
+  const env = { DOMAINS_USERNAME: bob.username, DOMAINS_PASSWORD: bob.password }
+  const add = (name: string) => run('domains', ['add', domain, 'a', name, '192.0.2.78'], env)
+
+  const [wanted, unwanted] = [await add('wanted'), await add('unwanted')]
+  const proposals = await run('domains', ['proposals'])
+  const idOf = ({ stdout }: { stdout: string }) => /change (\d+)/.exec(stdout)?.[1] ?? ''
+  const approved = await run('domains', ['approve', idOf(wanted)])
+  const rejected = await run('domains', ['reject', idOf(unwanted), '--reason', 'not now'])
+  const history = async () => (await run('domains', ['history', domain])).stdout
+  await expect.poll(history).toMatch(/bob +confirmed +\+wanted A/)
+
+  expect(wanted.stdout).toMatch(/^Proposed as change \d+: another person can approve it\.\n$/)
+  expect(proposals.stdout).toMatch(/bob .*\n\+ +\S+ +unwanted +A[\s\S]*bob .*\n\+ +\S+ +wanted +A/)
+  expect(approved.stdout).toBe(`Change ${idOf(wanted)} of ${domain} is queued.\n`)
+  expect(rejected.stdout).toBe(`Change ${idOf(unwanted)} is rejected.\n`)
 })
 
 test('domains: an exported zone file can be imported unchanged', async () => {

@@ -12,6 +12,7 @@ export {
   hasRole,
   mayReadRrset,
   mayWriteRrset,
+  onlyProposes,
   outsideRecords,
   type Rights,
   requireRrsetRead,

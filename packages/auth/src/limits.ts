@@ -2,7 +2,12 @@ import { BlockList, isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { z } from 'zod'
 
-// What users and tokens can be limited to: domains, folders, RRsets and networks. Pure: schemas, and what they match.
+// What users and tokens can be limited to: domains, folders, proposals, RRsets and networks. Pure: schemas, and what they
+// match.
+
+export const Writes = z
+  .enum(['propose'], 'must be propose')
+  .meta({ description: 'propose: another person approves each write of a zone' })
 
 /** Names of domains, and `*.` patterns for all domains below a name, as lower-case A-labels. */
 export const Domains = z

@@ -23,12 +23,15 @@ interface Limits {
   domains?: string[] | undefined
   /** The only folders that it sees, each with a trailing slash. */
   folders?: string[] | undefined
+  /** `propose`: its writes of zones wait for another person's approval. */
+  writes?: 'propose' | undefined
 }
 
 /** The limits that there are: of a user, a token or a request. */
-export const limitsOf = ({ domains, folders }: Limits) => ({
+export const limitsOf = ({ domains, folders, writes }: Limits) => ({
   ...(domains && { domains }),
   ...(folders && { folders }),
+  ...(writes && { writes }),
 })
 
 /** What a caller may do. An absent limit does not limit. */
@@ -87,6 +90,7 @@ export function intersectRights(owner: Account, token: Rights): Rights {
     ...limitsOf({
       domains: intersectDomains(owner.domains, token.domains),
       folders: intersectFolders(owner.folders, token.folders),
+      writes: owner.writes ?? token.writes,
     }),
     ...(token.records && { records: token.records, readsAll: token.readsAll ?? false }),
   }
@@ -146,6 +150,8 @@ export function findExcess(
   caller: Rights,
   wanted: Pick<Account, 'role' | keyof Limits>,
 ): string | undefined {
+  if (caller.writes && !wanted.writes)
+    return 'Your writes are proposals, so those of the user must be, too'
   const missing = (['domains', 'folders'] as const).find((limit) => caller[limit] && !wanted[limit])
   return missing
     ? `You are limited to some ${missing}, so the user must be, too`
@@ -163,9 +169,11 @@ export const allowsDomain = ({ domains }: Pick<Rights, 'domains'>, domain: strin
 export const allowsPath = ({ folders }: Pick<Rights, 'folders'>, path: string): boolean =>
   !folders || includesPath(folders, path)
 
-/** Whether the caller may write this RRset of a domain that it may see. */
+/** Whether the caller may write this RRset of a domain that it may see, without another person's approval. */
 export const mayWriteRrset = (rights: Rights, name: string, type: string) =>
-  hasRole(rights, 'editor') && (!rights.records || namesRrset(rights.records, name, type))
+  hasRole(rights, 'editor') &&
+  !rights.writes &&
+  (!rights.records || namesRrset(rights.records, name, type))
 
 /** Whether the caller may read this RRset of a domain that it may see. */
 export const mayReadRrset = ({ records, readsAll }: Rights, name: string, type: string) =>
@@ -192,9 +200,18 @@ export function requireWithinRecords(records: readonly RecordLimit[], rrsets: It
 }
 
 /** 403 for a caller whose rights do not cover `what`. */
-export function outsideRecords({ records, readsAll }: Rights, what: string) {
+export function outsideRecords({ records, readsAll, writes }: Rights, what: string) {
+  if (writes) return onlyProposes()
   const may = records
     ? `This token may ${readsAll ? 'write' : 'read and write'} only ${describeRecordLimits(records)}`
     : 'This needs the role editor'
   return new HttpError(403, 'forbidden', `${may}, not ${what}`)
 }
+
+/** 403 for a caller whose writes have to be approved, where nobody can wait for that. */
+export const onlyProposes = () =>
+  new HttpError(
+    403,
+    'forbidden',
+    'You may only propose changes, which another person approves: send them to /api/domains',
+  )

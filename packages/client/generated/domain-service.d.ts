@@ -619,8 +619,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Cancel a queued change
-         * @description Only a change that is still queued; nothing of it is sent.
+         * Cancel a queued or proposed change
+         * @description Only a change that is still queued, or that the caller has proposed; nothing of it is sent.
          */
         delete: operations["cancelChange"];
         options?: never;
@@ -668,6 +668,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/changes/{id}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Approve a proposed change
+         * @description For another person than its author, logged in. It is queued if it still adds and removes the records that were proposed. Else 409 `change_outdated` has what was `proposed` and the `changes` that it would make now, which the proposal then shows.
+         */
+        post: operations["approveChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/changes/{id}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reject a proposed change
+         * @description By whom it could be approved. Nothing of it is sent.
+         */
+        post: operations["rejectChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/events": {
         parameters: {
             query?: never;
@@ -677,7 +717,7 @@ export interface paths {
         };
         /**
          * What has happened, oldest first
-         * @description Events of the last 30 days about what the caller may see. Read on with `after` = `next`, at the end too: nothing is missed. Types: `zone.changed`, `change.refused`, `change.unconfirmed`.
+         * @description Events of the last 30 days about what the caller may see. Read on with `after` = `next`, at the end too: nothing is missed. Types: `zone.changed`, `change.proposed`, `change.refused`, `change.unconfirmed`.
          *
          *     With `Accept: text/event-stream` the response stays open and sends each event when it happens (server-sent events; a comment every 15 seconds). After a break, send the last id as `Last-Event-ID`, as browsers do.
          */
@@ -775,6 +815,11 @@ export interface components {
             role?: "viewer" | "editor" | "admin";
             domains?: string[];
             folders?: string[];
+            /**
+             * @description propose: another person approves each write of a zone
+             * @enum {string}
+             */
+            writes?: "propose";
             records?: components["schemas"]["RecordLimitInput"][];
             networks?: string[];
             replace?: boolean;
@@ -803,6 +848,11 @@ export interface components {
             domains?: string[];
             /** @description only these; absent: all */
             folders?: string[];
+            /**
+             * @description propose: another person approves each write of a zone
+             * @enum {string}
+             */
+            writes?: "propose";
         };
         /**
          * @example {
@@ -816,6 +866,7 @@ export interface components {
             domains?: string[] | null;
             /** @description null: all */
             folders?: string[] | null;
+            writes?: "propose" | null;
         };
         /**
          * @example {
@@ -983,6 +1034,14 @@ export interface components {
             /** @description true: each value keeps its TTL */
             mixed_ttl?: boolean;
         };
+        /**
+         * @example {
+         *       "reason": "the address is that of the old server"
+         *     }
+         */
+        RejectionInput: {
+            reason?: string;
+        } | null;
         /** @description RFC 9457 problem details; some codes have more members */
         Problem: {
             /** @constant */
@@ -993,7 +1052,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "change_not_found" | "change_not_queued" | "dns_not_managed" | "domain_not_editable" | "domain_not_found" | "email_type_conflict" | "events_expired" | "forbidden" | "headers_too_large" | "idempotency_key_reused" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "not_allowed" | "not_found" | "outcome_unknown" | "password_login_off" | "precondition_failed" | "record_conflict" | "record_exists" | "record_not_found" | "registrar_auth" | "registrar_bad_answer" | "registrar_busy" | "registrar_error" | "registrar_rejected" | "registrar_timeout" | "registrar_unavailable" | "registrar_unreachable" | "request_timeout" | "revert_conflict" | "rights_elsewhere" | "token_exists" | "token_expired" | "token_not_found" | "too_many_changes" | "too_many_listeners" | "too_many_records" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "unsupported_records" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "weak_password" | "write_not_confirmed";
+            code: "bad_request" | "body_too_large" | "change_closed" | "change_not_found" | "change_not_queued" | "change_outdated" | "dns_not_managed" | "domain_not_editable" | "domain_not_found" | "email_type_conflict" | "events_expired" | "forbidden" | "headers_too_large" | "idempotency_key_reused" | "insufficient_storage" | "internal_error" | "invalid_credentials" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "not_allowed" | "not_found" | "outcome_unknown" | "own_change" | "password_login_off" | "precondition_failed" | "record_conflict" | "record_exists" | "record_not_found" | "registrar_auth" | "registrar_bad_answer" | "registrar_busy" | "registrar_error" | "registrar_rejected" | "registrar_timeout" | "registrar_unavailable" | "registrar_unreachable" | "request_timeout" | "revert_conflict" | "rights_elsewhere" | "token_exists" | "token_expired" | "token_not_found" | "too_many_changes" | "too_many_listeners" | "too_many_records" | "too_many_requests" | "too_many_tokens" | "unauthorized" | "unavailable" | "unsupported_media_type" | "unsupported_records" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "weak_password" | "write_not_confirmed";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -1091,6 +1150,11 @@ export interface components {
             /** @description only these; absent: all */
             folders?: string[];
             /**
+             * @description propose: another person approves each write of a zone
+             * @enum {string}
+             */
+            writes?: "propose";
+            /**
              * @description where the caller logs in; absent: here, with a password
              * @enum {string}
              */
@@ -1146,6 +1210,7 @@ export interface components {
          *         "example.com"
          *       ],
          *       "folders": null,
+         *       "writes": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -1174,6 +1239,7 @@ export interface components {
             domains: string[] | null;
             /** @description null: those of its owner */
             folders: string[] | null;
+            writes: "propose" | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -1202,6 +1268,7 @@ export interface components {
          *             "example.com"
          *           ],
          *           "folders": null,
+         *           "writes": null,
          *           "records": [
          *             {
          *               "name": "_acme-challenge",
@@ -1240,6 +1307,7 @@ export interface components {
          *         "example.com"
          *       ],
          *       "folders": null,
+         *       "writes": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -1267,6 +1335,7 @@ export interface components {
             domains: string[] | null;
             /** @description null: those of its owner */
             folders: string[] | null;
+            writes: "propose" | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -1296,6 +1365,7 @@ export interface components {
          *             "example.com"
          *           ],
          *           "folders": null,
+         *           "writes": null,
          *           "source": "local",
          *           "created_at": "2027-01-15T09:30:00.000Z",
          *           "last_login_at": null
@@ -1321,6 +1391,7 @@ export interface components {
          *         "example.com"
          *       ],
          *       "folders": null,
+         *       "writes": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null
@@ -1334,6 +1405,7 @@ export interface components {
             domains: string[] | null;
             /** @description of the static service; null: all */
             folders: string[] | null;
+            writes: "propose" | null;
             /**
              * @description where it logs in
              * @enum {string}
@@ -1352,6 +1424,7 @@ export interface components {
          *         "example.com"
          *       ],
          *       "folders": null,
+         *       "writes": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null,
@@ -1366,6 +1439,7 @@ export interface components {
             domains: string[] | null;
             /** @description of the static service; null: all */
             folders: string[] | null;
+            writes: "propose" | null;
             /**
              * @description where it logs in
              * @enum {string}
@@ -1670,12 +1744,14 @@ export interface components {
             token?: string;
             /** @description the x-request-id of the write */
             request_id: string;
+            /** @description who approved it */
+            approved_by?: string;
             /**
-             * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent
+             * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved
              * @enum {string}
              */
-            status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
-            /** @description late_write: the service restored the zone. superseded: a later change made it pointless */
+            status: "proposed" | "rejected" | "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
+            /** @description late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter */
             reason?: string;
             /**
              * @description queued in a backup that was restored: waits for an admin
@@ -1695,6 +1771,8 @@ export interface components {
             ended_at: string | null;
             /** @description null until the change was evaluated */
             changes: components["schemas"]["ChangeSummary"] | null;
+            /** @description of a proposed change: the ETag of the zone that it was evaluated on */
+            etag?: string;
         };
         ChangeSummary: {
             added: components["schemas"]["HostRecord"][];
@@ -1845,12 +1923,14 @@ export interface components {
             token?: string;
             /** @description the x-request-id of the write */
             request_id: string;
+            /** @description who approved it */
+            approved_by?: string;
             /**
-             * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent
+             * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved
              * @enum {string}
              */
-            status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
-            /** @description late_write: the service restored the zone. superseded: a later change made it pointless */
+            status: "proposed" | "rejected" | "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
+            /** @description late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter */
             reason?: string;
             /**
              * @description queued in a backup that was restored: waits for an admin
@@ -2974,6 +3054,7 @@ export interface operations {
                      *             "example.com"
                      *           ],
                      *           "folders": null,
+                     *           "writes": null,
                      *           "records": [
                      *             {
                      *               "name": "_acme-challenge",
@@ -3094,6 +3175,7 @@ export interface operations {
                      *         "example.com"
                      *       ],
                      *       "folders": null,
+                     *       "writes": null,
                      *       "records": [
                      *         {
                      *           "name": "_acme-challenge",
@@ -3301,6 +3383,7 @@ export interface operations {
                      *             "example.com"
                      *           ],
                      *           "folders": null,
+                     *           "writes": null,
                      *           "source": "local",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "last_login_at": null
@@ -3406,6 +3489,7 @@ export interface operations {
                      *         "example.com"
                      *       ],
                      *       "folders": null,
+                     *       "writes": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null,
@@ -3629,6 +3713,7 @@ export interface operations {
                      *         "example.com"
                      *       ],
                      *       "folders": null,
+                     *       "writes": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null
@@ -4488,6 +4573,8 @@ export interface operations {
             query?: {
                 /** @description answers what would change, and writes nothing */
                 dry_run?: boolean;
+                /** @description asks another person for approval, and sends nothing before */
+                propose?: boolean;
                 /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
                 force?: boolean;
             };
@@ -4597,7 +4684,7 @@ export interface operations {
                     "application/json": components["schemas"]["WrittenZone"];
                 };
             };
-            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval */
             202: {
                 headers: {
                     /**
@@ -4838,6 +4925,8 @@ export interface operations {
             query?: {
                 /** @description answers what would change, and writes nothing */
                 dry_run?: boolean;
+                /** @description asks another person for approval, and sends nothing before */
+                propose?: boolean;
                 /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
                 force?: boolean;
             };
@@ -4944,7 +5033,7 @@ export interface operations {
                     "application/json": components["schemas"]["WrittenZone"];
                 };
             };
-            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval */
             202: {
                 headers: {
                     /**
@@ -5396,6 +5485,8 @@ export interface operations {
             query?: {
                 /** @description answers what would change, and writes nothing */
                 dry_run?: boolean;
+                /** @description asks another person for approval, and sends nothing before */
+                propose?: boolean;
                 /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
                 force?: boolean;
             };
@@ -5476,7 +5567,7 @@ export interface operations {
                     "application/json": components["schemas"]["AddedRecord"];
                 };
             };
-            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval */
             202: {
                 headers: {
                     /**
@@ -5717,6 +5808,8 @@ export interface operations {
             query?: {
                 /** @description answers what would change, and writes nothing */
                 dry_run?: boolean;
+                /** @description asks another person for approval, and sends nothing before */
+                propose?: boolean;
                 /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
                 force?: boolean;
             };
@@ -5810,7 +5903,7 @@ export interface operations {
                     "application/json": components["schemas"]["WrittenZone"];
                 };
             };
-            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval */
             202: {
                 headers: {
                     /**
@@ -6033,6 +6126,8 @@ export interface operations {
             query?: {
                 /** @description answers what would change, and writes nothing */
                 dry_run?: boolean;
+                /** @description asks another person for approval, and sends nothing before */
+                propose?: boolean;
                 /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
                 force?: boolean;
             };
@@ -6112,7 +6207,7 @@ export interface operations {
                     "application/json": components["schemas"]["AddedRecord"];
                 };
             };
-            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval */
             202: {
                 headers: {
                     /**
@@ -6790,6 +6885,8 @@ export interface operations {
             query?: {
                 /** @description answers what would change, and writes nothing */
                 dry_run?: boolean;
+                /** @description asks another person for approval, and sends nothing before */
+                propose?: boolean;
                 /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
                 force?: boolean;
             };
@@ -6915,7 +7012,7 @@ export interface operations {
                     "application/json": components["schemas"]["WrittenRrset"];
                 };
             };
-            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval */
             202: {
                 headers: {
                     /**
@@ -7156,6 +7253,8 @@ export interface operations {
             query?: {
                 /** @description answers what would change, and writes nothing */
                 dry_run?: boolean;
+                /** @description asks another person for approval, and sends nothing before */
+                propose?: boolean;
                 /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
                 force?: boolean;
             };
@@ -7188,7 +7287,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval */
             202: {
                 headers: {
                     /**
@@ -7639,6 +7738,8 @@ export interface operations {
             query?: {
                 /** @description answers what would change, and writes nothing */
                 dry_run?: boolean;
+                /** @description asks another person for approval, and sends nothing before */
+                propose?: boolean;
                 /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
                 force?: boolean;
             };
@@ -7732,7 +7833,7 @@ export interface operations {
                     "application/json": components["schemas"]["WrittenZone"];
                 };
             };
-            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval */
             202: {
                 headers: {
                     /**
@@ -8199,12 +8300,14 @@ export interface operations {
                         token?: string;
                         /** @description the x-request-id of the write */
                         request_id: string;
+                        /** @description who approved it */
+                        approved_by?: string;
                         /**
-                         * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent
+                         * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved
                          * @enum {string}
                          */
-                        status: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
-                        /** @description late_write: the service restored the zone. superseded: a later change made it pointless */
+                        status: "proposed" | "rejected" | "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
+                        /** @description late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter */
                         reason?: string;
                         /**
                          * @description queued in a backup that was restored: waits for an admin
@@ -8284,6 +8387,8 @@ export interface operations {
             query?: {
                 /** @description answers what would change, and writes nothing */
                 dry_run?: boolean;
+                /** @description asks another person for approval, and sends nothing before */
+                propose?: boolean;
                 /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
                 force?: boolean;
                 /** @description which of the two zones of the change */
@@ -8379,7 +8484,7 @@ export interface operations {
                     "application/json": components["schemas"]["WrittenZone"];
                 };
             };
-            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval */
             202: {
                 headers: {
                     /**
@@ -8602,6 +8707,8 @@ export interface operations {
             query?: {
                 /** @description answers what would change, and writes nothing */
                 dry_run?: boolean;
+                /** @description asks another person for approval, and sends nothing before */
+                propose?: boolean;
                 /** @description proceeds where records of a type that cannot be sent, such as SRV, would be lost */
                 force?: boolean;
             };
@@ -8695,7 +8802,7 @@ export interface operations {
                     "application/json": components["schemas"]["WrittenZone"];
                 };
             };
-            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location */
+            /** @description With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval */
             202: {
                 headers: {
                     /**
@@ -8927,7 +9034,7 @@ export interface operations {
                 domain?: string;
                 /** @description only by this user */
                 by?: string;
-                status?: "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
+                status?: "proposed" | "rejected" | "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
                 /** @description only requested at or after this time */
                 since?: string;
             };
@@ -9399,6 +9506,344 @@ export interface operations {
                      * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    approveChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description the number of a change
+                 * @example 1
+                 */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The queued change */
+            202: {
+                headers: {
+                    /**
+                     * @description Where the outcome can be read
+                     * @example /api/changes/7
+                     */
+                    location?: string;
+                    /**
+                     * @description Seconds after which to look for the outcome
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_editable`, `own_change`, `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `domain_not_found`, `change_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `dns_not_managed`, `change_closed`, `change_outdated` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_rejected` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_auth`, `registrar_error`, `registrar_bad_answer`, `registrar_unreachable` */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_busy`, `registrar_unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 5
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `registrar_timeout` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    rejectChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description the number of a change
+                 * @example 1
+                 */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "reason": "the address is that of the old server"
+                 *     }
+                 */
+                "application/json": components["schemas"]["RejectionInput"];
+            };
+        };
+        responses: {
+            /** @description The rejected change */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 1,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "request_id": "5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44",
+                     *       "status": "confirmed",
+                     *       "changes": {
+                     *         "added": [
+                     *           {
+                     *             "id": "b71c42652efd",
+                     *             "name": "hello",
+                     *             "type": "A",
+                     *             "address": "192.0.2.10",
+                     *             "ttl": 1800
+                     *           }
+                     *         ],
+                     *         "removed": [],
+                     *         "kept": 1
+                     *       },
+                     *       "domain": "alder-and-finch.com",
+                     *       "sent_at": "2027-01-15T09:30:00.000Z",
+                     *       "ended_at": "2027-01-15T09:30:01.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `own_change`, `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `change_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `change_closed` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {

@@ -797,6 +797,11 @@ export interface components {
             role?: "viewer" | "editor" | "admin";
             domains?: string[];
             folders?: string[];
+            /**
+             * @description propose: another person approves each write of a zone
+             * @enum {string}
+             */
+            writes?: "propose";
             records?: components["schemas"]["RecordLimitInput"][];
             networks?: string[];
             replace?: boolean;
@@ -825,6 +830,11 @@ export interface components {
             domains?: string[];
             /** @description only these; absent: all */
             folders?: string[];
+            /**
+             * @description propose: another person approves each write of a zone
+             * @enum {string}
+             */
+            writes?: "propose";
         };
         /**
          * @example {
@@ -838,6 +848,7 @@ export interface components {
             domains?: string[] | null;
             /** @description null: all */
             folders?: string[] | null;
+            writes?: "propose" | null;
         };
         /**
          * @example {
@@ -992,6 +1003,11 @@ export interface components {
             /** @description only these; absent: all */
             folders?: string[];
             /**
+             * @description propose: another person approves each write of a zone
+             * @enum {string}
+             */
+            writes?: "propose";
+            /**
              * @description where the caller logs in; absent: here, with a password
              * @enum {string}
              */
@@ -1047,6 +1063,7 @@ export interface components {
          *         "example.com"
          *       ],
          *       "folders": null,
+         *       "writes": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -1075,6 +1092,7 @@ export interface components {
             domains: string[] | null;
             /** @description null: those of its owner */
             folders: string[] | null;
+            writes: "propose" | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -1103,6 +1121,7 @@ export interface components {
          *             "example.com"
          *           ],
          *           "folders": null,
+         *           "writes": null,
          *           "records": [
          *             {
          *               "name": "_acme-challenge",
@@ -1141,6 +1160,7 @@ export interface components {
          *         "example.com"
          *       ],
          *       "folders": null,
+         *       "writes": null,
          *       "records": [
          *         {
          *           "name": "_acme-challenge",
@@ -1168,6 +1188,7 @@ export interface components {
             domains: string[] | null;
             /** @description null: those of its owner */
             folders: string[] | null;
+            writes: "propose" | null;
             /** @description null: not limited */
             records: components["schemas"]["RecordLimit"][] | null;
             /** @description null: from everywhere */
@@ -1197,6 +1218,7 @@ export interface components {
          *             "example.com"
          *           ],
          *           "folders": null,
+         *           "writes": null,
          *           "source": "local",
          *           "created_at": "2027-01-15T09:30:00.000Z",
          *           "last_login_at": null
@@ -1222,6 +1244,7 @@ export interface components {
          *         "example.com"
          *       ],
          *       "folders": null,
+         *       "writes": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null
@@ -1235,6 +1258,7 @@ export interface components {
             domains: string[] | null;
             /** @description of the static service; null: all */
             folders: string[] | null;
+            writes: "propose" | null;
             /**
              * @description where it logs in
              * @enum {string}
@@ -1253,6 +1277,7 @@ export interface components {
          *         "example.com"
          *       ],
          *       "folders": null,
+         *       "writes": null,
          *       "source": "local",
          *       "created_at": "2027-01-15T09:30:00.000Z",
          *       "last_login_at": null,
@@ -1267,6 +1292,7 @@ export interface components {
             domains: string[] | null;
             /** @description of the static service; null: all */
             folders: string[] | null;
+            writes: "propose" | null;
             /**
              * @description where it logs in
              * @enum {string}
@@ -2531,6 +2557,7 @@ export interface operations {
                      *             "example.com"
                      *           ],
                      *           "folders": null,
+                     *           "writes": null,
                      *           "records": [
                      *             {
                      *               "name": "_acme-challenge",
@@ -2651,6 +2678,7 @@ export interface operations {
                      *         "example.com"
                      *       ],
                      *       "folders": null,
+                     *       "writes": null,
                      *       "records": [
                      *         {
                      *           "name": "_acme-challenge",
@@ -2858,6 +2886,7 @@ export interface operations {
                      *             "example.com"
                      *           ],
                      *           "folders": null,
+                     *           "writes": null,
                      *           "source": "local",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
                      *           "last_login_at": null
@@ -2963,6 +2992,7 @@ export interface operations {
                      *         "example.com"
                      *       ],
                      *       "folders": null,
+                     *       "writes": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null,
@@ -3186,6 +3216,7 @@ export interface operations {
                      *         "example.com"
                      *       ],
                      *       "folders": null,
+                     *       "writes": null,
                      *       "source": "local",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
                      *       "last_login_at": null

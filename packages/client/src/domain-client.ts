@@ -14,8 +14,10 @@ export interface DomainClientOptions extends RetryOptions {
 /** The types of records that can be written. */
 export type RecordType = operations['setRrset']['parameters']['path']['type']
 
-/** The state of an asynchronous change. */
+/** The state of a change. */
 export type ChangeStatus =
+  | 'proposed'
+  | 'rejected'
   | 'queued'
   | 'sending'
   | 'confirmed'

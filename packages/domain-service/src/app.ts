@@ -11,6 +11,7 @@ import type { GivenZones } from './ledger/given-zones.ts'
 import type { Ledger } from './ledger/ledger.ts'
 import { registerCacheMetrics, registerMetrics } from './metrics.ts'
 import type { RegistrarClient } from './registrar/client.ts'
+import { registerApprovalRoutes } from './routes/approvals.ts'
 import { registerChangeRoutes } from './routes/changes.ts'
 import { registerDomainRoutes } from './routes/domains.ts'
 import { eventSource } from './routes/events.ts'
@@ -74,6 +75,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       await registerZoneFileRoutes(app, zones)
       registerHistoryRoutes(app, { ledger, zones })
       registerChangeRoutes(app, { ledger, zones })
+      registerApprovalRoutes(app, { ledger, zones })
       registerEventRoutes(app, { log: parts.events, source: eventSource, clock: parts.clock })
       registerRegistrarRoutes(app, { registrar, domains, name: config.account.registrar })
       await registerIntegrations(app, { ...parts, ...caches, tokens: parts.auth.apiTokens })

@@ -227,6 +227,39 @@ export const changeNotQueued = (id: number, status: string) =>
     `Change ${id} is ${status}: only a queued change can be cancelled`,
   )
 
+export const changeClosed = (id: number, status: string) =>
+  new HttpError(
+    409,
+    'change_closed',
+    `Change ${id} is ${status}: only a proposed change can be approved or rejected`,
+  )
+
+export const ownChange = () =>
+  new HttpError(
+    403,
+    'own_change',
+    'Another person has to approve or reject this change: one who did not propose it, logged in without an API token',
+  )
+
+export const ownProposal = () =>
+  new HttpError(
+    403,
+    'forbidden',
+    'Only who proposed this change can cancel it: others can reject it',
+  )
+
+/** `diffs`: what was proposed, and what it would do now. */
+export const changeOutdated = (
+  reason = 'it would add or remove other records now',
+  diffs?: { proposed: unknown; changes: unknown },
+) =>
+  new HttpError(
+    409,
+    'change_outdated',
+    `The zone has changed since this was proposed: ${reason}. Look at it again`,
+    diffs ? { members: diffs } : {},
+  )
+
 export const tooManyChanges = (what: string) =>
   new HttpError(429, 'too_many_changes', `${what}: try again when some of them have ended`, {
     headers: { 'retry-after': '60' },

@@ -1,6 +1,7 @@
 import createClient from 'openapi-fetch'
 import { expect } from 'vitest'
 import { runAccounts } from './accounts.ts'
+import { runApprovals } from './approvals.ts'
 // Generated from /openapi.json by test/e2e/generated-clients.test.ts.
 import type { paths } from './generated/openapi-typescript/domain-service.ts'
 import { need, type Watch } from './watch.ts'
@@ -123,6 +124,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   expect(cancelled.data).toMatchObject({ id, status: 'cancelled' })
   expect(tooLate.error).toMatchObject({ status: 409, code: 'change_not_queued' })
   await runZoneEdits(api, domain)
+  await runApprovals(baseUrl, { adminToken: access_token, domain, watch })
 }
 
 /** The body of a write that was carried out at once. */

@@ -31,6 +31,7 @@ const exampleRecord = {
   role: null,
   domains: ['example.com'],
   folders: null,
+  writes: null,
   records: [{ name: '_acme-challenge', types: ['TXT'] }],
   networks: null,
   replace: false,
@@ -74,6 +75,7 @@ const TokenRecord = z
     role: tokenLimits.role.unwrap().nullable().meta({ description: 'null: only `records`' }),
     domains: z.array(z.string()).nullable().meta({ description: 'null: those of its owner' }),
     folders: z.array(z.string()).nullable().meta({ description: 'null: those of its owner' }),
+    writes: tokenLimits.writes.unwrap().nullable(),
     records: tokenLimits.records.unwrap().nullable().meta({ description: 'null: not limited' }),
     networks: z.array(z.string()).nullable().meta({ description: 'null: from everywhere' }),
     replace: z.boolean().meta({
@@ -202,8 +204,9 @@ const deleteToken = (tokens: ApiTokens) =>
 
 function describe(token: ApiToken): z.input<typeof TokenRecord> {
   const { id, name, hint, owner, created_at, expires_at, last_used_at } = token
-  const { domains = null, folders = null, records = null, networks = null, replace = false } = token
+  const { domains = null, folders = null, writes = null, records = null, networks = null } = token
+  const { replace = false } = token
   const role = token.role ?? (records ? null : 'viewer')
-  const limits = { role, domains, folders, records, networks, replace }
+  const limits = { role, domains, folders, writes, records, networks, replace }
   return { id, name, hint, owner, ...limits, created_at, expires_at, last_used_at }
 }

@@ -25,7 +25,8 @@ const help = `Manages the API tokens of a service.
 
   tokens add <domain|static> <name> --owner <user> [--expires <days|never>] [--role <viewer|editor|admin>]
          [--domains example.com,*.co.uk] [--folders docs/,site/] [--record _acme-challenge:TXT ...]
-         [--networks 192.0.2.0/24,...] [--for registrar [--url https://dns.example] [--replace]]
+         [--networks 192.0.2.0/24,...] [--writes propose]
+         [--for registrar [--url https://dns.example] [--replace]]
   tokens list <domain|static> [--owner <user>]
   tokens remove <domain|static> <id>
 
@@ -127,6 +128,7 @@ const readArguments = (args: string[]) =>
     role: { type: 'string' },
     domains: { type: 'string' },
     folders: { type: 'string' },
+    writes: { type: 'string' },
     record: { type: 'string', multiple: true },
     networks: { type: 'string' },
     for: { type: 'string' },
@@ -203,6 +205,7 @@ function readRequest(name: string | undefined, options: Options) {
       role: options.role ?? (options.for && !options.record ? 'editor' : undefined),
       domains: options.domains?.split(','),
       folders: options.folders?.split(','),
+      writes: options.writes,
       records: options.record?.map(readRecord),
       networks: options.networks?.split(','),
       replace: options.replace,
@@ -229,7 +232,16 @@ function listTokens(tokens: ApiToken[]): string {
 }
 
 function describe(token: ApiToken): string[] {
-  const { role = 'viewer', domains, folders, records, networks, expires_at, last_used_at } = token
+  const {
+    role = 'viewer',
+    domains,
+    folders,
+    writes,
+    records,
+    networks,
+    expires_at,
+    last_used_at,
+  } = token
   return [
     token.id,
     token.owner,
@@ -237,6 +249,7 @@ function describe(token: ApiToken): string[] {
     records ? describeRecordLimits(records) : role,
     domains?.join(',') ?? 'all domains',
     folders?.join(',') ?? 'all folders',
+    ...(writes ? ['proposes'] : []),
     networks?.join(',') ?? 'all networks',
     `expires ${expires_at ?? 'never'}`,
     `last used ${last_used_at ?? 'never'}`,

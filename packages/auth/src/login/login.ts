@@ -3,7 +3,7 @@ import { defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
 import { type AuthErrors, passwordLoginOff } from '../errors.ts'
-import { RecordLimit } from '../limits.ts'
+import { RecordLimit, Writes } from '../limits.ts'
 import { limitsOf, Role } from '../rights.ts'
 import type { SessionTokens } from '../sessions/session-tokens.ts'
 import type { LastLogins } from '../users/last-logins.ts'
@@ -26,6 +26,7 @@ const Account = z
     role: Role,
     domains: z.array(z.string()).optional().meta({ description: 'only these; absent: all' }),
     folders: z.array(z.string()).optional().meta({ description: 'only these; absent: all' }),
+    writes: Writes.optional(),
     source: Source.exclude(['local'])
       .optional()
       .meta({ description: 'where the caller logs in; absent: here, with a password' }),

@@ -142,11 +142,12 @@ const changeUser = ({ users, lastLogins }: Dependencies) =>
       const { body } = request
       let changed: User | undefined
       await updateUsers(users, (all) => {
-        const { domains, folders, ...user } = expectUser(all, caller, username)
+        const { domains, folders, writes, ...user } = expectUser(all, caller, username)
         if (user.oidc) throw rightsElsewhere(username)
         const limits = limitsOf({
           domains: changeLimit(domains, body.domains),
           folders: changeLimit(folders, body.folders),
+          writes: changeLimit(writes, body.writes),
         })
         changed = { ...user, role: body.role ?? user.role, ...limits }
         refuseExcess(caller, changed)
@@ -190,10 +191,13 @@ const deleteUser = ({ users }: Dependencies) =>
     },
   })
 
-const changeLimit = (before: string[] | undefined, wanted: string[] | null | undefined) =>
+const changeLimit = <Limit>(before: Limit | undefined, wanted: Limit | null | undefined) =>
   wanted === undefined ? before : (wanted ?? undefined)
 
-function refuseExcess(caller: Caller, wanted: Pick<User, 'role' | 'domains' | 'folders'>) {
+function refuseExcess(
+  caller: Caller,
+  wanted: Pick<User, 'role' | 'domains' | 'folders' | 'writes'>,
+) {
   const excess = findExcess(caller, wanted)
   if (excess) throw new HttpError(403, 'forbidden', excess)
 }
@@ -223,9 +227,9 @@ function describe(
 ): z.input<typeof UserRecord> {
   const { username, created_at } = user
   const login = logins?.get(username)
-  const { role, domains = null, folders = null } = { ...user, ...login?.rights }
+  const { role, domains = null, folders = null, writes = null } = { ...user, ...login?.rights }
   return {
-    ...{ username, role, domains, folders, source: sourceOf(username) },
+    ...{ username, role, domains, folders, writes, source: sourceOf(username) },
     created_at: created_at ?? null,
     last_login_at: login?.at.toISOString() ?? null,
   }

@@ -1,6 +1,6 @@
 import { Pagination } from '@domains-and-files/http'
 import { z } from 'zod'
-import { Domains, Folders } from '../limits.ts'
+import { Domains, Folders, Writes } from '../limits.ts'
 import { maxPasswordLength } from '../login/password.ts'
 import { Role } from '../rights.ts'
 import { LocalUsername, Source } from './user.ts'
@@ -10,6 +10,7 @@ const example = {
   role: 'editor' as const,
   domains: ['example.com'],
   folders: null,
+  writes: null,
   source: 'local' as const,
   created_at: '2027-01-15T09:30:00.000Z',
   last_login_at: null,
@@ -24,6 +25,7 @@ export const UserRecord = z
       .array(z.string())
       .nullable()
       .meta({ description: 'of the static service; null: all' }),
+    writes: Writes.nullable(),
     source: Source,
     created_at: z.iso.datetime().nullable().meta({ description: 'null: not known' }),
     last_login_at: z.iso
@@ -54,6 +56,7 @@ export const NewUser = z
       .meta({ description: 'without one, the response has an `invite`' }),
     domains: Domains.max(100).optional().meta({ description: 'only these; absent: all' }),
     folders: Folders.optional().meta({ description: 'only these; absent: all' }),
+    writes: Writes.optional(),
   })
   .meta({
     id: 'NewUser',
@@ -71,6 +74,7 @@ export const UserChange = z
     role: Role.optional(),
     domains: Domains.max(100).nullable().optional().meta({ description: 'null: all' }),
     folders: Folders.nullable().optional().meta({ description: 'null: all' }),
+    writes: Writes.nullable().optional(),
   })
   .refine((change) => Object.keys(change).length > 0, 'must change something')
   .meta({ id: 'UserChange', examples: [{ role: 'viewer' }] })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
-import { Domains, Folders } from '../limits.ts'
+import { Domains, Folders, Writes } from '../limits.ts'
 import { parsePhc } from '../login/password.ts'
 import { Role } from '../rights.ts'
 
@@ -57,6 +57,7 @@ const UserFields = z.strictObject({
   password: z.string().refine(parsePhc, 'must be an argon2id PHC string').optional(),
   domains: Domains.optional(),
   folders: Folders.optional(),
+  writes: Writes.optional(),
   invite: z
     .strictObject({ digest: z.string().regex(/^[0-9a-f]{64}$/), expires_at: z.iso.datetime() })
     .optional(),

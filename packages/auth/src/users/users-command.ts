@@ -10,7 +10,7 @@ import {
   UsageError,
   usesDatabase,
 } from '../command-line.ts'
-import { Domains, Folders } from '../limits.ts'
+import { Domains, Folders, Writes } from '../limits.ts'
 import { hashPassword, needsRehash, requireStrongPassword } from '../login/password.ts'
 import { limitsOf, Role } from '../rights.ts'
 import { FileUsers } from './file-users.ts'
@@ -20,12 +20,15 @@ import { bar, sourceOf, type User, Username, type Users } from './user.ts'
 const help = `Manages the users: who may log in, and with which rights.
 
   users add <name> --role <viewer|editor|admin> [--domains example.com,*.co.uk] [--folders docs/,site/]
+        [--writes propose]
   users passwd <name>
   users role <name> <viewer|editor|admin> [--domains example.com,*.co.uk | --all-domains]
-        [--folders docs/,site/ | --all-folders] [--force]
+        [--folders docs/,site/ | --all-folders] [--writes propose|direct] [--force]
   users list
   users remove <name> [--force]
   users allow <oidc:name> [--rebind]
+
+With --writes propose, the writes of zones by that user wait for the approval of another person.
 
 The password is read from the terminal, or from the first line of standard input. It is never an argument,
 which other programs could see. It has at least 10 characters, and is not among the most common ones. A new
@@ -47,13 +50,16 @@ interface Command {
 }
 
 const commands = new Map<string, Command>([
-  ['add', { parameters: ['<name>'], options: ['role', 'domains', 'folders'], run: addUser }],
+  [
+    'add',
+    { parameters: ['<name>'], options: ['role', 'domains', 'folders', 'writes'], run: addUser },
+  ],
   ['passwd', { parameters: ['<name>'], options: [], run: changePassword }],
   [
     'role',
     {
       parameters: ['<name>', '<role>'],
-      options: ['domains', 'all-domains', 'folders', 'all-folders', 'force'],
+      options: ['domains', 'all-domains', 'folders', 'all-folders', 'writes', 'force'],
       run: changeRole,
     },
   ],
@@ -108,6 +114,7 @@ const readArguments = (args: string[]) =>
     'all-domains': { type: 'boolean' },
     folders: { type: 'string' },
     'all-folders': { type: 'boolean' },
+    writes: { type: 'string' },
     force: { type: 'boolean' },
     rebind: { type: 'boolean' },
     service: { type: 'string' },
@@ -165,10 +172,11 @@ async function changeRole(
   const role = readRole(wanted)
   const limits = readLimits(options)
   await store.update((users) => {
-    const { domains, folders, ...user } = expectUser(users, username, store)
+    const { domains, folders, writes, ...user } = expectUser(users, username, store)
     const kept = limitsOf({
       domains: options['all-domains'] ? undefined : domains,
       folders: options['all-folders'] ? undefined : folders,
+      writes: options.writes === undefined ? writes : undefined,
     })
     const after = replaceUser(users, { ...user, role, ...kept, ...limits })
     return keepAdmin(users, after, options)
@@ -186,11 +194,12 @@ async function listUsers(store: Users): Promise<string> {
   return `${lines.join('\n')}\n`
 }
 
-function describe({ oidc, domains, folders, password }: User): string[] {
+function describe({ oidc, domains, folders, writes, password }: User): string[] {
   if (oidc) return [oidc.is_barred ? '(removed)' : 'by single sign-on']
   return [
     domains?.join(',') ?? 'all domains',
     folders?.join(',') ?? 'all folders',
+    ...(writes ? ['proposes'] : []),
     ...noteOn(password),
   ]
 }
@@ -274,8 +283,12 @@ function readRole(text: string | undefined): Role {
 }
 
 function readLimits(options: Options) {
-  const { domains, folders } = options
+  const { domains, folders, writes } = options
+  const proposes =
+    writes === undefined || writes === 'direct' ? undefined : Writes.safeParse(writes)
+  if (proposes?.error) throw new UsageError('--writes must be propose or direct')
   return limitsOf({
+    writes: proposes?.data,
     domains: readList(Domains, domains, '--domains must be a list such as example.com,*.co.uk'),
     folders: readList(
       Folders,

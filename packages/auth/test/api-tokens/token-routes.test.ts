@@ -35,6 +35,7 @@ test('a created token is shown once, with its record', async () => {
     role: 'editor',
     domains: ['example.com'],
     folders: null,
+    writes: null,
     records: null,
     replace: false,
     networks: ['127.0.0.0/8'],

@@ -35,6 +35,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
           role: 'viewer',
           domains: ['example.com', '*.co.uk'],
           folders: null,
+          writes: null,
           source: 'local',
           created_at: null,
           last_login_at: expect.any(String),
@@ -56,7 +57,8 @@ describe.each(forms)('users in %s', (_name, begin) => {
     expect(added).toMatchObject({
       status: 201,
       body: {
-        ...{ username: 'petra', role: 'editor', domains: null, folders: null, source: 'local' },
+        ...{ username: 'petra', role: 'editor', domains: null, folders: null, writes: null },
+        source: 'local',
         created_at: '2026-11-20T19:20:00.500Z',
         last_login_at: null,
       },

@@ -79,6 +79,19 @@ test('folders are kept, changed or given up with the role', async () => {
   expect(find('vera')?.domains).toEqual(['example.com'])
 })
 
+test('a user whose writes are proposals may be given direct writes, and keeps neither by chance', async () => {
+  await using place = await begin([adam])
+  const { run, find } = place
+  const writes: unknown[] = []
+
+  await run(['add', 'bob', '--role', 'editor', '--writes', 'propose'], 'long enough\n')
+  for (const option of [[], ['--writes', 'direct'], ['--writes', 'propose'], ['--writes', 'x']]) {
+    writes.push((await run(['role', 'bob', 'editor', ...option])).status, find('bob')?.writes)
+  }
+
+  expect(writes).toEqual([0, 'propose', 0, undefined, 0, 'propose', 2, 'propose'])
+})
+
 test('the users are listed without their passwords', async () => {
   await using place = await begin([adam, vera])
   const { run } = place

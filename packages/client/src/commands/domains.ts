@@ -13,11 +13,16 @@ const usage = `DNS records through the domain service.
   domains remove <domain> <record id> [--dry-run]         the id as shown by \`show\`
   domains history <domain>                                who changed what
   domains revert <domain> <change id> [--dry-run]         take back one change
+  domains proposals                                       what waits for an approval
+  domains approve <change id>                             let a proposed change be carried out
+  domains reject <change id> [--reason text]
   domains export <domain>                                 print the zone file
   domains import <domain> <file> [--dry-run]              replace the zone by a zone file
   domains pull <folder>                                   write a zone file for each domain: example.com.zone
   domains plan <folder>                                   show what \`apply\` would change; exits with 2 if anything
   domains apply <folder>                                  make the zones what the files of the folder say
+
+A user whose writes have to be approved proposes: these commands then print the number of the change.
 
 DOMAINS_URL (http://127.0.0.1:3001), DOMAINS_TOKEN, or DOMAINS_USERNAME and DOMAINS_PASSWORD.
 `
@@ -26,6 +31,7 @@ interface Flags {
   ttl: number | undefined
   mxPref: number | undefined
   dryRun: boolean
+  reason: string | undefined
 }
 
 const commands = {
@@ -35,6 +41,9 @@ const commands = {
   remove,
   history,
   revert,
+  proposals,
+  approve,
+  reject,
   export: exportZone,
   import: importZone,
   pull: onFolder(pullZones),
@@ -69,14 +78,16 @@ async function list({ api }: DomainClient, [search]: string[]) {
   }
 }
 
-/** The result of a write that was not deferred: these commands do not send `Prefer: respond-async`. */
+/** Prints the result of a write, or the number of the change where it has to be approved. */
 async function write<Data extends object>(
   result: Promise<{ data?: Data; error?: unknown; response: Response }>,
-): Promise<Exclude<Data, { status: unknown }>> {
+  print: (data: Exclude<Data, { status: unknown }>) => void,
+) {
   const data = await unwrap(result)
-  if ('status' in data) throw new Error('The service deferred the write.')
-  // Only a deferred change has a status.
-  return data as Exclude<Data, { status: unknown }>
+  // Only a change that waits has a status, and these commands do not send `Prefer: respond-async`.
+  if (!('status' in data)) return print(data as Exclude<Data, { status: unknown }>)
+  const { id } = data as unknown as { id: number } // The schema of every 202.
+  process.stdout.write(`Proposed as change ${id}: another person can approve it.\n`)
 }
 
 interface RecordRow {
@@ -107,27 +118,27 @@ async function show({ api }: DomainClient, [name]: string[]) {
 async function add({ api }: DomainClient, args: string[], { ttl, mxPref, dryRun }: Flags) {
   const domain = need(args[0], 'a domain')
   const record = readType(need(args[1], 'a record type'))
-  const added = await write(
-    api.POST('/api/domains/{domain}/dns/hosts/{record}', {
-      params: { path: { domain, record }, query: { dry_run: dryRun } },
-      body: {
-        name: need(args[2], 'a host name'),
-        address: need(args[3], 'an address'),
-        ...(ttl === undefined ? {} : { ttl }),
-        ...(mxPref === undefined ? {} : { mx_pref: mxPref }),
-      },
-    }),
-  )
-  process.stdout.write(formatTable([[dryRun ? 'would add' : 'added', ...toRow(added)]]))
-  for (const warning of added.warnings ?? []) process.stderr.write(`Warning: ${warning}\n`)
+  const result = api.POST('/api/domains/{domain}/dns/hosts/{record}', {
+    params: { path: { domain, record }, query: { dry_run: dryRun } },
+    body: {
+      name: need(args[2], 'a host name'),
+      address: need(args[3], 'an address'),
+      ...(ttl === undefined ? {} : { ttl }),
+      ...(mxPref === undefined ? {} : { mx_pref: mxPref }),
+    },
+  })
+  await write(result, (added) => {
+    process.stdout.write(formatTable([[dryRun ? 'would add' : 'added', ...toRow(added)]]))
+    for (const warning of added.warnings ?? []) process.stderr.write(`Warning: ${warning}\n`)
+  })
 }
 
 interface ZoneChange {
   changes: { added: RecordRow[]; removed: RecordRow[] }
-  warnings: string[]
+  warnings?: string[]
 }
 
-function printChange({ changes, warnings }: ZoneChange) {
+function printChange({ changes, warnings = [] }: ZoneChange) {
   const rows = [
     ...changes.removed.map((record) => ['-', ...toRow(record)]),
     ...changes.added.map((record) => ['+', ...toRow(record)]),
@@ -139,10 +150,9 @@ function printChange({ changes, warnings }: ZoneChange) {
 async function remove({ api }: DomainClient, args: string[], { dryRun }: Flags) {
   const path = { domain: need(args[0], 'a domain'), record: need(args[1], 'a record id') }
   const query = { dry_run: dryRun }
-  printChange(
-    await write(
-      api.DELETE('/api/domains/{domain}/dns/hosts/{record}', { params: { path, query } }),
-    ),
+  await write(
+    api.DELETE('/api/domains/{domain}/dns/hosts/{record}', { params: { path, query } }),
+    printChange,
   )
 }
 
@@ -166,13 +176,35 @@ async function history({ api }: DomainClient, [name]: string[]) {
 async function revert({ api }: DomainClient, args: string[], { dryRun }: Flags) {
   const id = readInteger('A change id', need(args[1], 'a change id')) ?? 0
   const path = { domain: need(args[0], 'a domain'), id }
-  printChange(
-    await write(
-      api.POST('/api/domains/{domain}/dns/history/{id}/revert', {
-        params: { path, query: { dry_run: dryRun } },
-      }),
-    ),
+  await write(
+    api.POST('/api/domains/{domain}/dns/history/{id}/revert', {
+      params: { path, query: { dry_run: dryRun } },
+    }),
+    printChange,
   )
+}
+
+async function proposals({ api }: DomainClient) {
+  const query = { status: 'proposed' as const, page_size: 200 }
+  const { changes } = await unwrap(api.GET('/api/changes', { params: { query } }))
+  for (const { id, at, by, domain, changes: made } of changes) {
+    process.stdout.write(`${id}  ${domain}  ${by}  ${at}\n`)
+    printChange({ changes: made ?? { added: [], removed: [] } })
+  }
+}
+
+async function approve({ api }: DomainClient, [text]: string[]) {
+  const id = readInteger('A change id', need(text, 'a change id')) ?? 0
+  const approved = await unwrap(api.POST('/api/changes/{id}/approve', { params: { path: { id } } }))
+  process.stdout.write(`Change ${id} of ${approved.domain} is ${approved.status}.\n`)
+}
+
+async function reject({ api }: DomainClient, [text]: string[], { reason }: Flags) {
+  const id = readInteger('A change id', need(text, 'a change id')) ?? 0
+  const body = reason === undefined ? {} : { reason }
+  const path = { id }
+  await unwrap(api.POST('/api/changes/{id}/reject', { params: { path }, body }))
+  process.stdout.write(`Change ${id} is rejected.\n`)
 }
 
 async function exportZone({ api }: DomainClient, [name]: string[]) {
@@ -186,15 +218,14 @@ async function exportZone({ api }: DomainClient, [name]: string[]) {
 async function importZone({ api }: DomainClient, args: string[], { dryRun }: Flags) {
   const path = { domain: need(args[0], 'a domain') }
   const body = await readFile(need(args[1], 'a zone file'), 'utf8')
-  printChange(
-    await write(
-      api.PUT('/api/domains/{domain}/dns/zonefile', {
-        params: { path, query: { dry_run: dryRun } },
-        body,
-        bodySerializer: (text) => text,
-        headers: { 'content-type': 'text/dns' },
-      }),
-    ),
+  await write(
+    api.PUT('/api/domains/{domain}/dns/zonefile', {
+      params: { path, query: { dry_run: dryRun } },
+      body,
+      bodySerializer: (text) => text,
+      headers: { 'content-type': 'text/dns' },
+    }),
+    printChange,
   )
 }
 
@@ -205,6 +236,7 @@ await runCommand(usage, async () => {
       ttl: { type: 'string' },
       'mx-pref': { type: 'string' },
       'dry-run': { type: 'boolean', default: false },
+      reason: { type: 'string' },
     },
   })
   const [name = '', ...args] = positionals
@@ -216,6 +248,7 @@ await runCommand(usage, async () => {
     ttl: readInteger('--ttl', values.ttl),
     mxPref: readInteger('--mx-pref', values['mx-pref']),
     dryRun: values['dry-run'],
+    reason: values.reason,
   }
   const client = new DomainClient({
     baseUrl: process.env.DOMAINS_URL || 'http://127.0.0.1:3001',

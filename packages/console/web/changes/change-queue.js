@@ -15,6 +15,8 @@ import { moveBetweenRows } from '../ui/table.js'
 
 /** What each state means, in words. */
 const states = {
+  proposed: ['Waiting for an approval', 'accent'],
+  rejected: ['Rejected', 'bad'],
   queued: ['Waiting for the registrar', 'accent'],
   sending: ['Being sent', 'accent'],
   confirmed: ['Done', 'good'],

@@ -8,6 +8,12 @@ export type CallWindow = 'minute' | 'hour' | 'day'
 
 export const windowMs = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
 
+/**
+ * The registrar counts a call when it arrives, here it is counted when it may be sent: a call that took longer to arrive
+ * than a later one must still have left the registrar's window.
+ */
+export const marginMs = 500
+
 /** Parses `20/minute,700/hour,8000/day`; undefined for anything else. */
 export function parseRate(text: string): CallLimit[] | undefined {
   const limits = text
@@ -67,7 +73,7 @@ export class CallWindows {
 
   constructor(limits: CallLimit[]) {
     this.#limits = limits
-    this.keepMs = Math.max(...limits.map(({ window }) => windowMs[window]))
+    this.keepMs = Math.max(...limits.map(({ window }) => windowMs[window])) + marginMs
     this.#all = new CallLog(this.keepMs)
     const share = (members: Priority[], of: Share['of']) => ({
       priorities: members,
@@ -128,7 +134,7 @@ export class CallWindows {
       ...this.#bounds(priority).map(({ log, limit }) => {
         const full = Math.floor((calls - 1) / limit.calls)
         const rest = calls - full * limit.calls
-        return log.earliest(rest, limit, now) + full * windowMs[limit.window]
+        return log.earliest(rest, limit, now) + full * (windowMs[limit.window] + marginMs)
       }),
     )
   }
@@ -222,7 +228,7 @@ class CallLog {
     const index = this.#times.length + taken - limit.calls - 1
     if (index < 0) return now
     const last = this.#times[index] ?? now
-    return Math.max(now, last + windowMs[limit.window])
+    return Math.max(now, last + windowMs[limit.window] + marginMs)
   }
 
   #firstAfter(since: number): number {

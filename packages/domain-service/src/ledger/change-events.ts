@@ -4,7 +4,12 @@ import type { ChangeStatus, StoredChange } from './change.ts'
 import { type ChangeRow, listedColumns, toStoredChange } from './stored-change.ts'
 
 /** Types of events about a change; their data is the row of the change. */
-export const changeEvents = ['zone.changed', 'change.refused', 'change.unconfirmed'] as const
+export const changeEvents = [
+  'zone.changed',
+  'change.proposed',
+  'change.refused',
+  'change.unconfirmed',
+] as const
 
 type ChangeEvent = (typeof changeEvents)[number]
 
@@ -38,6 +43,7 @@ function typeOf({
   emailTypeBefore,
   emailTypeAfter,
 }: StoredChange): ChangeEvent | undefined {
+  if (status === 'proposed') return 'change.proposed'
   if (status === 'refused') return 'change.refused'
   if (status === 'unconfirmed') return 'change.unconfirmed'
   const isChanged =

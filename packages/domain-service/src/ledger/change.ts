@@ -3,11 +3,13 @@ import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import type { HostRecord, Row, Zone } from '../dns/record.ts'
 
 /**
- * `queued`: accepted, waits for its turn. `sending`: about to be sent, or sent without a known outcome. `confirmed`: the
+ * `proposed`: waits for another person's approval. `rejected`: not approved. `queued`: accepted, waits for its turn. `sending`: about to be sent, or sent without a known outcome. `confirmed`: the
  * registrar has it. `refused`: not done, with the problem. `unconfirmed`: sent, but the zone is unknown or differs.
  * `cancelled`: withdrawn before it was sent.
  */
 export type ChangeStatus =
+  | 'proposed'
+  | 'rejected'
   | 'queued'
   | 'sending'
   | 'confirmed'
@@ -16,6 +18,8 @@ export type ChangeStatus =
   | 'cancelled'
 
 export const changeStatuses: ChangeStatus[] = [
+  'proposed',
+  'rejected',
   'queued',
   'sending',
   'confirmed',
@@ -66,6 +70,16 @@ export interface ChangeRequest {
   ifNoneMatch?: string | undefined
   force: boolean
   idempotency?: { key: string; fingerprint: string } | undefined
+  /** What another person has approved: a change that does anything else is refused. */
+  approved?: Delta | undefined
+}
+
+/** What a change does to a zone. */
+export interface Delta {
+  added: Row[]
+  removed: Row[]
+  /** The new email type, if it becomes another. */
+  emailType?: string | undefined
 }
 
 /** What a change does to the zone, worked out against the zone that was read. */
@@ -161,6 +175,7 @@ export interface StoredChange {
   callerId: string
   requestId: string
   reason: string | undefined
+  approvedBy: string | undefined
   createdAt: Date
   sentAt: Date | undefined
   endedAt: Date | undefined

@@ -34,29 +34,43 @@ export const keyMs = 86_400_000
 export async function insertChange(
   transaction: SqlTransaction,
   request: ChangeRequest,
-  { isAsync }: { isAsync: boolean },
+  { isAsync, status = 'queued' }: { isAsync: boolean; status?: 'queued' | 'proposed' },
 ): Promise<{ id: number; isNew: boolean }> {
-  const { idempotency } = request
   const caller = callerIdOf(request)
-  const ofKey = sql`caller = ${caller} and idempotency_key = ${idempotency?.key}`
-  if (idempotency)
+  if (request.idempotency)
     await transaction.run(sql`update ${changes} set idempotency_key = null
-      where ${ofKey} and created_at <= ${now} - ${keyMs}`)
+      where ${isOfKey(request)} and created_at <= ${now} - ${keyMs}`)
   const inserted = await transaction.get<{ id: number }>(sql`
     insert into ${changes} (${requestColumns}, status, is_async, verified, created_at, awaited_until, warnings)
-    values (${requestValues(request)}, 'queued', ${isAsync}, 0, ${now}, ${leaseNow} + ${awaitedMs}, '[]')
+    values (${requestValues(request)}, ${status}, ${isAsync}, 0, ${now}, ${leaseNow} + ${awaitedMs}, '[]')
     on conflict (caller, idempotency_key) where idempotency_key is not null do nothing returning id`)
   if (inserted) {
     if (isAsync) await checkQueue(transaction, caller)
     return { id: inserted.id, isNew: true }
   }
-  const known = await transaction.get<{ id: number; fingerprint: string }>(
-    sql`select id, fingerprint from ${changes} where ${ofKey}`,
-  )
+  const id = await findByKey(transaction, request)
   // Its key was released between the two statements.
-  if (!known) return insertChange(transaction, request, { isAsync })
-  if (known.fingerprint !== idempotency?.fingerprint) throw idempotencyKeyReused()
-  return { id: known.id, isNew: false }
+  if (id === undefined) return insertChange(transaction, request, { isAsync, status })
+  return { id, isNew: false }
+}
+
+const isOfKey = (request: ChangeRequest) =>
+  sql`caller = ${callerIdOf(request)} and idempotency_key = ${request.idempotency?.key}`
+
+/**
+ * The change that used the idempotency key of this request.
+ * @throws 422 `idempotency_key_reused` if that was another request.
+ */
+export async function findByKey(
+  transaction: SqlTransaction,
+  request: ChangeRequest,
+): Promise<number | undefined> {
+  if (!request.idempotency) return undefined
+  const known = await transaction.get<{ id: number; fingerprint: string }>(
+    sql`select id, fingerprint from ${changes} where ${isOfKey(request)}`,
+  )
+  if (known && known.fingerprint !== request.idempotency.fingerprint) throw idempotencyKeyReused()
+  return known?.id
 }
 
 /** @throws 429 `too_many_changes` where the change just queued is one too many. */
@@ -64,7 +78,7 @@ async function checkQueue(transaction: SqlTransaction, caller: string): Promise<
   const row = await transaction.get<{ own: number; total: number; bytes: number }>(sql`
     select count(*) as total, sum(case when caller = ${caller} then 1 else 0 end) as own,
       sum(octet_length(request)) as bytes
-    from ${changes} where status = 'queued' and is_async = 1`)
+    from ${changes} where status in ('queued', 'proposed') and is_async = 1`)
   const { own, total, bytes } = row ?? { own: 0, total: 0, bytes: 0 }
   if (own > maxQueuedOfCaller) throw tooManyChanges(`You have ${maxQueuedOfCaller} queued changes`)
   if (total > maxQueued || bytes > maxQueuedBytes)
@@ -150,7 +164,8 @@ export async function endUnsent(
   return ended > 0
 }
 
-async function effectOf(transaction: SqlTransaction, effect: ChangeEffect) {
+/** Sets the columns that an effect determines. */
+export async function effectOf(transaction: SqlTransaction, effect: ChangeEffect) {
   const digestOf = await putZones(transaction, [effect.before, effect.after])
   const [before, after, typeBefore, typeAfter, warnings, summary] = effectColumns(effect, digestOf)
   return sql`before = ${before}, after = ${after}, email_type_before = ${typeBefore},

@@ -10,12 +10,14 @@ interface Options {
   days: number
 }
 
-const dayMs = 86_400_000
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
 
-/** Deletes old changes at start and once a day. */
+/** Deletes old changes at start and once a day, and cancels proposals that have expired, every hour. */
 export class HistoryPruning {
   readonly #options: Options
   #timer: Timer | undefined
+  #prunedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: Options) {
     this.#options = options
@@ -23,13 +25,16 @@ export class HistoryPruning {
 
   /** Does nothing where it has been started before. */
   async start(): Promise<void> {
-    if (this.#options.days > 0 && !this.#timer) await this.#prune()
+    if (!this.#timer) await this.#run()
   }
 
-  async #prune(): Promise<void> {
+  async #run(): Promise<void> {
     const { ledger, clock, log, days } = this.#options
-    this.#timer = clock.setTimer(() => void this.#prune(), dayMs)
+    this.#timer = clock.setTimer(() => void this.#run(), hourMs)
     try {
+      await ledger.proposals.expire()
+      if (days === 0 || clock.now() - this.#prunedAt < dayMs) return
+      this.#prunedAt = clock.now()
       const deleted = await ledger.prune(new Date(Date.now() - days * dayMs))
       if (deleted > 0) log.info({ deleted }, 'history pruned')
     } catch (error) {

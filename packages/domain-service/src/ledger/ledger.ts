@@ -14,6 +14,7 @@ import { insufficientStorage, leaseLost, ledgerUnavailable } from '../errors.ts'
 import type { ChangeOutcome, ChangeRequest, SendIntent, SendOutcome } from './change.ts'
 import { ChangeHistory } from './change-history.ts'
 import { endChanges, endUnsent, insertChange, type UnsentEnd } from './changes.ts'
+import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
 import { type Leases, leaseNow, notify } from './replicas/leases.ts'
 import { increaseVersion, type ZoneVersions } from './replicas/zone-versions.ts'
@@ -45,12 +46,15 @@ interface LedgerOptions {
  */
 export class Ledger extends ChangeHistory {
   readonly #replicas: LedgerOptions['replicas']
+  /** The changes that wait for an approval. */
+  readonly proposals: Proposals
   /** A change whose client does not wait any more. A replica that is late with its renewal still goes on. */
   readonly #isAbandoned: Statement
 
   constructor({ sql: database, replicas }: LedgerOptions) {
     super(database, replicas ? sql`(is_async = 1 or awaited_until > ${leaseNow})` : sql`1 = 1`)
     this.#replicas = replicas
+    this.proposals = new Proposals(database)
     this.#isAbandoned = replicas
       ? sql`(is_async = 0 and awaited_until <= ${leaseNow} - ${abandonedMs})`
       : sql`is_async = 0` // Only what an earlier process has left is asked for.
@@ -89,7 +93,7 @@ export class Ledger extends ChangeHistory {
   }
 
   /**
-   * Only an asynchronous change. Its key is given back: a repeated request is carried out.
+   * Only an asynchronous change, or a proposed one. Its key is given back: a repeated request is carried out.
    * @returns false where it is not queued any more.
    */
   async cancel(id: number): Promise<boolean> {
@@ -114,7 +118,7 @@ export class Ledger extends ChangeHistory {
     return this.sql.transaction((transaction) =>
       transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null,
           idempotency_key = null
-        where ${which} and status = 'queued' and is_async = 1`),
+        where ${which} and status in ('queued', 'proposed') and is_async = 1`),
     )
   }
 

@@ -51,6 +51,7 @@ const ledger = sql`
     caller text not null,
     request_id text not null,
     reason text,
+    approved_by text,
     is_async integer not null,
     is_held integer not null default 0,
     verified integer not null,
@@ -76,7 +77,7 @@ const ledger = sql`
   create index changes_of_domain on ${name('changes')} (domain, id desc);
   create index changes_of_send on ${name('changes')} (send_id);
   create index pending_changes on ${name('changes')} (domain, id) where status in ('queued', 'sending');
-  create index queued_changes on ${name('changes')} (caller) where status = 'queued' and is_async = 1;
+  create index queued_changes on ${name('changes')} (caller) where status in ('queued', 'proposed') and is_async = 1;
   create unique index changes_by_key on ${name('changes')} (caller, idempotency_key)
     where idempotency_key is not null;
 

@@ -9,7 +9,7 @@ import type {
 } from './change.ts'
 
 /** The columns that a list reads: none of them is large. */
-export const listedColumns = sql`id, domain, status, by, token, caller, request_id, reason, is_async, is_held,
+export const listedColumns = sql`id, domain, status, by, token, caller, request_id, reason, approved_by, is_async, is_held,
   verified, created_at, sent_at, ended_at, email_type_before, email_type_after, warnings, problem, summary`
 
 export interface ChangeRow {
@@ -21,6 +21,7 @@ export interface ChangeRow {
   caller: string
   request_id: string
   reason: string | null
+  approved_by: string | null
   is_async: number
   is_held: number
   verified: number
@@ -44,6 +45,7 @@ export const toStoredChange = (row: ChangeRow): StoredChange => ({
   callerId: row.caller,
   requestId: row.request_id,
   reason: row.reason ?? undefined,
+  approvedBy: row.approved_by ?? undefined,
   createdAt: new Date(row.created_at),
   sentAt: dateOf(row.sent_at),
   endedAt: dateOf(row.ended_at),

@@ -2,7 +2,7 @@ import type { Rights } from '@domains-and-files/auth'
 import { Problem, problemOf } from '@domains-and-files/http'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { type Row, toRecord } from '../dns/record.ts'
+import { etagOf, type Row, toRecord } from '../dns/record.ts'
 import { type ChangeZones, changeStatuses, type StoredChange } from '../ledger/ledger.ts'
 import { fromStoredProblem } from '../zones/zone-write.ts'
 import { historyEntry, storedChange } from './openapi-examples.ts'
@@ -27,13 +27,14 @@ const entry = {
   by: z.string().meta({ description: 'a username, or domain-service for a repaired late write' }),
   token: z.string().optional().meta({ description: 'name of the API token that was used' }),
   request_id: z.string().meta({ description: 'the x-request-id of the write' }),
+  approved_by: z.string().optional().meta({ description: 'who approved it' }),
   status: z.enum(changeStatuses).meta({
     description:
-      'confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent',
+      'confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved',
   }),
   reason: z.string().optional().meta({
     description:
-      'late_write: the service restored the zone. superseded: a later change made it pointless',
+      'late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter',
   }),
   held: z.literal(true).optional().meta({
     description: 'queued in a backup that was restored: waits for an admin',
@@ -62,6 +63,9 @@ export const Change = z
     sent_at: z.iso.datetime().nullable(),
     ended_at: z.iso.datetime().nullable(),
     changes: ChangeSummary.nullable().meta({ description: 'null until the change was evaluated' }),
+    etag: z.string().optional().meta({
+      description: 'of a proposed change: the ETag of the zone that it was evaluated on',
+    }),
   })
   .meta({ id: 'Change', examples: [storedChange] })
 
@@ -78,6 +82,7 @@ const describeCommon = (change: StoredChange, { caller }: Reader) => {
     created_at: change.createdAt.toISOString(),
     by: change.by,
     ...(change.token === undefined ? {} : { token: change.token }),
+    ...(change.approvedBy === undefined ? {} : { approved_by: change.approvedBy }),
     request_id: change.requestId,
     status: change.status,
     ...(change.reason === undefined ? {} : { reason: change.reason }),
@@ -111,7 +116,13 @@ export const describeChange = (change: StoredChange, reader: Reader) => ({
   sent_at: change.sentAt?.toISOString() ?? null,
   ended_at: change.endedAt?.toISOString() ?? null,
   changes: describeRecords(change, reader),
+  ...(change.status === 'proposed' && reader.zones
+    ? { etag: etagBefore(change, reader.zones) }
+    : {}),
 })
+
+const etagBefore = ({ domain }: StoredChange, { before }: ChangeZones) =>
+  etagOf({ domain, usesRegistrarDns: true, ...before })
 
 function describeRecords({ summary, domain }: StoredChange, { zones, caller }: Reader) {
   if (!summary) return null

@@ -1,7 +1,7 @@
 import { allowsDomain, type Caller, callerOf } from '@domains-and-files/auth'
 import { type App, Next, nextOf, Pagination, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
-import { changeNotFound, changeNotQueued } from '../errors.ts'
+import { changeNotFound, changeNotQueued, ownProposal } from '../errors.ts'
 import { changeStatuses, type Ledger, type StoredChange } from '../ledger/ledger.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { Change, describeChange, setRetryAfter } from './change-schema.ts'
@@ -111,8 +111,9 @@ function cancelChange(app: App, { ledger, zones }: Dependencies) {
       config: { access: 'editor', enforcesRecordLimits: true },
       schema: {
         operationId: 'cancelChange',
-        summary: 'Cancel a queued change',
-        description: 'Only a change that is still queued; nothing of it is sent.',
+        summary: 'Cancel a queued or proposed change',
+        description:
+          'Only a change that is still queued, or that the caller has proposed; nothing of it is sent.',
         tags: ['history'],
         params: AtChange,
         errors: [changeNotFound(7), changeNotQueued(7, 'sending')],
@@ -124,6 +125,7 @@ function cancelChange(app: App, { ledger, zones }: Dependencies) {
       const caller = callerOf(request)
       const change = await findVisible(ledger, request.params.id, caller)
       requireOwn(change, caller)
+      if (change.status === 'proposed' && change.by !== caller.username) throw ownProposal()
       return describeChange(await zones.changes.cancel(change.id), { caller })
     },
   )
@@ -176,7 +178,12 @@ function cancelHeld(app: App, { ledger }: Dependencies) {
   )
 }
 
-async function findVisible(ledger: Ledger, id: number, caller: Caller): Promise<StoredChange> {
+/** @throws 404 for a change of a domain that the caller may not see. */
+export async function findVisible(
+  ledger: Ledger,
+  id: number,
+  caller: Caller,
+): Promise<StoredChange> {
   const change = await ledger.find(id)
   if (!change || !allowsDomain(caller, change.domain)) throw changeNotFound(id)
   return change

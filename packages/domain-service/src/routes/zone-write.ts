@@ -25,6 +25,7 @@ export const zoneBodyLimit = 4 * 1024 * 1024
 
 export const writeQuery = {
   dry_run: flag('answers what would change, and writes nothing'),
+  propose: flag('asks another person for approval, and sends nothing before'),
   force: flag('proceeds where records of a type that cannot be sent, such as SRV, would be lost'),
 }
 
@@ -39,7 +40,7 @@ export const writeSchema = {
 /** The 202 of every write: its schema is `Change`. */
 export const acceptedResponse = {
   description:
-    'With `Prefer: respond-async`: the change is queued, its outcome will be at Location',
+    'With `Prefer: respond-async`: the change is queued, its outcome will be at Location. With `propose=true`, or where the caller may only propose: it waits for an approval',
   headers: {
     location: { description: 'Where the outcome can be read', example: '/api/changes/7' },
     'preference-applied': { description: 'respond-async', example: 'respond-async' },
@@ -58,12 +59,12 @@ export const zoneResponses = {
 
 type WriteRequest = FastifyRequest & {
   params: { domain: string }
-  query: { dry_run: boolean; force: boolean }
+  query: { dry_run: boolean; propose: boolean; force: boolean }
 }
 
 /**
  * Carries a write out, or queues it where the client prefers not to wait (RFC 7240). Rights and faults that need no zone
- * are found before. A dry run is never queued.
+ * are found before. A dry run is never queued. A proposal waits for another person's approval.
  * @returns the body: by `describe`, with the ETag of the new zone, or the queued change with status 202.
  * @throws {HttpError} without records that the caller may not read.
  */
@@ -76,17 +77,19 @@ export async function writeZone<Answer>(
   const domain = domainOf(request)
   const caller = callerOf(request)
   const write = writeOf(request, edit, caller)
-  const isAsync = !write.dryRun && prefersAsync(request.headers.prefer)
+  const isProposal = !write.dryRun && (request.query.propose || caller.writes !== undefined)
+  const isAsync = !write.dryRun && (isProposal || prefersAsync(request.headers.prefer))
   checkEdit(edit, { domain: domain.name, caller, isAsync })
   try {
     if (isAsync) {
-      const change = await zones.changes.add(domain, write)
+      const known = isProposal
+        ? await zones.approvals.propose(domain, write)
+        : { change: await zones.changes.add(domain, write), zones: undefined }
+      const { change } = known
       setRetryAfter(reply, change)
-      reply
-        .code(202)
-        .header('location', `/api/changes/${change.id}`)
-        .header('preference-applied', 'respond-async')
-      return describeChange(change, { caller })
+      reply.code(202).header('location', `/api/changes/${change.id}`)
+      if (!isProposal) reply.header('preference-applied', 'respond-async')
+      return describeChange(change, { caller, zones: known.zones })
     }
     const result = await zones.write(domain, write)
     reply.header('etag', etagOf(result.zone))

@@ -192,7 +192,8 @@ export class DomainQueue {
     try {
       const caller = await batch.findCaller(request.callerId)
       const mayWrite = caller && hasRole(caller, 'editor') && allowsDomain(caller, request.domain)
-      if (!mayWrite) throw rightsEnded()
+      const isApproved = !caller?.writes || request.approved !== undefined
+      if (!mayWrite || !isApproved) throw rightsEnded()
       return [{ ...write, request: { ...request, recordLimits: caller.records } }]
     } catch (error) {
       await new BatchRecorder(batch).fail(write, error)

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Caller, RecordLimit } from '@domains-and-files/auth'
+import { type Caller, onlyProposes, type RecordLimit } from '@domains-and-files/auth'
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
@@ -30,17 +30,20 @@ export interface ZoneWrite {
   callerId?: string | undefined
   /** The only RRsets that the token may write. */
   recordLimits?: RecordLimit[] | undefined
+  /** Another person has to approve what this author writes. */
+  mayOnlyPropose?: boolean | undefined
   requestId: string
   /** The same caller, key and write within 24 hours get the same result and no second write. */
   idempotencyKey?: string | undefined
 }
 
 /** The author of a write. */
-export const authorOf = ({ id, username, token, records }: Caller) => ({
+export const authorOf = ({ id, username, token, records, writes }: Caller) => ({
   by: username,
   token: token?.name,
   callerId: id,
   recordLimits: records,
+  mayOnlyPropose: writes === 'propose',
 })
 
 export interface WriteResult {
@@ -68,12 +71,16 @@ export interface QueuedWrite {
   reject: (error: unknown) => void
 }
 
-/** A write as the ledger stores it. `mode` is part of what an idempotency key stands for. */
+/**
+ * A write as the ledger stores it. `mode` is part of what an idempotency key stands for.
+ * @throws 403 for an author who may only propose, in any other mode.
+ */
 export function toChangeRequest(
   domain: Domain,
   write: ZoneWrite,
-  mode: 'sync' | 'async' = 'sync',
+  mode: 'sync' | 'async' | 'propose' = 'sync',
 ): ChangeRequest {
+  if (write.mayOnlyPropose && !write.dryRun && mode !== 'propose') throw onlyProposes()
   const { edit, ifMatch, ifNoneMatch, force, by, token, callerId, recordLimits } = write
   const { requestId, idempotencyKey: key } = write
   const content = { domain: domain.name, edit, ifMatch, ifNoneMatch, force }

@@ -4,6 +4,7 @@ import type { Zone } from '../dns/record.ts'
 import type { ChangeRequest, QueuedChange } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import { type Cached, ResponseCache, type Versions } from '../registrar/response-cache.ts'
+import { Approvals } from './approvals.ts'
 import { readCurrent } from './batch/current-zone.ts'
 import { evaluateWrite, resultOf } from './batch/evaluate-write.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
@@ -33,6 +34,8 @@ export class ZoneWriter {
   readonly #checks: ZoneChecks
   /** The asynchronous changes. */
   readonly changes: ChangeQueue
+  /** The changes that another person has to approve. */
+  readonly approvals: Approvals
   #lateWrites = 0
 
   constructor(options: Options) {
@@ -51,6 +54,8 @@ export class ZoneWriter {
     const write = (domain: Domain, change: QueuedChange) => this.#queue.carryOut(domain, change)
     const enqueue = (request: ChangeRequest) => this.#queue.enqueue(request)
     this.changes = new ChangeQueue({ ledger, enqueue, clock, log, write, isActive })
+    const readCurrent = (domain: Domain) => this.#readCurrent(domain)
+    this.approvals = new Approvals({ ledger, readCurrent, onQueued: () => this.changes.wake() })
   }
 
   /**
@@ -82,6 +87,11 @@ export class ZoneWriter {
   }
 
   async #preview(domain: Domain, request: ChangeRequest): Promise<WriteResult> {
+    return resultOf(evaluateWrite(request, await this.#readCurrent(domain)))
+  }
+
+  /** The zone as a write would find it now. */
+  async #readCurrent(domain: Domain): Promise<Zone> {
     const { registrar, ledger, clock, lookAgainMs = 1_000 } = this.#options
     const read = () => registrar.zone(domain, 'read')
     // An answer may be outdated: the zone counts as the base of a write would.
@@ -92,7 +102,7 @@ export class ZoneWriter {
     const options = { fresh: true, mayBeStale: () => false }
     const { value: zone } = await this.#cache.read(domain.name, load, options)
     const emailType = zone.emailType ?? (await registrar.emailType(domain, 'read').catch(ignore))
-    return resultOf(evaluateWrite(request, { ...zone, emailType }))
+    return { ...zone, emailType }
   }
 
   /** Whether a write of this domain is queued or under way, so that a cached zone may be about to change. */

@@ -4,6 +4,9 @@ import { CallStore, LocalCallQuota } from '../../src/budget/local-call-quota.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { openEmbedded } from '../support/ledger.ts'
 
+/** A minute, and the margin for calls that arrive late. */
+const minuteMs = 60_500
+
 const registrarRate = '20/minute,700/hour,8000/day'
 
 async function setUp(rate = registrarRate) {
@@ -58,7 +61,7 @@ test('a call waits for the window without room and is made once it has some', as
 
   const third = watch(quota.take('write'))
   expect(quota.waiting).toBe(1)
-  await clock.advance(4_999)
+  await clock.advance(5_499)
   expect(third.state).toBe('waiting')
   await clock.advance(1)
 
@@ -72,7 +75,7 @@ test('a call that no slot can reach within ten seconds is refused at once with a
   await clock.advance(13_000)
 
   await expect(quota.take('write')).rejects.toMatchObject(busy(47))
-  await clock.advance(47_000)
+  await clock.advance(47_500)
   await expect(quota.take('write')).resolves.toBeUndefined()
 })
 
@@ -80,10 +83,10 @@ test('the narrowest window counts', async () => {
   const { clock, quota } = await setUp('2/minute,3/hour')
   for (let call = 0; call < 3; call++) {
     await quota.take('write')
-    await clock.advance(60_000)
+    await clock.advance(minuteMs)
   }
 
-  await expect(quota.take('write')).rejects.toMatchObject(busy(3420))
+  await expect(quota.take('write')).rejects.toMatchObject(busy(3419))
   expect(quota.state()).toMatchObject([
     { window: 'minute', left: 2 },
     { window: 'hour', left: 0 },
@@ -133,11 +136,11 @@ test('a reserved slot counts from the time of its call', async () => {
   await clock.advance(30_000)
   await round.use()
   await round.use()
-  await clock.advance(50_000)
+  await clock.advance(51_000)
 
   const next = watch(quota.take('write'))
   expect(next.state).toBe('waiting')
-  await clock.advance(9_999)
+  await clock.advance(9_499)
   expect(next.state).toBe('waiting')
   await clock.advance(1)
   expect(next.state).toBe('granted')
@@ -152,7 +155,7 @@ test('a further call of a round under way takes the slot that earlier writes and
   const earlier = [watch(quota.take('read')), watch(quota.take('write'))]
 
   const further = watch(round.use())
-  await clock.advance(9_000)
+  await clock.advance(9_500)
 
   expect(further.state).toBe('granted')
   expect(earlier.map(({ state }) => state)).toEqual(['refused', 'refused'])
@@ -169,7 +172,7 @@ test('a held slot is used although a further call of another round waits for one
   await second.use()
 
   expect(further.state).toBe('waiting')
-  await clock.advance(60_000)
+  await clock.advance(minuteMs)
   expect(further.state).toBe('granted')
 })
 
@@ -192,7 +195,7 @@ test('readers get half of the hour too', async () => {
   const { clock, quota } = await setUp('20/minute,24/hour')
   for (let call = 0; call < 12; call++) {
     await quota.take('read')
-    await clock.advance(60_000)
+    await clock.advance(minuteMs)
   }
 
   await expect(quota.take('read')).rejects.toMatchObject({ code: 'registrar_busy' })
@@ -213,7 +216,7 @@ test('waiting calls go by priority, then by arrival', async () => {
     quota.take('read').then(note('read 2')),
     quota.take('write').then(note('write')),
   ]
-  await clock.advance(5_000)
+  await clock.advance(5_500)
   await Promise.all(waiting)
 
   expect(order).toEqual(['write', 'read 1', 'read 2', 'queued', 'background'])
@@ -231,7 +234,7 @@ test('asynchronous rounds wait however long, and leave slots to rounds with a cl
     const reservation = await round
     while (reservation.unused > 0) await reservation.use()
   }
-  await clock.advance(60_000)
+  await clock.advance(minuteMs)
 
   expect(states.map(({ state }) => state)).toEqual(Array(4).fill('granted'))
 })
@@ -244,7 +247,7 @@ test('reads are scarce while less than half of their share of the minute is left
 
   await quota.take('read')
   expect(quota.readsAreScarce).toBe(true)
-  await clock.advance(60_000)
+  await clock.advance(minuteMs)
   expect(quota.readsAreScarce).toBe(false)
 })
 
@@ -275,13 +278,13 @@ test('closing refuses everything that waits', async () => {
 test('the time for many calls, one by one, counts the windows that they fill', async () => {
   const { quota } = await setUp('20/minute,700/hour')
   expect(quota.waitMs('read', 10)).toBe(0)
-  expect(quota.waitMs('read', 11)).toBe(60_000)
-  expect(quota.waitMs('background', 100)).toBe(14 * 60_000)
+  expect(quota.waitMs('read', 11)).toBe(minuteMs)
+  expect(quota.waitMs('background', 100)).toBe(14 * minuteMs)
 
   await takeAll(quota, 20)
 
-  expect(quota.waitMs('write', 1)).toBe(60_000)
-  expect(quota.waitMs('write', 21)).toBe(120_000)
+  expect(quota.waitMs('write', 1)).toBe(minuteMs)
+  expect(quota.waitMs('write', 21)).toBe(2 * minuteMs)
 })
 
 test('calls are counted across restarts, with the share that they belong to', async () => {
@@ -302,7 +305,7 @@ test('calls stored by a clock that ran ahead block no longer than their window',
   await clock.advance(-86_400_000)
 
   const restarted = await restart()
-  await clock.advance(60_000)
+  await clock.advance(minuteMs)
 
   await expect(restarted.take('write')).resolves.toBeUndefined()
 })

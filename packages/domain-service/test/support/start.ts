@@ -38,7 +38,7 @@ const Body = z.looseObject({
   changes: z.object({ added: z.array(Host), removed: z.array(Host), kept: z.number() }).nullish(),
   change_list: z.array(z.looseObject({ id: z.number(), domain: z.string() })).optional(),
   warnings: z.array(z.string()).optional(),
-  domains: z.array(z.looseObject({ name: z.string() })).optional(),
+  domains: z.array(z.looseObject({ name: z.string() })).nullish(),
   history: z.array(z.looseObject({ id: z.number(), by: z.string() })).optional(),
 })
 
@@ -93,7 +93,7 @@ export const realRate = '20/minute,700/hour,8000/day'
 
 export const www = { name: 'www', type: 'A', address: '192.0.2.1' }
 
-/** The real service on a free port, before a registrar of its own; users `admin`, `editor`, `viewer` and `limited`. */
+/** The real service on a free port, before a registrar of its own; users `admin`, `editor`, `viewer`, `limited` and `proposer`. */
 export async function start(options: Options = {}): Promise<Service> {
   const domains = options.domains ?? [{ name: 'example.com', hosts: [www] }]
   const sandbox =

@@ -12,6 +12,7 @@ const Users = z.object({ users: z.array(z.looseObject({ username: z.string() }))
 const others = [
   { username: 'editor', role: 'editor' },
   { username: 'viewer', role: 'viewer' },
+  { username: 'proposer', role: 'editor', writes: 'propose' },
   { username: 'limited', role: 'editor', domains: ['example.com', '*.co.uk'] },
 ]
 

@@ -1,5 +1,5 @@
 import { type RecordLimit, requireWithinRecords } from '@domains-and-files/auth'
-import { includesTag, readIfMatch } from '@domains-and-files/http'
+import { HttpError, includesTag, readIfMatch } from '@domains-and-files/http'
 import { slices } from '../../clock.ts'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { namedRrsets } from '../../dns/edits/named-rrsets.ts'
@@ -8,13 +8,14 @@ import { etagOf, isWritable, type Row, subtract, toRecord, type Zone } from '../
 import { findRrset } from '../../dns/rrset.ts'
 import {
   alreadyExists,
+  changeOutdated,
   dnsNotManaged,
   emailTypeForbidden,
   forceForbidden,
   preconditionFailed,
   unsupportedRecords,
 } from '../../errors.ts'
-import type { ChangeEffect, ChangeRequest } from '../../ledger/ledger.ts'
+import type { ChangeEffect, ChangeRequest, Delta } from '../../ledger/ledger.ts'
 import type { QueuedWrite, WriteResult } from '../zone-write.ts'
 import type { WriteOutcome } from './verified-write.ts'
 
@@ -87,17 +88,52 @@ function isUndone({ before, after }: EvaluatedWrite, last: Zone): boolean {
 
 /** The later writes that removed what this one added. */
 function findUndoing(each: EvaluatedWrite, evaluated: EvaluatedWrite[]): QueuedWrite[] {
-  const { added } = deltaOf(each)
+  const { added } = toDelta(each)
   return evaluated
     .slice(evaluated.indexOf(each) + 1)
     .filter(
-      (later) => subtract(added, deltaOf(later).removed, each.before.domain).length < added.length,
+      (later) => subtract(added, toDelta(later).removed, each.before.domain).length < added.length,
     )
     .map(({ write }) => write)
 }
 
-/** What a write does to this zone. @throws {HttpError} where it is refused. */
+/** What a write does to this zone. @throws {HttpError} where it is refused, or does not do what was approved. */
 export function evaluateWrite(request: ChangeRequest, before: Zone): ChangeEffect {
+  const { approved } = request
+  if (!approved) return evaluateEdit(request, before)
+  const { effect, reason } = evaluateProposal(request, before)
+  if (reason === undefined && isSameDelta(toDelta(effect), approved, before.domain)) return effect
+  throw changeOutdated(reason)
+}
+
+/** What a proposal does to this zone; `reason`: why it would be refused, so that it does nothing. */
+export function evaluateProposal(
+  request: ChangeRequest,
+  before: Zone,
+): { effect: ChangeEffect; reason?: string } {
+  try {
+    return { effect: evaluateEdit(request, before) }
+  } catch (error) {
+    if (!(error instanceof HttpError) || error.status >= 500) throw error
+    return { effect: { before, after: before, warnings: [] }, reason: error.message }
+  }
+}
+
+export const toDelta = ({ before, after }: ChangeEffect): Delta => ({
+  added: subtract(after.rows, before.rows, before.domain),
+  removed: subtract(before.rows, after.rows, before.domain),
+  emailType: after.emailType === before.emailType ? undefined : after.emailType,
+})
+
+export const isSameDelta = (one: Delta, other: Delta, domain: string) =>
+  isSameRows(one.added, other.added, domain) &&
+  isSameRows(one.removed, other.removed, domain) &&
+  one.emailType === other.emailType
+
+const isSameRows = (rows: Row[], others: Row[], domain: string) =>
+  rows.length === others.length && subtract(rows, others, domain).length === 0
+
+function evaluateEdit(request: ChangeRequest, before: Zone): ChangeEffect {
   if (request.recordLimits) demandNamedWithinLimits(request.recordLimits, before, request.edit)
   demandPreconditions(request, before)
   if (!before.usesRegistrarDns) throw dnsNotManaged(before.domain)
@@ -142,9 +178,7 @@ function demandWithinLimits(limits: RecordLimit[], before: Zone, wanted: Zone) {
 }
 
 const isEqual = (before: Zone, wanted: Zone) =>
-  wanted.emailType === before.emailType &&
-  wanted.rows.length === before.rows.length &&
-  subtract(wanted.rows, before.rows, before.domain).length === 0
+  wanted.emailType === before.emailType && isSameRows(wanted.rows, before.rows, before.domain)
 
 function withoutUnsupported(
   before: Zone,
@@ -213,7 +247,7 @@ export function findDone(evaluated: EvaluatedWrite[], outcome: WriteOutcome): Ev
   if (outcome.kind === 'written') return changing
   if (outcome.kind !== 'differs' || changing.length < 2 || !last) return []
   const { domain } = last
-  const deltas = changing.map((each) => ({ each, ...deltaOf(each) }))
+  const deltas = changing.map((each) => ({ each, ...toDelta(each) }))
   const missing = subtract(last.rows, outcome.zone.rows, domain)
   const unexpected = subtract(outcome.zone.rows, last.rows, domain)
   const added = deltas.flatMap((delta) => delta.added)
@@ -235,12 +269,7 @@ export function findOwners(evaluated: EvaluatedWrite[], rows: readonly number[])
   const named = rows.flatMap((index) => sent?.rows[index] ?? [])
   if (!sent || named.length === 0) return []
   return changing.filter((each) => {
-    const { added } = deltaOf(each)
+    const { added } = toDelta(each)
     return subtract(named, added, sent.domain).length < named.length
   })
 }
-
-const deltaOf = ({ before, after }: EvaluatedWrite) => ({
-  added: subtract(after.rows, before.rows, before.domain),
-  removed: subtract(before.rows, after.rows, before.domain),
-})

@@ -1,0 +1,96 @@
+import type { Domain } from '../dns/domain-name.ts'
+import { toRecord, type Zone } from '../dns/record.ts'
+import { changeClosed, changeNotFound, changeOutdated } from '../errors.ts'
+import type { ChangeZones, Delta, Ledger, StoredChange } from '../ledger/ledger.ts'
+import { evaluateProposal, evaluateWrite, isSameDelta, toDelta } from './batch/evaluate-write.ts'
+import { toChangeRequest, type ZoneWrite } from './zone-write.ts'
+
+interface Options {
+  ledger: Ledger
+  /** The zone as a write would find it now. */
+  readCurrent: (domain: Domain) => Promise<Zone>
+  /** Called when a change was queued. */
+  onQueued: () => void
+}
+
+/** A change with the zones that it was evaluated on. */
+interface KnownChange {
+  change: StoredChange
+  zones: ChangeZones | undefined
+}
+
+/** Writes that another person has to approve before they are sent. */
+export class Approvals {
+  readonly #options: Options
+
+  constructor(options: Options) {
+    this.#options = options
+  }
+
+  /** Stores a write that is evaluated as always, without sending anything. */
+  async propose(domain: Domain, write: ZoneWrite): Promise<KnownChange> {
+    const { ledger, readCurrent } = this.#options
+    const request = toChangeRequest(domain, write, 'propose')
+    const known = await ledger.proposals.find(request)
+    if (known !== undefined) return this.#find(known)
+    const effect = evaluateWrite(request, await readCurrent(domain))
+    // Preconditions hold now: what else changes in the zone until the approval does not matter.
+    const stored = { ...request, ifMatch: undefined, ifNoneMatch: undefined }
+    return this.#find(await ledger.proposals.add(stored, effect))
+  }
+
+  /**
+   * Queues a proposed change, if it still does what was proposed.
+   * @throws 409 `change_outdated` with both diffs, and the change shows the new one; 409 `change_closed` where it is not
+   * proposed any more.
+   */
+  async approve(domain: Domain, id: number, by: string): Promise<KnownChange> {
+    const { ledger, readCurrent, onQueued } = this.#options
+    await ledger.proposals.expire()
+    const request = await ledger.proposals.read(id)
+    const zones = await ledger.zonesOf(id)
+    if (!request || !zones) return this.#refuseClosed(id)
+    const { effect, reason } = evaluateProposal(request, await readCurrent(domain))
+    const { before, after, added, removed } = zones
+    const emailType = after.emailType === before.emailType ? undefined : after.emailType
+    const proposed = { added, removed, emailType }
+    const approved = toDelta(effect)
+    if (reason !== undefined || !isSameDelta(approved, proposed, domain.name)) {
+      await ledger.proposals.update(id, effect)
+      const diffs = {
+        proposed: describeDelta(proposed, { ...effect.before, ...after }),
+        changes: describeDelta(approved, effect.after),
+      }
+      throw changeOutdated(reason, diffs)
+    }
+    const approval = { by, request: { ...request, approved }, effect }
+    if (!(await ledger.proposals.approve(id, approval))) return this.#refuseClosed(id)
+    onQueued()
+    return this.#find(id)
+  }
+
+  /** @throws 409 `change_closed` where it is not proposed any more. */
+  async reject(id: number, reason: string | undefined): Promise<KnownChange> {
+    const { proposals } = this.#options.ledger
+    await proposals.expire()
+    return (await proposals.reject(id, reason)) ? this.#find(id) : this.#refuseClosed(id)
+  }
+
+  async #refuseClosed(id: number): Promise<never> {
+    throw changeClosed(id, (await this.#find(id)).change.status)
+  }
+
+  async #find(id: number): Promise<KnownChange> {
+    const { ledger } = this.#options
+    const change = await ledger.find(id)
+    if (!change) throw changeNotFound(id)
+    return { change, zones: await ledger.zonesOf(id) }
+  }
+}
+
+const describeDelta = ({ added, removed, emailType }: Delta, { domain, rows }: Zone) => ({
+  added: added.map((row) => toRecord(row, domain)),
+  removed: removed.map((row) => toRecord(row, domain)),
+  kept: rows.length - added.length,
+  ...(emailType === undefined ? {} : { email_type: emailType }),
+})
