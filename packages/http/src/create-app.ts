@@ -47,6 +47,8 @@ export interface AppOptions {
   log: Logger
   trustProxy: TrustProxy
   corsOrigins: string[]
+  /** Response headers that pages of these origins may read, beside those that every service has. */
+  exposedHeaders?: string[]
   /** Undefined: nothing is measured, and there is no GET /metrics. */
   metrics: Metrics | undefined
   /** Problem codes that are exported from the start, so that an alert sees their first increase. */
@@ -93,7 +95,7 @@ export async function createApp(
   parseJsonBodies(app)
   validateRequests(app)
   const refuseOtherMethods = trackMethods(app)
-  if (options.corsOrigins.length > 0) await app.register(cors, corsOptions(options.corsOrigins))
+  if (options.corsOrigins.length > 0) await app.register(cors, corsOptions(options))
   serveOpenapi(app, options.about)
   if (options.servesRoot ?? true) serveRoot(app, options.about)
   if (metrics && requests) serveMetrics(app, metrics, requests)
@@ -137,8 +139,8 @@ function createServer(options: AppOptions, { limits, accessLog }: ServerParts): 
   return app
 }
 
-const corsOptions = (origin: string[]) => ({
-  origin,
+const corsOptions = ({ corsOrigins, exposedHeaders = [] }: AppOptions) => ({
+  origin: corsOrigins,
   methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
   exposedHeaders: [
     'age',
@@ -152,6 +154,7 @@ const corsOptions = (origin: string[]) => ({
     'warning',
     'www-authenticate',
     'x-request-id',
+    ...exposedHeaders,
   ],
   strictPreflight: false,
   maxAge: 600,

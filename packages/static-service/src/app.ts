@@ -26,9 +26,11 @@ import { registerFileRoutes } from './routes/files.ts'
 import { limitToFolders } from './routes/folder-limits.ts'
 import { registerHistoryRoutes } from './routes/history.ts'
 import { registerPutRoute } from './routes/put-file.ts'
+import { registerResumableRoutes } from './routes/resumable-uploads.ts'
 import { documentStaticRoute } from './routes/static.ts'
 import { registerGetTreeRoute } from './routes/trees/get-tree.ts'
 import { registerPutTreeRoute } from './routes/trees/put-tree.ts'
+import { exposedTusHeaders } from './routes/tus-headers.ts'
 import { UploadLimits } from './routes/upload-limits.ts'
 import { registerUploadRoutes } from './routes/uploads.ts'
 import { registerVersionRoutes } from './routes/versions.ts'
@@ -37,12 +39,14 @@ import { type FindReader, ReadableFiles } from './serving/readable-files.ts'
 import { describeFile } from './serving/served-file.ts'
 import { StaticHandler } from './serving/static-handler.ts'
 import type { AccessRules } from './sharing/access-rules.ts'
+import type { Uploads } from './uploads/uploads.ts'
 
 export interface Dependencies {
   config: Config
   auth: Auth
   catalog: Catalog
   store: BlobStore
+  uploads: Uploads
   compressor: Compressor
   rules: AccessRules
   metrics: Metrics | undefined
@@ -80,6 +84,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       log: parts.log,
       trustProxy: config.trustProxy,
       corsOrigins: config.corsOrigins,
+      exposedHeaders: exposedTusHeaders,
       connections: config.connections,
       metrics: parts.metrics,
       alarmingCodes: ['insufficient_storage'],
@@ -104,6 +109,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       }
       await registerUploadRoutes(app, uploads)
       await registerPutRoute(app, uploads)
+      await registerResumableRoutes(app, { ...uploads, uploads: parts.uploads })
       const records = new FileRecordCache({ catalog, describe, memoryBytes: recordBytes })
       access.onChange(() => records.clear())
       registerBrowseRoutes(app, { catalog, describe })

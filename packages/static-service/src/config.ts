@@ -21,6 +21,7 @@ export const Settings = z.object({
   ...databaseSettings,
   ...s3Settings,
   MAX_UPLOAD_BYTES: bytes.min(1).default(1_073_741_824),
+  UPLOAD_EXPIRES_S: z.coerce.number().int().min(1).max(2_592_000).default(86_400),
   MAX_BATCH_FILES: z.coerce.number().int().min(1).max(1000).default(100),
   QUOTA_BYTES: bytes.optional(),
   STATIC_DEFAULT_ACCESS: z
@@ -78,6 +79,8 @@ export function readConfig(env: Record<string, string | undefined>) {
     /** Contents in S3; set if and only if `database` is. */
     s3: s3Config(settings),
     maxUploadBytes: settings.MAX_UPLOAD_BYTES,
+    /** Milliseconds after which an unfinished resumable upload is removed. */
+    uploadLifetimeMs: settings.UPLOAD_EXPIRES_S * 1000,
     maxBatchFiles: settings.MAX_BATCH_FILES,
     /** Of a directory that is replaced as one thing. */
     trees: { maxFiles: settings.MAX_TREE_FILES, maxBytes: settings.MAX_TREE_BYTES },

@@ -1,5 +1,5 @@
 import type { Logger } from '@domains-and-files/http'
-import { BackupWatch } from '@domains-and-files/persistence'
+import { BackupWatch, SqliteSql } from '@domains-and-files/persistence'
 import { blobDatabaseFile } from './blobs/disk/blob-database.ts'
 import { FolderBlobStore } from './blobs/disk/folder-blob-store.ts'
 import type { Catalog } from './catalog/catalog.ts'
@@ -9,10 +9,17 @@ import type { Config } from './config.ts'
 import { sweepOrphans } from './maintenance/orphan-sweep.ts'
 import { warmPageCache } from './sqlite/warm-page-cache.ts'
 import type { Storage } from './storage.ts'
+import { UploadTable, uploadMigrations } from './uploads/upload-table.ts'
+import { Uploads } from './uploads/uploads.ts'
 
 /** Catalog and contents below DATA_DIR, for one process. */
 export async function openEmbeddedStorage(
-  { dataDir, quotaBytes, history }: Pick<Config, 'dataDir' | 'quotaBytes' | 'history'>,
+  {
+    dataDir,
+    quotaBytes,
+    history,
+    uploadLifetimeMs: lifetimeMs,
+  }: Pick<Config, 'dataDir' | 'quotaBytes' | 'history' | 'uploadLifetimeMs'>,
   log: Logger,
 ): Promise<Storage> {
   const catalog = await openSqliteCatalog(dataDir, { quotaBytes, history })
@@ -20,10 +27,20 @@ export async function openEmbeddedStorage(
   const store = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),
     isBackedUp: () => backups.isRunning,
-    otherDatabases: [databaseFile(dataDir)],
+    otherDatabases: [databaseFile(dataDir), uploadDatabaseFile(dataDir)],
     onError: (error) => log.error({ err: error }, 'content not removed'),
   })
   catalog.onFree((digests) => store.collect(digests))
+  const uploadDatabase = new SqliteSql({
+    file: uploadDatabaseFile(dataDir),
+    migrations: { uploads: uploadMigrations },
+  })
+  const table = new UploadTable(uploadDatabase, lifetimeMs)
+  await store.discardOthers(await table.restart())
+  const uploads = new Uploads({
+    ...{ table, store, lifetimeMs },
+    onError: (error) => log.error({ err: error }, 'expired uploads not removed'),
+  })
   const tidied = tidy({ store, catalog, log })
   const closing = new AbortController()
   const files = [databaseFile(dataDir), blobDatabaseFile(dataDir)]
@@ -32,6 +49,7 @@ export async function openEmbeddedStorage(
   return {
     catalog,
     store,
+    uploads,
     database: undefined,
     registerMetrics: () => undefined,
     tidied,
@@ -39,6 +57,8 @@ export async function openEmbeddedStorage(
       closing.abort()
       await warmed
       await tidied
+      await uploads.close()
+      await uploadDatabase.close()
       await store.close()
       backups[Symbol.dispose]()
       await catalog.close()
@@ -46,6 +66,9 @@ export async function openEmbeddedStorage(
     },
   }
 }
+
+const uploadDatabaseFile = (dataDir: string) => `${dataDir}/uploads.sqlite`
+
 interface SweepDependencies {
   store: FolderBlobStore
   catalog: Catalog

@@ -201,3 +201,59 @@ export const quotaExceeded = (quota: number) =>
     'quota_exceeded',
     `Quota of ${quota} bytes exceeded, nothing stored: delete files first`,
   )
+
+// Resumable uploads (tus 1.0). Their statuses are those that its clients know.
+
+export const malformedTus = (fault: string) => new HttpError(400, 'malformed_request', fault)
+
+export const concatenationNotSupported = () =>
+  new HttpError(
+    400,
+    'concatenation_not_supported',
+    'Uploads are not concatenated here: send the file as one upload',
+  )
+
+export const uploadNotFound = () =>
+  new HttpError(404, 'upload_not_found', 'No such upload: create one with POST /api/uploads/')
+
+export const offsetConflict = (offset: number) =>
+  new HttpError(409, 'offset_conflict', `The upload continues at ${offset}: read it with HEAD`, {
+    headers: { 'upload-offset': String(offset) },
+  })
+
+export const uploadEnded = () =>
+  new HttpError(410, 'upload_ended', 'The upload has expired or was deleted: create another one')
+
+export const tusVersionNotSupported = () =>
+  new HttpError(412, 'tus_version_not_supported', 'Send Tus-Resumable: 1.0.0', {
+    headers: { 'tus-version': '1.0.0' },
+  })
+
+export const uploadLengthExceeded = (length: number) =>
+  new HttpError(413, 'upload_length_exceeded', `The upload has ${length} bytes: send no more`)
+
+export const notOffsetStream = () =>
+  new HttpError(
+    415,
+    'unsupported_media_type',
+    'Send the bytes as application/offset+octet-stream, without Content-Encoding',
+  )
+
+export const uploadLocked = () =>
+  new HttpError(
+    423,
+    'upload_locked',
+    'Another request writes to this upload: try again; it is given up after 10 seconds of silence',
+    { headers: { 'retry-after': '2' } },
+  )
+
+export const tooManyUploads = (most: number) =>
+  new HttpError(
+    429,
+    'too_many_uploads',
+    `You have ${most} unfinished uploads: finish or delete one first`,
+    { headers: { 'retry-after': '60' } },
+  )
+
+export const checksumMismatch = () =>
+  new HttpError(460, 'checksum_mismatch', 'The bytes do not match Upload-Checksum: send them again')

@@ -18,7 +18,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
   opened.defer(await openDataDir(config.dataDir))
   const storage = await openStorage(config, log)
   opened.defer(() => storage.close())
-  const { catalog, store, database, tidied } = storage
+  const { catalog, store, uploads, database, tidied } = storage
   const auth = await openAuth(config, {
     ...{ audience: 'static-service', log, database },
     migrations: { sharing: sharingTables },
@@ -32,7 +32,9 @@ export async function createService(config: Config, log: Logger): Promise<App> {
   opened.defer(() => compressor.close())
   const metrics = await createMetrics(config.metricsToken)
   storage.registerMetrics(metrics)
-  const app = await buildApp({ config, auth, catalog, store, compressor, rules, metrics, log })
+  const app = await buildApp({
+    ...{ config, auth, catalog, store, uploads, compressor, rules, metrics, log },
+  })
   // Last opened, first closed. If anything above throws, it is closed at once.
   const owned = opened.move()
   app.addHook('onClose', () => owned.disposeAsync())

@@ -11,17 +11,22 @@ import { growYoungGeneration } from './memory.ts'
 import type { S3Config } from './s3-settings.ts'
 import { sharingTables } from './sharing/tables.ts'
 import type { Storage } from './storage.ts'
+import { UploadTable, uploadMigrations } from './uploads/upload-table.ts'
+import { Uploads } from './uploads/uploads.ts'
 
-interface SharedConfig extends Pick<Config, 'dataDir' | 'quotaBytes' | 'history'> {
+interface SharedConfig
+  extends Pick<
+    Config,
+    'dataDir' | 'quotaBytes' | 'history' | 'uploadLifetimeMs' | 'maxUploadBytes'
+  > {
   database: NonNullable<Config['database']>
   s3: S3Config
 }
 
 /** Catalog in PostgreSQL and contents in S3, for any number of processes. */
-export async function openSharedStorage(
-  { database, s3, dataDir, quotaBytes, history }: SharedConfig,
-  log: Logger,
-): Promise<Storage> {
+export async function openSharedStorage(config: SharedConfig, log: Logger): Promise<Storage> {
+  const { database, s3, dataDir, quotaBytes, history, maxUploadBytes } = config
+  const { uploadLifetimeMs: lifetimeMs } = config
   const memory = growYoungGeneration()
   const postgres = await Postgres.open({
     ...database,
@@ -31,12 +36,13 @@ export async function openSharedStorage(
       catalog: catalogMigrations,
       contents: contentMigrations,
       sharing: sharingTables,
+      uploads: uploadMigrations,
     },
     onError: (error) => log.warn({ err: error }, 'database not available'),
   })
   const bucket = await Bucket.open(s3)
   const store = await S3BlobStore.open({
-    ...s3,
+    ...{ ...s3, maxUploadBytes, uploadLifetimeMs: lifetimeMs },
     postgres,
     bucket,
     dataDir,
@@ -46,9 +52,15 @@ export async function openSharedStorage(
     ...{ quotaBytes, history },
     contents: store.commits,
   })
+  const uploads = new Uploads({
+    table: new UploadTable(postgres, lifetimeMs),
+    ...{ store, lifetimeMs },
+    onError: (error) => log.warn({ err: error }, 'expired uploads not removed, trying again later'),
+  })
   return {
     catalog,
     store,
+    uploads,
     database: postgres,
     registerMetrics: (metrics) => {
       registerDatabaseMetrics(metrics, postgres)
@@ -56,6 +68,7 @@ export async function openSharedStorage(
     },
     tidied: Promise.resolve(),
     close: async () => {
+      await uploads.close()
       await catalog.close()
       await store.close()
       await postgres.close()

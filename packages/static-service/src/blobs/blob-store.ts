@@ -1,7 +1,7 @@
 import type { CompressedCoding, ContentCoding } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
 import type { VerifiedContents } from './integrity.ts'
-import type { StagedBlob } from './staged-blob.ts'
+import type { StagedBlob, StoredBlob } from './staged-blob.ts'
 
 /**
  * Contents by their SHA-256 digest, each stored once, with their compressed forms. A content exists while a file refers
@@ -13,6 +13,15 @@ export interface BlobStore {
 
   /** A content that is going to arrive, of which so many bytes may stay in memory. */
   draft(memoryBytes?: number): StagedBlob
+
+  /**
+   * A content that arrives in several requests, from where `saved` ends. `id` names it, and is a file name. One at a time
+   * for each id; `epoch` has grown if the one before may still be sending.
+   */
+  resume(id: string, saved: SavedBlob, epoch: number): ResumableBlob
+
+  /** Removes what was saved of a content; does nothing to one that a file refers to. */
+  discard(id: string, saved: SavedBlob): Promise<void>
 
   /** A content, or one of its compressed forms, to read; undefined if it is not stored. */
   open(digest: string, coding?: ContentCoding): Promise<OpenBlob | undefined>
@@ -50,6 +59,36 @@ export interface BlobStore {
   findFaults(): Promise<{ path: string; fault: string }[]>
 
   close(): Promise<void>
+}
+
+/** What is durable of a content that arrives in several requests: the store has the bytes, and this finds them. */
+export interface SavedBlob {
+  /** In bytes. */
+  size: number
+  /** For the store alone. */
+  state: string | null
+  /** The last bytes, where the store has not stored them. */
+  tail: Buffer | null
+}
+
+/** A content that arrives in several requests, across restarts and replicas. Disposing of it leaves what was saved. */
+export interface ResumableBlob extends AsyncDisposable {
+  /** @throws {HttpError} `insufficient_storage` when the disk is full. */
+  write(chunk: Buffer): Promise<void>
+  /**
+   * What of the bytes is durable by now, or in a moment, while more are written; by `flush` all of them.
+   * @throws {HttpError} `insufficient_storage` when the disk is full.
+   */
+  progress(): Promise<SavedBlob>
+  flush(): Promise<SavedBlob>
+  /** Ends the flushed content, so that it can be read and kept. What it returns is to be saved first. May be repeated. */
+  seal(): Promise<SavedBlob>
+  read(): AsyncIterable<Buffer>
+  /**
+   * Makes the content durable under its digest, and leases it until this is disposed of, as `StagedBlob.keep`. What was
+   * saved stays, so that it can be tried again.
+   */
+  keep(digest: string): Promise<StoredBlob>
 }
 
 /** A blob with its compressed forms, or one file of it, or an unknown file. */

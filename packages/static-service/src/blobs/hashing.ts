@@ -1,8 +1,48 @@
-import { createHash, hash as hashOnce } from 'node:crypto'
+import { createHash, type Hash, hash as hashOnce } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
+import { headLength } from '../files/media-type.ts'
 import type { ContentCoding } from './blob-path.ts'
+
+/** SHA-256 of a content as it arrives, and its first bytes, from which a media type can be detected. */
+export class ContentHash {
+  readonly #hash: Hash
+  #head = Buffer.alloc(0)
+  #size = 0
+
+  constructor(hash = createHash('sha256')) {
+    this.#hash = hash
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  get head(): Buffer {
+    return this.#head
+  }
+
+  /** In hex, of the bytes so far. */
+  get digest(): string {
+    return this.#hash.copy().digest('hex')
+  }
+
+  update(chunk: Buffer): void {
+    this.#hash.update(chunk)
+    this.#size += chunk.length
+    const missing = headLength - this.#head.length
+    if (missing > 0) this.#head = Buffer.concat([this.#head, chunk.subarray(0, missing)])
+  }
+
+  /** Of the same bytes; the two go on independently. */
+  copy(): ContentHash {
+    const copy = new ContentHash(this.#hash.copy())
+    copy.#head = this.#head
+    copy.#size = this.#size
+    return copy
+  }
+}
 
 /** SHA-256 digest and size of a file; undefined if it does not exist. */
 export async function hashFile(

@@ -15,7 +15,7 @@ process.exitCode = await runDataCommand(
   {
     name: 'static-service',
     dataDir,
-    folders: ['blobs', 'tmp'],
+    folders: ['blobs', 'tmp', 'uploads'],
     openSource: isShared ? openSharedSource : () => openFolderSource(places),
     openFolder: openFolderTarget,
     openDatabase: isShared ? openSharedTarget : undefined,

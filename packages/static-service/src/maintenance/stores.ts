@@ -22,6 +22,7 @@ import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from '../catalog/sqlite/sqlite-catalog.ts'
 import { s3Config, s3Settings } from '../s3-settings.ts'
 import { sharingTables } from '../sharing/tables.ts'
+import { uploadMigrations } from '../uploads/upload-table.ts'
 
 /** The catalog and its blobs, opened for a command. */
 export interface Stores extends AsyncDisposable {
@@ -85,6 +86,7 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
       catalog: catalogMigrations,
       contents: contentMigrations,
       sharing: sharingTables,
+      uploads: uploadMigrations,
     },
     onError: () => undefined, // A statement that fails is reported by itself.
   })

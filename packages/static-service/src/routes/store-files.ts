@@ -26,18 +26,19 @@ interface StoredFiles {
 /** A content that has arrived, and the path it goes to. */
 export interface Arrival {
   path: string
-  draft: StagedBlob
+  draft: Pick<StagedBlob, 'head' | 'keep'>
 }
 
 /**
- * Stores all files or none, under the conditions of the request. Bytes first, rows last: every content is durable
- * before any file is visible.
+ * Stores all files or none, under these conditions, by default those of the request. Bytes first, rows last: every content
+ * is durable before any file is visible.
  * @throws {HttpError} `file_not_found` outside the caller's folders, or what `Catalog.put` throws.
  */
 export async function storeFiles(
   request: FastifyRequest,
   arrivals: Arrival[],
   { catalog, describe, onStored }: Dependencies,
+  conditions = conditionsOf(request.headers),
 ): Promise<StoredFiles> {
   const caller = callerOf(request)
   for (const { path } of arrivals) requirePath(caller, path)
@@ -49,7 +50,7 @@ export async function storeFiles(
       return { ...blob, path, contentType, category: categoryOf(contentType), uploadedBy }
     }),
   )
-  const { rows, wasNew } = await catalog.put(files, conditionsOf(request.headers), actorOf(request))
+  const { rows, wasNew } = await catalog.put(files, conditions, actorOf(request))
   for (const row of rows) onStored(row)
   return { stored: await describe(rows), wasNew }
 }

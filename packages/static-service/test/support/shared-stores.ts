@@ -7,7 +7,7 @@ export interface SharedStores extends AsyncDisposable {
   /** Settings of a service that uses them. */
   env: Record<string, string>
   s3: S3Server
-  /** The contents that files refer to, compressed forms, and what lies in a replica's `tmp`. */
+  /** The contents that files refer to, compressed forms, unfinished uploads, and what lies in a replica's `tmp`. */
   storedContents: (dataDir: string) => Promise<string[]>
   /** Runs a statement in the database, as another process would. */
   query: <Row>(text: string, values?: unknown[]) => Promise<Row[]>
@@ -26,7 +26,9 @@ export async function startSharedStores(): Promise<SharedStores> {
     s3,
     storedContents: async (dataDir) => {
       const { rows } = await connection.query<{ content: string }>(
-        "select digest || ' ' || coding content from static_service.contents order by 1",
+        `select digest || ' ' || coding content from static_service.contents
+         union all select 'upload ' || id from static_service.uploads
+           where outcome is null and is_ended = 0 and size > 0 order by 1`,
       )
       return [...filesBelow(`${dataDir}/tmp`), ...rows.map(({ content }) => content)]
     },

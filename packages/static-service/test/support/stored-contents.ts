@@ -15,10 +15,10 @@ export const filesBelow = (folder: string): string[] =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
 
-/** All that a store holds: files below `blobs` and `tmp`, and rows of the content database as `row <digest> <coding>`. */
+/** All that a store holds: files below `blobs`, `tmp` and `uploads`, and rows of the content database as `row <digest> <coding>`. */
 export function storedIn(dataDir: string): string[] {
   return [
-    ...['blobs', 'tmp'].flatMap((folder) => filesBelow(join(dataDir, folder))),
+    ...['blobs', 'tmp', 'uploads'].flatMap((folder) => filesBelow(join(dataDir, folder))),
     ...rowsIn(dataDir).map(({ digest, coding }) => `row ${digest} ${coding}`),
   ]
 }

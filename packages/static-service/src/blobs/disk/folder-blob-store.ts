@@ -11,13 +11,15 @@ import {
   maxSmallBytes,
 } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
-import type { BlobStore, StoredEntry } from '../blob-store.ts'
+import type { BlobStore, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
 import type { VerifiedContents } from '../integrity.ts'
-import { StagedBlob, StagingMemory } from '../staged-blob.ts'
+import { StagedBlob, type StoredBlob } from '../staged-blob.ts'
+import { StagingMemory } from '../staging-file.ts'
 import { blobDatabaseName } from './blob-database.ts'
 import { DiskSpace } from './disk-space.ts'
 import { BlobLeases, Garbage } from './garbage.ts'
 import { DurableDirectories, LargeBlobs, listFiles, listShards } from './large-blobs.ts'
+import { ResumableFile } from './resumable-file.ts'
 import { SmallBlobs } from './small-blobs.ts'
 
 export interface FolderBlobStoreOptions {
@@ -53,6 +55,7 @@ export class FolderBlobStore implements BlobStore {
     await createDirectory(dataDir)
     const directories = new DurableDirectories(dataDir)
     await directories.ensure('blobs')
+    await directories.ensure('uploads')
     const tmp = await directories.ensure('tmp')
     for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true })
     await demandRename(dataDir)
@@ -99,17 +102,45 @@ export class FolderBlobStore implements BlobStore {
       isFlushed: true,
       memoryBytes: Math.min(memoryBytes, maxSmallBytes),
       memory: this.#memory,
-      storeSmall: (digest, bytes) =>
-        this.#leaseStored(digest, () => {
-          this.#space.demandForRow()
-          return this.small.store(digest, 'identity', bytes)
-        }),
-      storeFile: (file, blob) =>
-        this.#leaseStored(blob.digest, () => {
-          this.#space.demandForFile()
-          return this.#large.publish(file, blob)
-        }),
+      storeSmall: (digest, bytes) => this.#storeSmall(digest, bytes),
+      storeFile: (file, blob) => this.#storeFile(file, blob),
       onEnd: () => this.#staged.delete(file),
+    })
+  }
+
+  resume(id: string, { size }: SavedBlob): ResumableBlob {
+    return new ResumableFile({
+      file: join(this.#dataDir, 'uploads', id),
+      size,
+      memory: this.#memory,
+      newTmpFile: () => this.#newTmpFile(),
+      demandSpace: () => this.#space.demandForFile(),
+      storeSmall: (digest, bytes) => this.#storeSmall(digest, bytes),
+      storeFile: (file, blob) => this.#storeFile(file, blob),
+    })
+  }
+
+  async discard(id: string): Promise<void> {
+    await rm(join(this.#dataDir, 'uploads', id), { force: true })
+  }
+
+  /** Removes what is saved under other ids than these. */
+  async discardOthers(ids: Set<string>): Promise<void> {
+    for (const id of await readdir(join(this.#dataDir, 'uploads')))
+      if (!ids.has(id)) await this.discard(id)
+  }
+
+  #storeSmall(digest: string, bytes: Uint8Array): Promise<() => void> {
+    return this.#leaseStored(digest, () => {
+      this.#space.demandForRow()
+      return this.small.store(digest, 'identity', bytes)
+    })
+  }
+
+  #storeFile(file: string, blob: StoredBlob): Promise<() => void> {
+    return this.#leaseStored(blob.digest, () => {
+      this.#space.demandForFile()
+      return this.#large.publish(file, blob)
     })
   }
 

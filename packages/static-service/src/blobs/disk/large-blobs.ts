@@ -6,7 +6,8 @@ import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
 import type { StoredEntry } from '../blob-store.ts'
 import { hashFile } from '../hashing.ts'
 import type { VerifiedContents } from '../integrity.ts'
-import { type StoredBlob, writeWhole } from '../staged-blob.ts'
+import type { StoredBlob } from '../staged-blob.ts'
+import { writeWhole } from '../staging-file.ts'
 
 type Proofs = Pick<VerifiedContents, 'recordVerified'>
 

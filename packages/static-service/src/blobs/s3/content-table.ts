@@ -65,11 +65,11 @@ export class ContentTable {
   }
 
   /** Postpones the expiry of an intent, and records its multipart upload. */
-  async renewIntent(key: string, uploadId: string): Promise<void> {
+  async renewIntent(key: string, uploadId: string, seconds = intentSeconds): Promise<void> {
     await this.#postgres.query(
       `update static_service.intents set upload_id = $2,
          expires_at = clock_timestamp() + make_interval(secs => $3) where object_key = $1`,
-      [key, uploadId, intentSeconds],
+      [key, uploadId, seconds],
     )
   }
 

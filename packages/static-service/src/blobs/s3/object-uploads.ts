@@ -3,13 +3,15 @@ import { type FileHandle, open } from 'node:fs/promises'
 import type { StoredBlob } from '../staged-blob.ts'
 import type { Bucket, UploadedPart } from './bucket.ts'
 import type { ContentTable } from './content-table.ts'
-import type { StoredObject } from './object-reader.ts'
+import { ObjectReader, type StoredObject } from './object-reader.ts'
 
 interface Dependencies {
   bucket: Bucket
   table: ContentTable
   /** Of all keys, without a slash at its end; may be empty. */
   prefix: string
+  /** Milliseconds after which a multipart upload is garbage that its client has left. */
+  lifetimeMs: number
   /** Errors in the background. */
   onError: (error: unknown) => void
 }
@@ -60,6 +62,52 @@ export class ObjectUploads {
     })
   }
 
+  /** Begins a multipart upload whose parts arrive over days. It is garbage once it was not renewed for its lifetime. */
+  async begin(): Promise<{ key: string; uploadId: string }> {
+    const { bucket, table } = this.#dependencies
+    const key = this.#newKey('uploads')
+    await table.addIntent(key)
+    const uploadId = await bucket.startMultipart(key)
+    await this.renew({ key, uploadId })
+    return { key, uploadId }
+  }
+
+  async renew({ key, uploadId }: Multipart): Promise<void> {
+    const { table, lifetimeMs } = this.#dependencies
+    await table.renewIntent(key, uploadId, lifetimeMs / 1000)
+  }
+
+  /** Sends the first bytes of a file as a part. */
+  sendPart(where: Multipart & { number: number }, file: FileHandle, length: number) {
+    return this.#memory.run(length, () =>
+      sendPart(Buffer.allocUnsafeSlow(length), { ...where, file, start: 0 }, this.#dependencies),
+    )
+  }
+
+  /** Joins the parts, and a tail, to an object of this size. May be repeated. Returns its entity tag. */
+  async finish(
+    { key, uploadId, parts }: Multipart & { parts: UploadedPart[] },
+    { tail, size, number }: { tail: Buffer | null; size: number; number: number },
+  ): Promise<string | undefined> {
+    const { bucket } = this.#dependencies
+    // An earlier attempt may have ended with a lost response.
+    const found = await bucket.head(key)
+    if (found?.size === size) return found.etag
+    const last =
+      tail && (await bucket.putPart({ key, uploadId, number }, tail, hash('sha256', tail)))
+    return bucket.finishMultipart({ key, uploadId, size }, last ? [...parts, last] : parts)
+  }
+
+  /** An object to read, which nothing refers to yet. */
+  open(object: StoredObject): ObjectReader {
+    return new ObjectReader(this.#dependencies.bucket, object, () => undefined)
+  }
+
+  /** Turns the object into garbage, unless it was committed. */
+  discard(key: string): Promise<void> {
+    return this.#dependencies.table.discard(key)
+  }
+
   /** Resolves when nothing is discarded any more. */
   async settle(): Promise<void> {
     await Promise.all(this.#discards)
@@ -69,8 +117,8 @@ export class ObjectUploads {
     { digest, size }: StoredBlob,
     send: (key: string) => Promise<string | undefined>,
   ): Promise<UploadedObject> {
-    const { prefix, table } = this.#dependencies
-    const key = [...(prefix ? [prefix] : []), digest, randomUUID()].join('/')
+    const { table } = this.#dependencies
+    const key = this.#newKey(digest)
     const discard = () => this.#discard(key)
     try {
       await table.addIntent(key)
@@ -81,13 +129,22 @@ export class ObjectUploads {
     }
   }
 
+  #newKey(folder: string): string {
+    const { prefix } = this.#dependencies
+    return [...(prefix ? [prefix] : []), folder, randomUUID()].join('/')
+  }
+
   // An intent that is left behind expires.
   #discard(key: string) {
-    const { table, onError } = this.#dependencies
-    const discarding = table.discard(key).catch(onError)
+    const discarding = this.discard(key).catch(this.#dependencies.onError)
     this.#discards.add(discarding)
     void discarding.finally(() => this.#discards.delete(discarding))
   }
+}
+
+interface Multipart {
+  key: string
+  uploadId: string
 }
 
 // Of the bytes that uploads hold while they are sent.
@@ -116,9 +173,7 @@ async function uploadObject(source: Source, dependencies: Transfer): Promise<str
   if (source.size > maxSingleBytes) return await uploadParts(handle, source, dependencies)
   const { bucket, memory } = dependencies
   return await memory.run(source.size, async () => {
-    const bytes = Buffer.allocUnsafeSlow(source.size)
-    await readInto(bytes, handle, { start: 0 })
-    return bucket.put(source.key, bytes, source.digest)
+    return bucket.put(source.key, await readWhole(handle, source.size), source.digest)
   })
 }
 
@@ -133,12 +188,9 @@ async function uploadParts(
     const partBytes = partBytesOf(size)
     const uploadPart = async (at: number, buffer: Buffer): Promise<UploadedPart> => {
       const start = at * partBytes
-      const length = Math.min(partBytes, size - start)
-      const bytes = buffer.subarray(0, length)
-      const hash = createHash('sha256')
-      await readInto(bytes, handle, { start, onPiece: (piece) => hash.update(piece) })
-      const where = { key, uploadId, number: at + 1 }
-      const part = await bucket.putPart(where, bytes, hash.digest('hex'))
+      const bytes = buffer.subarray(0, Math.min(partBytes, size - start))
+      const where = { key, uploadId, number: at + 1, file: handle, start }
+      const part = await sendPart(bytes, where, { bucket })
       await onProgress()
       return part
     }
@@ -154,6 +206,24 @@ async function uploadParts(
   }
 }
 
+/** Sends a part of a file, by way of a buffer of its length. */
+async function sendPart(
+  bytes: Buffer,
+  { file, start, ...where }: Multipart & { number: number; file: FileHandle; start: number },
+  { bucket }: { bucket: Bucket },
+): Promise<UploadedPart> {
+  const hash = createHash('sha256')
+  await readInto(bytes, file, { start, onPiece: (piece) => hash.update(piece) })
+  return bucket.putPart(where, bytes, hash.digest('hex'))
+}
+
+/** The first bytes of a file. */
+export async function readWhole(file: FileHandle, length: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafeSlow(length)
+  await readInto(bytes, file, { start: 0 })
+  return bytes
+}
+
 const mebibyte = 1_048_576
 const maxSingleBytes = 16 * mebibyte
 const minPartBytes = 8 * mebibyte
@@ -162,7 +232,7 @@ const maxParts = 9000
 const maxConcurrentParts = 3
 
 /** The size of all parts but the last. */
-const partBytesOf = (size: number) =>
+export const partBytesOf = (size: number) =>
   Math.max(minPartBytes, Math.ceil(size / maxParts / mebibyte) * mebibyte)
 
 // Rejects once no task runs any more: a part must not arrive after the upload was aborted.

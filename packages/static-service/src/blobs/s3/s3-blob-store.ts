@@ -12,16 +12,18 @@ import {
   maxSmallBytes,
 } from '../blob-path.ts'
 import { type OpenBlob, openBytes } from '../blob-reader.ts'
-import type { BlobStore, StoredEntry } from '../blob-store.ts'
+import type { BlobStore, ResumableBlob, SavedBlob, StoredEntry } from '../blob-store.ts'
 import type { ContentTransaction } from '../content-transaction.ts'
 import type { VerifiedContents } from '../integrity.ts'
-import { StagedBlob, StagingMemory, type StoredBlob } from '../staged-blob.ts'
+import { StagedBlob, type StoredBlob } from '../staged-blob.ts'
+import { StagingMemory } from '../staging-file.ts'
 import type { Bucket } from './bucket.ts'
 import { ContentCommit, PendingContents } from './content-commit.ts'
 import { type ContentRow, ContentTable } from './content-table.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader } from './object-reader.ts'
-import { ObjectUploads } from './object-uploads.ts'
+import { ObjectUploads, partBytesOf } from './object-uploads.ts'
+import { ResumableObject, type SavedParts } from './resumable-object.ts'
 
 export interface S3BlobStoreOptions {
   /** With `contentMigrations` applied. */
@@ -33,6 +35,9 @@ export interface S3BlobStoreOptions {
   graceSeconds: number
   /** For temporary files. */
   dataDir: string
+  /** Of one content that arrives in several requests, and milliseconds after which an unfinished one is garbage. */
+  maxUploadBytes?: number
+  uploadLifetimeMs?: number
   /** For maintenance beside running replicas: neither sweeps garbage nor probes the bucket. */
   isCommand?: boolean
   /** Errors in the background: each is tried again. */
@@ -72,7 +77,8 @@ export class S3BlobStore implements BlobStore {
     this.#options = options
     this.#tmp = tmp
     this.#table = new ContentTable(postgres, graceSeconds)
-    this.#uploads = new ObjectUploads({ bucket, table: this.#table, prefix, onError })
+    const { uploadLifetimeMs: lifetimeMs = 0 } = options
+    this.#uploads = new ObjectUploads({ bucket, table: this.#table, prefix, lifetimeMs, onError })
     this.commits = new ContentCommit(this.#pending, graceSeconds)
     this.sweep = new GarbageSweep({ postgres, bucket, graceSeconds, onError })
     if (options.isCommand) return
@@ -82,6 +88,22 @@ export class S3BlobStore implements BlobStore {
       intervalMs: probeIntervalMs,
       onChange: (_isAvailable, error) => error && onError(error),
     })
+  }
+
+  resume(_id: string, saved: SavedBlob, epoch: number): ResumableBlob {
+    return new ResumableObject(saved, epoch, {
+      uploads: this.#uploads,
+      memory: this.#memory,
+      partBytes: partBytesOf(this.#options.maxUploadBytes ?? 0),
+      newTmpFile: () => join(this.#tmp, randomUUID()),
+      addPending: (content) => this.#pending.add(content),
+    })
+  }
+
+  async discard(_id: string, { state }: SavedBlob): Promise<void> {
+    if (state === null) return
+    const { key }: SavedParts = JSON.parse(state)
+    await this.#uploads.discard(key)
   }
 
   draft(memoryBytes = maxSmallBytes): StagedBlob {

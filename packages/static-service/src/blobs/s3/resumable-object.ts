@@ -1,0 +1,200 @@
+import { type FileHandle, rm } from 'node:fs/promises'
+import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
+import { maxSmallBytes } from '../blob-path.ts'
+import type { ResumableBlob, SavedBlob } from '../blob-store.ts'
+import type { StoredBlob } from '../staged-blob.ts'
+import { StagingFile, type StagingMemory } from '../staging-file.ts'
+import type { UploadedPart } from './bucket.ts'
+import type { PendingContent } from './content-commit.ts'
+import { type ObjectUploads, readWhole } from './object-uploads.ts'
+
+interface Dependencies {
+  uploads: ObjectUploads
+  memory: StagingMemory
+  newTmpFile: () => string
+  /** Of all parts but the last. */
+  partBytes: number
+  /** A content waits for its commit until the returned function is called. */
+  addPending: (content: PendingContent) => () => void
+}
+
+/** What is saved of a multipart upload. */
+export interface SavedParts {
+  key: string
+  uploadId: string
+  parts: UploadedPart[]
+  /** Of each of them. */
+  partBytes: number
+  /** Set once the parts are an object. */
+  etag?: string | undefined
+  isDone?: true
+}
+
+/**
+ * A content that arrives in several requests: parts of a multipart upload of one size each, and the tail, which is saved with
+ * them. A part collects in a temporary file, so that slow uploads hold no memory, and is sent while the next one arrives.
+ */
+export class ResumableObject implements ResumableBlob {
+  readonly #dependencies: Dependencies
+  readonly #epoch: number
+  #saved: SavedBlob
+  #object: SavedParts | undefined
+  #part: PartFile
+  #isBegun = false
+  #sending: Promise<void> = Promise.resolve()
+  #release: (() => void) | undefined
+
+  constructor(saved: SavedBlob, epoch: number, dependencies: Dependencies) {
+    this.#saved = saved
+    this.#object = saved.state === null ? undefined : JSON.parse(saved.state)
+    this.#epoch = epoch
+    this.#dependencies = dependencies
+    this.#part = new PartFile(dependencies)
+  }
+
+  async write(chunk: Buffer): Promise<void> {
+    await this.#begin()
+    for (let at = 0; at < chunk.length; ) {
+      const piece = chunk.subarray(at, at + this.#partBytes - this.#part.size)
+      await this.#part.write(piece)
+      at += piece.length
+      if (this.#part.size < this.#partBytes) continue
+      await this.#sending
+      const part = this.#part
+      this.#part = new PartFile(this.#dependencies)
+      this.#sending = this.#send(part)
+      this.#sending.catch(() => undefined) // Thrown by the next write or flush.
+    }
+  }
+
+  // The tail is saved at the end of a request alone: it would be written with each part.
+  async progress(): Promise<SavedBlob> {
+    await this.#sending
+    const state = JSON.stringify(this.#object)
+    if (!this.#object || state === this.#saved.state) return this.#saved
+    return { size: this.#sentBytes, state, tail: null }
+  }
+
+  async flush(): Promise<SavedBlob> {
+    await this.#begin()
+    await this.#sending
+    const { size } = this.#part
+    const tail = size === 0 ? null : await readWhole(await this.#part.open(), size)
+    const state = this.#object ? JSON.stringify(this.#object) : null
+    if (!this.#object?.isDone) this.#saved = { size: this.#sentBytes + size, state, tail }
+    if (this.#object) await this.#dependencies.uploads.renew(this.#object)
+    return this.#saved
+  }
+
+  async seal(): Promise<SavedBlob> {
+    const object = this.#object
+    const { size, tail } = this.#saved
+    if (!object || object.isDone) return this.#saved
+    const { uploads } = this.#dependencies
+    const etag = await uploads.finish(object, { tail, size, number: this.#nextNumber })
+    this.#object = { ...object, etag, isDone: true }
+    this.#saved = { size, state: JSON.stringify(this.#object), tail: null }
+    return this.#saved
+  }
+
+  async *read(): AsyncGenerator<Buffer> {
+    const { size, tail } = this.#saved
+    if (!this.#object) return yield tail ?? Buffer.alloc(0)
+    await using reader = this.#dependencies.uploads.open({
+      key: this.#object.key,
+      etag: this.#object.etag,
+      size,
+    })
+    reader.expect(0, size)
+    for (let at = 0; at < size; at += pieceBytes) yield await reader.read(at, pieceBytes)
+  }
+
+  async keep(digest: string): Promise<StoredBlob> {
+    const { size, tail } = this.#saved
+    const { uploads, addPending } = this.#dependencies
+    const bytes = tail ?? Buffer.alloc(0)
+    if (this.#object)
+      this.#release = addPending({ digest, size, key: this.#object.key, etag: this.#object.etag })
+    else if (size <= maxSmallBytes) this.#release = addPending({ digest, size, bytes })
+    else {
+      const { key, etag, discard } = await uploads.uploadBytes(digest, bytes)
+      const release = addPending({ digest, size, key, etag })
+      this.#release = () => {
+        release()
+        discard()
+      }
+    }
+    return { digest, size }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#sending.catch(() => undefined)
+    await this.#part.remove()
+    this.#release?.()
+  }
+
+  // The bytes that no part has yet.
+  async #begin() {
+    if (this.#isBegun) return
+    this.#isBegun = true
+    if (this.#saved.tail) await this.#part.write(this.#saved.tail)
+  }
+
+  async #send(part: PartFile) {
+    const { uploads } = this.#dependencies
+    try {
+      this.#object ??= { ...(await uploads.begin()), parts: [], partBytes: this.#partBytes }
+      const { key, uploadId, parts } = this.#object
+      const where = { key, uploadId, number: this.#nextNumber }
+      const sent = await uploads.sendPart(where, await part.open(), part.size)
+      this.#object = { ...this.#object, parts: [...parts, sent] }
+    } finally {
+      await part.remove()
+    }
+  }
+
+  get #partBytes() {
+    return this.#object?.partBytes ?? this.#dependencies.partBytes
+  }
+
+  get #sentBytes() {
+    return (this.#object?.parts.length ?? 0) * this.#partBytes
+  }
+
+  // A writer that was replaced may still send its next part: under a number that is not used again.
+  get #nextNumber() {
+    return (this.#object?.parts.length ?? 0) + 1 + this.#epoch
+  }
+}
+
+/** The bytes of a part, which collect in a temporary file. */
+class PartFile {
+  readonly #file: string
+  readonly #staging: StagingFile
+
+  constructor({ newTmpFile, memory }: Dependencies) {
+    this.#file = newTmpFile()
+    this.#staging = new StagingFile({ file: this.#file, memory })
+  }
+
+  get size(): number {
+    return this.#staging.size
+  }
+
+  async write(bytes: Buffer): Promise<void> {
+    await this.#staging.write(bytes).catch(throwStorageFailure)
+  }
+
+  /** The file with all bytes written. */
+  async open(): Promise<FileHandle> {
+    await this.#staging.settle().catch(throwStorageFailure)
+    return this.#staging.open()
+  }
+
+  async remove(): Promise<void> {
+    await this.#staging.close()
+    await rm(this.#file, { force: true })
+  }
+}
+
+const pieceBytes = 1_048_576

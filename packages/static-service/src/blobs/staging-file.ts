@@ -1,0 +1,168 @@
+import { type FileHandle, open } from 'node:fs/promises'
+import { blobMode } from './blob-path.ts'
+
+/** What the contents of a store hold in memory while they arrive. */
+export class StagingMemory {
+  readonly #maxBytes: number
+  #bytes = 0
+
+  constructor(maxBytes = defaultStagingBytes) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Then contents go to their files as they come: many slow uploads must not fill the memory with begun batches. */
+  get isShort(): boolean {
+    return this.#bytes > this.#maxBytes
+  }
+
+  add(bytes: number) {
+    this.#bytes += bytes
+  }
+}
+
+interface StagingFileOptions {
+  file: string
+  memory: StagingMemory
+  /** Bytes after which those that were written are flushed in the background; undefined: only by `flush`. */
+  flushBytes?: number | undefined
+  /** Bytes that a file of an earlier request has; what follows them is dropped. Absent: there is no file yet. */
+  resumeAt?: number
+}
+
+/** The file of a content that is arriving. Writes behind: the next batch arrives while the last one is written. */
+export class StagingFile {
+  readonly #options: StagingFileOptions
+  #chunks: Buffer[] = []
+  #batchBytes = 0
+  #handle: FileHandle | undefined
+  #writing: Promise<void> = Promise.resolve()
+  #flushing: Promise<void> | undefined
+  #failure: unknown
+  #size: number
+  #flushedBytes: number
+  /** Bytes that count in `memory`. */
+  #heldBytes = 0
+
+  constructor(options: StagingFileOptions) {
+    this.#options = options
+    this.#size = options.resumeAt ?? 0
+    this.#flushedBytes = this.#size
+  }
+
+  /** Bytes that were written, or wait for it. */
+  get size(): number {
+    return this.#size
+  }
+
+  async write(chunk: Buffer): Promise<void> {
+    this.#chunks.push(chunk)
+    this.#size += chunk.length
+    this.#batchBytes += chunk.length
+    this.#hold(chunk.length)
+    const handle = await this.open()
+    const { memory } = this.#options
+    if (this.#batchBytes < batchBytes && !memory.isShort) return
+    await this.#writing
+    this.#startWriting(handle)
+    this.#startFlushing(handle)
+    if (memory.isShort) await this.#writing
+    if (this.#failure) throw this.#failure
+  }
+
+  /** Writes what waits for it. The file is not flushed. */
+  async settle(): Promise<void> {
+    const handle = await this.open()
+    this.#startWriting(handle)
+    await this.#writing
+    await this.#flushing
+    if (this.#failure) throw this.#failure
+  }
+
+  /** What was written before the call is durable. More may be written meanwhile. */
+  async flush(): Promise<void> {
+    const handle = await this.open()
+    this.#startWriting(handle)
+    await this.#writing
+    await handle.sync().catch((error) => this.#fail(error))
+    await this.#flushing
+    if (this.#failure) throw this.#failure
+  }
+
+  async close(): Promise<void> {
+    const handle = this.#handle
+    this.#handle = undefined
+    await this.#writing
+    await this.#flushing
+    this.#hold(-this.#heldBytes)
+    await handle?.close()
+  }
+
+  /** Creates the file, or opens that of an earlier request. */
+  async open(): Promise<FileHandle> {
+    if (this.#handle) return this.#handle
+    const { file, resumeAt } = this.#options
+    const handle = await open(file, resumeAt === undefined ? 'wx+' : 'a', blobMode)
+    this.#handle = handle
+    if (resumeAt === undefined) return handle
+    const { size } = await handle.stat()
+    if (size < resumeAt) throw new Error(`the staged file ${file} has lost bytes`)
+    if (size > resumeAt) await handle.truncate(resumeAt)
+    return handle
+  }
+
+  // After the batch before: a flush may start one at any time.
+  #startWriting(handle: FileHandle) {
+    const batch = this.#chunks.splice(0)
+    this.#batchBytes = 0
+    const length = batch.reduce((sum, chunk) => sum + chunk.length, 0)
+    this.#writing = this.#writing
+      .then(() => writeAll(handle, batch))
+      .catch((error) => this.#fail(error))
+      .finally(() => this.#hold(-length))
+  }
+
+  // Flushed while bytes still arrive, so that little is left to wait for at the end.
+  #startFlushing(handle: FileHandle) {
+    const { flushBytes } = this.#options
+    if (flushBytes === undefined || this.#flushing || this.#size - this.#flushedBytes < flushBytes)
+      return
+    this.#flushedBytes = this.#size
+    this.#flushing = handle
+      .datasync()
+      .catch((error) => this.#fail(error))
+      .finally(() => {
+        this.#flushing = undefined
+      })
+  }
+
+  // Keeps the first error: the kernel reports each failed write-back once, so the last fsync may succeed.
+  #fail(error: unknown) {
+    this.#failure ??= error
+  }
+
+  #hold(bytes: number) {
+    this.#heldBytes += bytes
+    this.#options.memory.add(bytes)
+  }
+}
+
+// Two batches are in memory: one that is written, and one that arrives.
+const batchBytes = 1_048_576
+
+const defaultStagingBytes = 33_554_432
+
+/** Writes all bytes of these buffers: one call may take fewer than it was given. */
+async function writeAll(handle: FileHandle, buffers: Buffer[]): Promise<void> {
+  if (buffers.length === 0) return
+  const { bytesWritten } = await handle.writev(buffers)
+  const length = buffers.reduce((sum, buffer) => sum + buffer.length, 0)
+  if (bytesWritten < length) await writeWhole(handle, Buffer.concat(buffers).subarray(bytesWritten))
+}
+
+/** Writes all of the bytes. */
+export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    const { bytesWritten } = await handle.write(bytes, at)
+    at += bytesWritten
+  }
+}

@@ -1,0 +1,275 @@
+import { callerOf } from '@domains-and-files/auth'
+import { type App, methodNotAllowed } from '@domains-and-files/http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import {
+  concatenationNotSupported,
+  malformedTus,
+  notOffsetStream,
+  offsetConflict,
+  tusVersionNotSupported,
+  uploadLengthExceeded,
+} from '../errors.ts'
+import { encodePath } from '../files/file-path.ts'
+import type { Upload } from '../uploads/upload-table.ts'
+import type { UploadWriter } from '../uploads/upload-writer.ts'
+import type { Uploads } from '../uploads/uploads.ts'
+import type { DescribedFile } from './file-schema.ts'
+import { conditionsOf } from './files.ts'
+import { requirePath } from './folder-limits.ts'
+import { storeFiles } from './store-files.ts'
+import {
+  checksumAlgorithms,
+  offsetStream,
+  readBytes,
+  readChecksum,
+  readNewLength,
+  readTarget,
+} from './tus-headers.ts'
+import { refuseContentCoding } from './upload-limits.ts'
+import type { UploadDependencies } from './uploads.ts'
+
+interface Dependencies extends UploadDependencies {
+  uploads: Uploads
+}
+
+const UploadId = z.object({ id: z.string().max(64) })
+const CreationQuery = z.strictObject({ folder: z.string().optional() })
+
+/**
+ * Routes of /api/uploads/: tus 1.0.0 with creation, creation-with-upload, creation-defer-length, expiration, termination and
+ * checksum. Not in the OpenAPI document, as the other protocols of others: docs/uploads.md describes them.
+ */
+export async function registerResumableRoutes(app: App, dependencies: Dependencies) {
+  await app.register(async (scope) => {
+    // Encapsulated: the handlers read the bodies themselves.
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+    scope.addHook('onRequest', async ({ method, headers }) => {
+      // Another one is ignored, also where it is malformed: the framework would refuse it.
+      if (!isOffsetStream(headers['content-type'])) delete headers['content-type']
+      if (method !== 'OPTIONS' && headers['tus-resumable'] !== '1.0.0')
+        throw tusVersionNotSupported()
+    })
+    scope.addHook('onSend', async ({ method }, reply) => {
+      reply.header('tus-resumable', '1.0.0').header('cache-control', 'no-store')
+      if (method === 'OPTIONS') reply.headers(abilities(dependencies.limits.maxBytes))
+    })
+    addRoutes(scope, dependencies)
+  })
+}
+
+function addRoutes(app: App, dependencies: Dependencies) {
+  const schema = { hide: true }
+  const config = { access: 'editor', folders: 'handler' } as const
+  for (const url of ['/api/uploads/', '/api/uploads/:id'])
+    app.options(url, { schema }, async (_request, reply) => reply.code(204).send())
+  app.post(
+    '/api/uploads/',
+    { config, schema: { ...schema, querystring: CreationQuery } },
+    (request, reply) => create(request, reply, { ...dependencies, folder: request.query.folder }),
+  )
+  for (const method of ['HEAD', 'PATCH', 'DELETE', 'POST'] as const)
+    app.route({
+      method,
+      url: '/api/uploads/:id',
+      config,
+      schema: { ...schema, params: UploadId },
+      handler: async (request, reply) => {
+        const override = request.headers['x-http-method-override']?.toString().toUpperCase()
+        const handle = handlers[override ?? method]
+        if (!handle) throw methodNotAllowed(override ?? method, Object.keys(handlers).join(', '))
+        return handle(request, reply, { ...dependencies, id: request.params.id })
+      },
+    })
+}
+
+interface Named extends Dependencies {
+  /** Of the upload. */
+  id: string
+}
+
+type Handler = (request: FastifyRequest, reply: FastifyReply, upload: Named) => Promise<unknown>
+
+const handlers: Record<string, Handler> = { HEAD: describe, PATCH: append, DELETE: remove }
+
+const isOffsetStream = (type: string | undefined) =>
+  type?.split(';', 1)[0]?.trim().toLowerCase() === offsetStream
+
+const abilities = (maxBytes: number) => ({
+  'tus-version': '1.0.0',
+  'tus-max-size': String(maxBytes),
+  'tus-extension':
+    'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
+  'tus-checksum-algorithm': checksumAlgorithms.join(','),
+})
+
+async function create(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { folder, ...dependencies }: Dependencies & { folder: string | undefined },
+) {
+  const { uploads, limits } = dependencies
+  const { headers } = request
+  if (headers['upload-concat'] !== undefined) throw concatenationNotSupported()
+  const length = readNewLength(headers)
+  const metadata = headers['upload-metadata']?.toString() ?? ''
+  const { path, conditions } = readTarget(metadata, folder)
+  const caller = callerOf(request)
+  requirePath(caller, path)
+  const hasBody = headers['transfer-encoding'] !== undefined || contentLengthOf(request) > 0
+  if (hasBody) demandOffsetStream(request)
+  limits.checkSize(length ?? 0)
+  await limits.checkTarget(path, conditions)
+  if (length !== null) await limits.checkQuota(path, length)
+  const owner = caller.username
+  const created = await uploads.create({ owner, path, metadata, conditions, length })
+  const { id } = created
+  reply.code(201).header('location', `/api/uploads/${id}`)
+  if (!hasBody && length !== 0) return reply.headers(progressOf(created)).send()
+  const upload = await uploads.write(id, caller, async (writer) => {
+    try {
+      await receive(request, writer, { ...dependencies, offset: 0 })
+    } catch (error) {
+      // Only a whole upload is worth another attempt: the client has no URL yet.
+      if (!isWhole(writer.upload)) await writer.end()
+      throw error
+    }
+  })
+  return reply.headers(progressOf(upload)).send()
+}
+
+async function describe(request: FastifyRequest, reply: FastifyReply, { id, uploads }: Named) {
+  const upload = await uploads.find(id, callerOf(request))
+  const { metadata } = upload
+  // A whole upload without a byte has none that could be withheld.
+  const isOpen = upload.length === null || (upload.length === 0 && !upload.outcome)
+  return reply
+    .code(200)
+    .headers(progressOf(upload))
+    .headers(isOpen ? { 'upload-defer-length': '1' } : { 'upload-length': String(upload.length) })
+    .headers(metadata ? { 'upload-metadata': metadata } : {})
+    .send()
+}
+
+async function append(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { id, ...dependencies }: Named,
+) {
+  demandOffsetStream(request)
+  const offset = readBytes(request.headers, 'upload-offset')
+  if (offset === undefined) throw malformedTus('Send Upload-Offset')
+  const { uploads } = dependencies
+  const caller = callerOf(request)
+  const found = await uploads.find(id, caller)
+  const upload = found.outcome
+    ? await repeat(request, found, offset)
+    : await uploads.write(id, caller, async (writer) => {
+        if (writer.upload.outcome) await repeat(request, writer.upload, offset)
+        else await receive(request, writer, { ...dependencies, offset })
+      })
+  return reply.code(204).headers(progressOf(upload)).send()
+}
+
+async function remove(request: FastifyRequest, reply: FastifyReply, { id, uploads }: Named) {
+  await uploads.write(id, callerOf(request), (writer) => writer.end())
+  return reply.code(204).send()
+}
+
+/** The last PATCH of a published upload, which may have met no response: its bytes are there. */
+async function repeat({ raw }: FastifyRequest, upload: Upload, offset: number): Promise<Upload> {
+  let end = offset
+  for await (const chunk of raw.iterator({ destroyOnReturn: false })) end += chunk.length
+  if (end !== upload.size) throw offsetConflict(upload.size)
+  return upload
+}
+
+interface Receiving extends Dependencies {
+  offset: number
+}
+
+// Receives the bytes of a request, and stores the file when they are all there.
+async function receive(request: FastifyRequest, writer: UploadWriter, context: Receiving) {
+  const { offset, limits } = context
+  const { headers, raw } = request
+  const checksum = readChecksum(headers)
+  const { size } = writer.upload
+  const known = knownOffset(writer.upload)
+  if (offset !== known && offset !== size) throw offsetConflict(known)
+  const announced = readBytes(headers, 'upload-length')
+  const length = writer.upload.length ?? announced ?? null
+  if (length !== null && (length < size || (announced ?? length) !== length))
+    throw malformedTus('Upload-Length cannot be changed, nor be less than what was sent')
+  limits.checkSize(length ?? offset + contentLengthOf(request))
+  demandWithin(length, offset + contentLengthOf(request))
+  if (length !== writer.upload.length && length !== null) await writer.setLength(length)
+  let end = offset
+  const check = (chunk?: Buffer) => {
+    end += chunk?.length ?? 0
+    demandWithin(length ?? limits.maxBytes, end)
+    checksum?.(chunk)
+  }
+  await writer.receive({ body: raw, skip: size - offset, isWhole: checksum !== undefined, check })
+  if (isWhole(writer.upload)) await publish(request, writer, context)
+}
+
+async function publish(
+  request: FastifyRequest,
+  writer: UploadWriter,
+  { catalog, describe: describeFiles, onStored, limits }: Dependencies,
+) {
+  const { path, owner, conditions, length } = writer.upload
+  limits.checkSize(length ?? 0)
+  // A retry may come under another condition than the one that failed.
+  const isRetry = request.headers['if-match'] !== undefined
+  await writer.publish({
+    findStored: async (digest) => {
+      const row = await catalog.find(path)
+      const isStored = row?.digest === digest && row.uploadedBy === owner
+      return isStored ? outcomeOf(await describeFiles([row])) : undefined
+    },
+    store: async (draft) => {
+      const { stored } = await storeFiles(
+        request,
+        [{ path, draft }],
+        { catalog, describe: describeFiles, onStored },
+        isRetry ? conditionsOf(request.headers) : conditions,
+      )
+      return outcomeOf(stored)
+    },
+  })
+}
+
+function outcomeOf([file]: DescribedFile[]) {
+  if (!file) throw new Error('the catalog returned no row')
+  const { record, etag } = file
+  return {
+    'content-location': `/api/files/${encodePath(record.path)}`,
+    etag,
+    'repr-digest': `sha-256=:${Buffer.from(record.sha256, 'hex').toString('base64')}:`,
+  }
+}
+
+const isWhole = ({ size, length }: Upload) => size === length
+
+// The last byte is withheld until the file is stored: a client takes the whole length for success.
+const knownOffset = (upload: Upload) =>
+  isWhole(upload) && !upload.outcome ? Math.max(0, upload.size - 1) : upload.size
+
+const progressOf = (upload: Upload) => ({
+  'upload-offset': String(knownOffset(upload)),
+  'upload-expires': new Date(upload.expiresAt).toUTCString(),
+  ...upload.outcome,
+})
+
+const contentLengthOf = ({ headers }: FastifyRequest) => Number(headers['content-length'] ?? 0)
+
+function demandOffsetStream({ headers }: FastifyRequest) {
+  refuseContentCoding(headers)
+  if (headers['content-type'] === undefined) throw notOffsetStream()
+}
+
+function demandWithin(length: number | null, end: number) {
+  if (length !== null && end > length) throw uploadLengthExceeded(length)
+}

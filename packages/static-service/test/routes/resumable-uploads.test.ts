@@ -1,0 +1,476 @@
+import { createHash, hash, randomBytes } from 'node:crypto'
+import { connect } from 'node:net'
+import { expect, test } from 'vitest'
+import { emptyService } from '../support/empty-service.ts'
+import type { Call, Service } from '../support/start.ts'
+import { metadataOf, offsetOf, offsetStream, tus, tusHeaders, urlOf } from '../support/tus.ts'
+
+const mebibyte = 1_048_576
+
+const digest = (algorithm: string, content: string | Buffer) =>
+  createHash(algorithm).update(content).digest('base64')
+
+async function served(service: Service, path: string) {
+  const { bytes } = await service.call('GET', `/static/${path}`)
+  return bytes
+}
+
+test('OPTIONS tells what is supported, to anyone', async () => {
+  await using service = await emptyService({ MAX_UPLOAD_BYTES: '1234' })
+
+  const { status, headers } = await service.call('OPTIONS', '/api/uploads/', { user: 'nobody' })
+
+  expect(status).toBe(204)
+  expect(headers).toMatchObject({
+    'tus-resumable': '1.0.0',
+    'tus-version': '1.0.0',
+    'tus-max-size': '1234',
+    'tus-extension':
+      'creation,creation-with-upload,creation-defer-length,expiration,termination,checksum',
+    'tus-checksum-algorithm': 'sha1,sha256',
+  })
+})
+
+test('a page of another origin may use the protocol', async () => {
+  await using service = await emptyService({ CORS_ORIGIN: 'https://app.example.com' })
+  const origin = { origin: 'https://app.example.com' }
+
+  const preflight = await service.call('OPTIONS', '/api/uploads/', {
+    user: 'nobody',
+    headers: {
+      ...origin,
+      'access-control-request-method': 'PATCH',
+      'access-control-request-headers': 'tus-resumable,upload-offset,x-http-method-override',
+    },
+  })
+  const { headers } = await tus(service).create('a', 1, { headers: origin })
+
+  expect(preflight.headers['access-control-allow-methods']).toContain('PATCH')
+  expect(preflight.headers['access-control-allow-headers']).toContain('upload-offset')
+  const exposed = String(headers['access-control-expose-headers'])
+  for (const name of ['location', 'upload-offset', 'upload-length', 'tus-resumable', 'repr-digest'])
+    expect(exposed).toContain(name)
+})
+
+test('an upload in several requests becomes a file with the last one', async () => {
+  await using service = await emptyService()
+  const { create, patch, head } = tus(service)
+  const metadata = { path: 'a/ж.txt', name: 'x', type: 'text/html', relativePath: '.' }
+
+  const created = await create(metadata, 11)
+  const first = await patch(urlOf(created), 0, 'Hello, ')
+  const between = await head(urlOf(created))
+  const missing = await service.call('GET', '/api/files/a/%D0%B6.txt')
+  const last = await patch(urlOf(created), 7, 'tus!')
+  const done = await head(urlOf(created))
+
+  expect([created.status, created.headers['upload-offset']]).toEqual([201, '0'])
+  expect(urlOf(created)).toMatch(/^\/api\/uploads\/[\w-]+$/)
+  expect([first.status, offsetOf(first), offsetOf(between), missing.status]).toEqual([
+    204, 7, 7, 404,
+  ])
+  expect(between.headers).toMatchObject({
+    'upload-length': '11',
+    'upload-metadata': metadataOf(metadata),
+    'cache-control': 'no-store',
+    'tus-resumable': '1.0.0',
+  })
+  expect(Date.parse(String(first.headers['upload-expires']))).toBeGreaterThan(Date.now())
+  const told = {
+    'content-location': '/api/files/a/%D0%B6.txt',
+    'repr-digest': `sha-256=:${digest('sha256', 'Hello, tus!')}:`,
+    'upload-offset': '11',
+  }
+  expect([last.status, last.headers]).toMatchObject([204, told])
+  expect(done.headers).toMatchObject({ ...told, etag: String(last.headers.etag) })
+  const record = await service.call('GET', '/api/files/a/%D0%B6.txt')
+  expect(record.headers.etag).toBe(last.headers.etag)
+  expect(record.body).toMatchObject({ size: 11, uploaded_by: 'admin', content_type: 'text/plain' })
+  expect((await served(service, 'a/%D0%B6.txt')).toString()).toBe('Hello, tus!')
+})
+
+test.each([0, 1, 32_768, 32_769, 3 * mebibyte, 20 * mebibyte + 5])(
+  '%i bytes in pieces of any size are the file, and nothing else is left',
+  async (size) => {
+    await using service = await emptyService()
+    const { create, patch } = tus(service)
+    const bytes = randomBytes(size)
+
+    const url = urlOf(await create('big.bin', size))
+    let offset = 0
+    for (const piece of [5, 3 * mebibyte, 9 * mebibyte, size]) {
+      if (offset === size) break
+      const answer = await patch(url, offset, bytes.subarray(offset, offset + piece))
+      offset = offsetOf(answer)
+    }
+
+    expect((await served(service, 'big.bin')).equals(bytes)).toBe(true)
+    await expect
+      .poll(async () =>
+        (await service.storedContents()).filter((name) => !/\.(?:br|gzip|zstd)| [123]$/.test(name)),
+      )
+      .toHaveLength(1)
+  },
+)
+
+test('the bytes may come with the creation, and the length with a later request', async () => {
+  await using service = await emptyService()
+  const { create, patch, head } = tus(service)
+
+  const whole = await create('a.txt', 5, { body: 'whole' })
+  const part = await create('b.txt', 5, { body: 'pa' })
+  const deferred = await create('c.txt')
+  await patch(urlOf(deferred), 0, 'defer')
+  const open = await head(urlOf(deferred))
+  const ended = await patch(urlOf(deferred), 5, 'red', { headers: { 'upload-length': '8' } })
+  const changed = await patch(urlOf(part), 2, 'rt', { headers: { 'upload-length': '4' } })
+
+  expect([whole.status, whole.headers['content-location']]).toEqual([201, '/api/files/a.txt'])
+  expect([part.status, offsetOf(part)]).toEqual([201, 2])
+  expect(open.headers).toMatchObject({ 'upload-defer-length': '1', 'upload-offset': '5' })
+  expect(ended.headers['content-location']).toBe('/api/files/c.txt')
+  expect((await served(service, 'c.txt')).toString()).toBe('deferred')
+  expect([changed.status, changed.body.code]).toEqual([400, 'malformed_request'])
+})
+
+test('the last PATCH can be repeated, whole or empty, with the same response', async () => {
+  await using service = await emptyService()
+  const { create, patch } = tus(service)
+  const url = urlOf(await create({ path: 'a', overwrite: 'false' }, 6))
+  await patch(url, 0, 'abc')
+
+  const last = await patch(url, 3, 'def')
+  const again = [await patch(url, 3, 'def'), await patch(url, 6, '')]
+  const other = await patch(url, 3, 'd')
+
+  for (const { status, headers } of again)
+    expect([status, headers['content-location'], headers.etag, headers['repr-digest']]).toEqual([
+      204,
+      last.headers['content-location'],
+      last.headers.etag,
+      last.headers['repr-digest'],
+    ])
+  expect([other.status, other.body.code]).toEqual([409, 'offset_conflict'])
+})
+
+test('without a path, the file is named by filename, in the directory of the query', async () => {
+  await using service = await emptyService()
+  const { send } = tus(service)
+  const creation = (values: Record<string, string>) => ({
+    headers: { 'upload-metadata': metadataOf(values), 'upload-length': '0' },
+  })
+
+  const answers = [
+    await send('POST', '/api/uploads/?folder=d/e', creation({ filename: 'a.txt' })),
+    await send('POST', '/api/uploads/', creation({ filename: 'b.txt' })),
+    await send('POST', '/api/uploads/?folder=d', creation({ filename: 'x', path: '/c.txt' })),
+  ]
+
+  expect(answers.map(({ headers }) => headers['content-location'])).toEqual([
+    '/api/files/d/e/a.txt',
+    '/api/files/b.txt',
+    '/api/files/c.txt',
+  ])
+})
+
+const length = { 'upload-length': '10' }
+const named = { 'upload-metadata': metadataOf({ path: 'a' }) }
+
+test.each<[string, Call['headers'], number, string]>([
+  ['no length', named, 400, 'malformed_request'],
+  ['two lengths', { ...named, ...length, 'upload-defer-length': '1' }, 400, 'malformed_request'],
+  ['a wrong length', { ...named, 'upload-length': '-1' }, 400, 'malformed_request'],
+  ['no path', length, 400, 'malformed_request'],
+  [
+    'metadata that is not base64',
+    { ...length, 'upload-metadata': 'path ?' },
+    400,
+    'malformed_request',
+  ],
+  [
+    'a key twice',
+    { ...length, 'upload-metadata': 'path YQ==,path YQ==' },
+    400,
+    'malformed_request',
+  ],
+  [
+    'a path that is not UTF-8',
+    { ...length, 'upload-metadata': 'path /w==' },
+    400,
+    'malformed_request',
+  ],
+  [
+    'another overwrite',
+    { ...length, 'upload-metadata': metadataOf({ path: 'a', overwrite: '1' }) },
+    400,
+    'malformed_request',
+  ],
+  [
+    'an invalid path',
+    { ...length, 'upload-metadata': metadataOf({ path: '../a' }) },
+    400,
+    'invalid_path',
+  ],
+  [
+    'a reserved path',
+    { ...length, 'upload-metadata': metadataOf({ path: 'tree/a' }) },
+    400,
+    'reserved_path',
+  ],
+  [
+    'concatenation',
+    { ...named, ...length, 'upload-concat': 'partial' },
+    400,
+    'concatenation_not_supported',
+  ],
+  [
+    'a path below a file',
+    { ...length, 'upload-metadata': metadataOf({ path: 'there/a' }) },
+    409,
+    'path_conflict',
+  ],
+  [
+    'overwrite=false of a file',
+    { ...length, 'upload-metadata': metadataOf({ path: 'there', overwrite: 'false' }) },
+    412,
+    'precondition_failed',
+  ],
+  [
+    'another if_match',
+    { ...length, 'upload-metadata': metadataOf({ path: 'there', if_match: '"x"' }) },
+    412,
+    'precondition_failed',
+  ],
+  [
+    'another version',
+    { ...named, ...length, 'tus-resumable': '0.2.2' },
+    412,
+    'tus_version_not_supported',
+  ],
+  ['too many bytes', { ...named, 'upload-length': '1001' }, 413, 'file_too_large'],
+  ['more than the quota', { ...named, 'upload-length': '900' }, 507, 'quota_exceeded'],
+])('a creation with %s is refused', async (_what, headers, status, code) => {
+  await using service = await emptyService({ MAX_UPLOAD_BYTES: '1000', QUOTA_BYTES: '500' })
+  await service.put('there', 'x')
+
+  const answer = await tus(service).send('POST', '/api/uploads/', { headers })
+
+  expect([answer.status, answer.body.code]).toEqual([status, code])
+  expect(answer.headers['tus-resumable']).toBe('1.0.0')
+})
+
+test.each<[string, number, string, Call['headers'], number, string]>([
+  ['another type', 0, 'abc', { 'content-type': 'text/plain' }, 415, 'unsupported_media_type'],
+  ['a content coding', 0, 'abc', { 'content-encoding': 'gzip' }, 415, 'unsupported_media_type'],
+  ['no version', 0, 'abc', { 'tus-resumable': '' }, 412, 'tus_version_not_supported'],
+  ['a later offset', 1, 'abc', {}, 409, 'offset_conflict'],
+  ['a malformed offset', 0, 'abc', { 'upload-offset': 'x' }, 400, 'malformed_request'],
+  ['more bytes than the upload has', 0, 'abcdefghijk', {}, 413, 'upload_length_exceeded'],
+  [
+    'more bytes, in chunks',
+    0,
+    'abcdefghijk',
+    { 'transfer-encoding': 'chunked' },
+    413,
+    'upload_length_exceeded',
+  ],
+  [
+    'another sha1',
+    0,
+    'abc',
+    { 'upload-checksum': `sha1 ${digest('sha1', 'x')}` },
+    460,
+    'checksum_mismatch',
+  ],
+  [
+    'another sha256',
+    0,
+    'abc',
+    { 'upload-checksum': `sha256 ${digest('sha256', 'x')}` },
+    460,
+    'checksum_mismatch',
+  ],
+  ['an unknown checksum', 0, 'abc', { 'upload-checksum': 'md5 AAAA' }, 400, 'malformed_request'],
+])('a PATCH with %s changes nothing', async (_what, offset, body, headers, status, code) => {
+  await using service = await emptyService()
+  const { create, patch, head } = tus(service)
+  const url = urlOf(await create('a', 10))
+
+  const answer = await patch(url, offset, body, { headers })
+  const known = await head(url)
+
+  expect([answer.status, answer.body.code]).toEqual([status, code])
+  expect(offsetOf(known)).toBe(0)
+})
+
+test.each(['sha1', 'sha256'])('bytes with their %s are stored', async (algorithm) => {
+  await using service = await emptyService()
+  const { create, patch } = tus(service)
+  const headers = (bytes: string) => ({
+    'upload-checksum': `${algorithm} ${digest(algorithm, bytes)}`,
+  })
+  const url = urlOf(await create('a', 6))
+
+  const refused = await patch(url, 0, 'xyz', { headers: headers('abc') })
+  const answers = [
+    await patch(url, 0, 'abc', { headers: headers('abc') }),
+    await patch(url, 3, 'def', { headers: headers('def') }),
+  ]
+
+  expect([refused, ...answers].map(({ status }) => status)).toEqual([460, 204, 204])
+  expect((await served(service, 'a')).toString()).toBe('abcdef')
+})
+
+test('an upload belongs to its user', async () => {
+  await using service = await emptyService()
+  const { create, patch, head, send } = tus(service)
+  const url = urlOf(await create('a', 3))
+  const user = 'editor'
+
+  const answers = [
+    await head(url, { user }),
+    await patch(url, 0, 'abc', { user }),
+    await send('DELETE', url, { user }),
+    await head('/api/uploads/unknown'),
+    await head(url, { user: 'viewer' }),
+    await create('b', 3, { user: 'viewer' }),
+    await create('b', 3, { user: 'nobody' }),
+  ]
+
+  expect(answers.map(({ status }) => status)).toEqual([404, 404, 404, 404, 403, 403, 401])
+  expect((await patch(url, 0, 'abc')).status).toBe(204)
+})
+
+test('a deleted upload is gone, and the file of a published one stays', async () => {
+  await using service = await emptyService()
+  const { create, patch, head, send } = tus(service)
+  const open = urlOf(await create('a', 6, { body: 'abc' }))
+  const published = urlOf(await create('b', 3, { body: 'abc' }))
+
+  const deleted = [await send('DELETE', open), await send('DELETE', published)]
+  const after = [await head(open), await patch(open, 3, 'def'), await send('DELETE', published)]
+
+  expect(deleted.map(({ status }) => status)).toEqual([204, 204])
+  expect(after.map(({ status }) => status)).toEqual([410, 410, 410])
+  expect(after[1]?.body.code).toBe('upload_ended')
+  expect((await served(service, 'b')).toString()).toBe('abc')
+  await expect.poll(() => service.storedContents()).toHaveLength(1)
+})
+
+test('a method may be named by X-HTTP-Method-Override', async () => {
+  await using service = await emptyService()
+  const { create, send } = tus(service)
+  const url = urlOf(await create('a', 3))
+  const post = (method: string, headers: Call['headers'] = {}, body = '') =>
+    send('POST', url, { body, headers: { 'x-http-method-override': method, ...headers } })
+
+  const patched = await post('PATCH', { 'content-type': offsetStream, 'upload-offset': '0' }, 'ab')
+  const known = await post('HEAD')
+  const deleted = await post('DELETE')
+  const none = await send('POST', url)
+
+  expect([patched.status, offsetOf(known), deleted.status, none.status]).toEqual([204, 2, 204, 405])
+})
+
+test('where publishing is refused, the last byte is withheld, and the end can be tried again', async () => {
+  await using service = await emptyService()
+  const { create, patch, head } = tus(service)
+  const url = urlOf(await create({ path: 'a', overwrite: 'false' }, 6))
+  await patch(url, 0, 'abc')
+  await service.put('a', 'other')
+
+  const refused = await patch(url, 3, 'def')
+  const known = await head(url)
+  const again = await patch(url, 5, 'f')
+  const { headers } = await service.call('GET', '/api/files/a')
+  const empty = await patch(url, 6, '', { headers: { 'if-match': '"other"' } })
+  const done = await patch(url, 5, 'f', { headers: { 'if-match': String(headers.etag) } })
+
+  for (const answer of [refused, again, empty])
+    expect([answer.status, answer.body.code]).toEqual([412, 'precondition_failed'])
+  expect([offsetOf(known), done.status]).toEqual([5, 204])
+  expect((await served(service, 'a')).toString()).toBe('abcdef')
+})
+
+test.each<[string, number, string]>([
+  ['a directory', 409, 'path_conflict'],
+  ['more than the quota', 507, 'quota_exceeded'],
+])('an end that meets %s keeps the bytes for another attempt', async (what, status, code) => {
+  await using service = await emptyService({ QUOTA_BYTES: '100000' })
+  const { create, patch, head } = tus(service)
+  const [path, content] = what === 'a directory' ? ['a/b', 'x'] : ['other', 'x'.repeat(60_000)]
+  const bytes = randomBytes(50_000)
+  const url = urlOf(await create('a', bytes.length))
+  await patch(url, 0, bytes.subarray(0, 1000))
+  await service.put(path, content)
+
+  const refused = await patch(url, 1000, bytes.subarray(1000))
+  const known = await head(url)
+  await service.call('DELETE', `/api/files/${path}`)
+  const done = await patch(url, bytes.length - 1, bytes.subarray(-1))
+
+  expect([refused.status, refused.body.code]).toEqual([status, code])
+  expect([offsetOf(known), done.status]).toEqual([bytes.length - 1, 204])
+  expect((await served(service, 'a')).equals(bytes)).toBe(true)
+})
+
+test('a user has at most a hundred unfinished uploads', async () => {
+  await using service = await emptyService()
+  const { create, send } = tus(service)
+  const user = 'editor'
+
+  const answers = await Promise.all(Array.from({ length: 101 }, () => create('a', 3, { user })))
+  const other = await create('a', 3)
+
+  const refused = answers.filter(({ status }) => status !== 201)
+  expect(refused.map(({ status, body }) => [status, body.code])).toEqual([
+    [429, 'too_many_uploads'],
+  ])
+  expect(other.status).toBe(201)
+  const created = answers.filter(({ status }) => status === 201).map(urlOf)
+  await Promise.all(created.map((url) => send('DELETE', url, { user })))
+})
+
+test('what arrived of a request that was cut counts, and HEAD answers while another one writes', async () => {
+  await using service = await emptyService()
+  const { create, patch, head } = tus(service)
+  const bytes = randomBytes(3 * mebibyte)
+  const url = urlOf(await create('a', bytes.length))
+  const socket = await beginPatch(service, url, bytes.length)
+
+  socket.write(bytes.subarray(0, mebibyte))
+  await expect.poll(() => service.storedContents()).not.toEqual([])
+  const [known, second] = [await head(url), await patch(url, 0, bytes)]
+  socket.destroy()
+  await expect.poll(async () => offsetOf(await head(url))).toBe(mebibyte)
+  const rest = await patch(url, mebibyte, bytes.subarray(mebibyte))
+
+  expect([offsetOf(known), second.status, second.body.code]).toEqual([0, 423, 'upload_locked'])
+  expect(rest.status).toBe(204)
+  expect((await served(service, 'a')).equals(bytes)).toBe(true)
+})
+
+/** A PATCH of which only the headers are sent. */
+async function beginPatch({ port, tokenOf }: Service, url: string, size: number) {
+  const socket = connect(port, '127.0.0.1')
+  const headers = {
+    ...{ ...tusHeaders, host: 'x', authorization: `Bearer ${await tokenOf('admin')}` },
+    ...{ 'content-type': offsetStream, 'upload-offset': '0', 'content-length': String(size) },
+  }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.write(`PATCH ${url} HTTP/1.1\r\n${lines.join('')}\r\n`)
+  return socket
+}
+
+test('the digest of an upload is that of its bytes', async () => {
+  await using service = await emptyService()
+  const { create, patch } = tus(service)
+  const bytes = randomBytes(100_000)
+  const url = urlOf(await create('a', bytes.length))
+  await patch(url, 0, bytes.subarray(0, 33_333))
+  await patch(url, 33_333, bytes.subarray(33_333))
+
+  const { body } = await service.call('GET', '/api/files/a')
+
+  expect(body.sha256).toBe(hash('sha256', bytes))
+})
