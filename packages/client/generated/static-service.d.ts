@@ -380,6 +380,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/uploads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begin a resumable upload
+         * @description tus 1.0.0, for any of its clients. The file takes the path in `Upload-Metadata`, or its `filename` in the directory of the query. A body of `application/offset+octet-stream` is the first bytes.
+         */
+        post: operations["createUpload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/uploads/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove an unfinished upload
+         * @description The file of a finished one stays.
+         */
+        delete: operations["deleteUpload"];
+        options?: never;
+        head?: never;
+        /**
+         * Append bytes to an upload
+         * @description The request that completes the file stores it. It may be repeated. Bytes of a request that is cut count, except with `Upload-Checksum`.
+         */
+        patch: operations["appendToUpload"];
+        trace?: never;
+    };
     "/api/files": {
         parameters: {
             query?: never;
@@ -905,7 +949,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "change_not_found" | "contents_missing" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "history_gone" | "insufficient_storage" | "internal_error" | "invalid_archive" | "invalid_credentials" | "invalid_path" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_rules" | "too_many_tokens" | "tree_too_large" | "unauthorized" | "unavailable" | "unsupported_media_type" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
+            code: "bad_request" | "body_too_large" | "change_not_found" | "checksum_mismatch" | "concatenation_not_supported" | "contents_missing" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "history_gone" | "insufficient_storage" | "internal_error" | "invalid_archive" | "invalid_credentials" | "invalid_path" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "offset_conflict" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_rules" | "too_many_tokens" | "too_many_uploads" | "tree_too_large" | "tus_version_not_supported" | "unauthorized" | "unavailable" | "unsupported_media_type" | "upload_ended" | "upload_length_exceeded" | "upload_locked" | "upload_not_found" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -4107,6 +4151,540 @@ export interface operations {
             };
             /** @description `url_too_long` */
             414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    createUpload: {
+        parameters: {
+            query?: {
+                /**
+                 * @description directory of a file named by `filename`
+                 * @example notes
+                 */
+                folder?: string;
+            };
+            header?: {
+                /** @description Version of the protocol, the only one. For example `1.0.0` */
+                "tus-resumable"?: string;
+                /** @description Bytes of the file. For example `104857600` */
+                "upload-length"?: string;
+                /** @description sha1 or sha256 of the body in base64, without which nothing of it counts. For example `sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=` */
+                "upload-checksum"?: string;
+                /** @description The length comes with a PATCH. For example `1` */
+                "upload-defer-length"?: string;
+                /** @description `path`, `filename`, `overwrite`, `if_match`, each in base64; others are kept. For example `path bm90ZXMvaGVsbG8udHh0` */
+                "upload-metadata"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created; with all bytes in the body, the file is stored */
+            201: {
+                headers: {
+                    /**
+                     * @description URL of the upload
+                     * @example /api/uploads/5f0c1a52
+                     */
+                    location?: string;
+                    /**
+                     * @description Version of the protocol, the only one
+                     * @example 1.0.0
+                     */
+                    "tus-resumable"?: string;
+                    /**
+                     * @description Bytes that are durable
+                     * @example 8388608
+                     */
+                    "upload-offset"?: string;
+                    /**
+                     * @description When the upload is removed unless it is continued
+                     * @example Sat, 16 Jan 2027 09:30:00 GMT
+                     */
+                    "upload-expires"?: string;
+                    /**
+                     * @description URL of the record, once the file is stored; `ETag` and `Repr-Digest` come with it
+                     * @example /api/files/notes/hello.txt
+                     */
+                    "content-location"?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `malformed_request`, `concatenation_not_supported`, `invalid_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `path_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `tus_version_not_supported`, `precondition_failed` */
+            412: {
+                headers: {
+                    /** @example 1.0.0 */
+                    "tus-version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `file_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_locked` */
+            423: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 2
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_uploads` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `checksum_mismatch` */
+            460: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage`, `quota_exceeded` */
+            507: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteUpload: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Version of the protocol, the only one. For example `1.0.0` */
+                "tus-resumable"?: string;
+            };
+            path: {
+                /** @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed */
+            204: {
+                headers: {
+                    /**
+                     * @description Version of the protocol, the only one
+                     * @example 1.0.0
+                     */
+                    "tus-resumable"?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `malformed_request`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_ended` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `tus_version_not_supported` */
+            412: {
+                headers: {
+                    /** @example 1.0.0 */
+                    "tus-version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_locked` */
+            423: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 2
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    appendToUpload: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Version of the protocol, the only one. For example `1.0.0` */
+                "tus-resumable"?: string;
+                /** @description Where the bytes belong: where HEAD says. For example `0` */
+                "upload-offset"?: string;
+                /** @description Bytes of the file. For example `104857600` */
+                "upload-length"?: string;
+                /** @description sha1 or sha256 of the body in base64, without which nothing of it counts. For example `sha256 LCa0a2j/xo/5m0U8HTBBNBNCLXBkg7+g+YpeiGJm564=` */
+                "upload-checksum"?: string;
+                /** @description Replaces the condition of the metadata. For example `"abc"` */
+                "if-match"?: string;
+            };
+            path: {
+                /** @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example Hello, files */
+                "application/offset+octet-stream": Blob;
+            };
+        };
+        responses: {
+            /** @description The bytes are durable */
+            204: {
+                headers: {
+                    /**
+                     * @description Version of the protocol, the only one
+                     * @example 1.0.0
+                     */
+                    "tus-resumable"?: string;
+                    /**
+                     * @description Bytes that are durable
+                     * @example 8388608
+                     */
+                    "upload-offset"?: string;
+                    /**
+                     * @description When the upload is removed unless it is continued
+                     * @example Sat, 16 Jan 2027 09:30:00 GMT
+                     */
+                    "upload-expires"?: string;
+                    /**
+                     * @description URL of the record, once the file is stored; `ETag` and `Repr-Digest` come with it
+                     * @example /api/files/notes/hello.txt
+                     */
+                    "content-location"?: string;
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `malformed_request`, `invalid_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `offset_conflict`, `path_conflict` */
+            409: {
+                headers: {
+                    /** @example 8388608 */
+                    "upload-offset"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_ended` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `tus_version_not_supported`, `precondition_failed` */
+            412: {
+                headers: {
+                    /** @example 1.0.0 */
+                    "tus-version"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_length_exceeded`, `file_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `upload_locked` */
+            423: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 2
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `checksum_mismatch` */
+            460: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage`, `quota_exceeded` */
+            507: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -63,6 +63,19 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     bodySerializer: (content) => content,
     headers: { 'content-type': 'application/octet-stream' },
   })
+  const tus = { 'tus-resumable': '1.0.0' }
+  const creation = { ...tus, 'upload-length': '3', 'upload-metadata': `path ${btoa('big.bin')}` }
+  const created = await api.POST('/api/uploads', { params: { header: creation } })
+  const upload = need(created.response.headers.get('location')?.split('/').at(-1))
+  const ofUpload = { path: { id: upload }, header: tus }
+  const appended = await api.PATCH('/api/uploads/{id}', {
+    params: { ...ofUpload, header: { ...tus, 'upload-offset': '0' } },
+    body: new Blob(['ab']),
+    bodySerializer: (content) => content,
+    headers: { 'content-type': 'application/offset+octet-stream' },
+  })
+  await api.DELETE('/api/uploads/{id}', { params: ofUpload })
+
   const inSite = await api.GET('/api/files', {
     params: { query: { prefix: 'site', recursive: false } },
   })
@@ -111,6 +124,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
 
   expect(rules.data).toEqual({ rules: [rule.data] })
   expect(lifted.response.status).toBe(204)
+  expect(appended.response.headers.get('upload-offset')).toBe('2')
   expect(archive.response.headers.get('content-type')).toBe('application/x-tar')
   expect(copied.data).toMatchObject({ files: 2, added: 2, change: { action: 'deploy' } })
   expect(file).toMatchObject({ path: 'notes/hello.txt', size: 13 })

@@ -1,7 +1,6 @@
 import { callerOf } from '@domains-and-files/auth'
 import { type App, methodNotAllowed } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { z } from 'zod'
 import {
   concatenationNotSupported,
   malformedTus,
@@ -17,6 +16,7 @@ import type { Uploads } from '../uploads/uploads.ts'
 import type { DescribedFile } from './file-schema.ts'
 import { conditionsOf } from './files.ts'
 import { requirePath } from './folder-limits.ts'
+import { createSchema, deleteSchema, patchSchema } from './resumable-schemas.ts'
 import { storeFiles } from './store-files.ts'
 import {
   checksumAlgorithms,
@@ -33,12 +33,9 @@ interface Dependencies extends UploadDependencies {
   uploads: Uploads
 }
 
-const UploadId = z.object({ id: z.string().max(64) })
-const CreationQuery = z.strictObject({ folder: z.string().optional() })
-
 /**
  * Routes of /api/uploads/: tus 1.0.0 with creation, creation-with-upload, creation-defer-length, expiration, termination and
- * checksum. Not in the OpenAPI document, as the other protocols of others: docs/uploads.md describes them.
+ * checksum.
  */
 export async function registerResumableRoutes(app: App, dependencies: Dependencies) {
   await app.register(async (scope) => {
@@ -60,28 +57,32 @@ export async function registerResumableRoutes(app: App, dependencies: Dependenci
 }
 
 function addRoutes(app: App, dependencies: Dependencies) {
-  const schema = { hide: true }
   const config = { access: 'editor', folders: 'handler' } as const
-  for (const url of ['/api/uploads/', '/api/uploads/:id'])
-    app.options(url, { schema }, async (_request, reply) => reply.code(204).send())
-  app.post(
-    '/api/uploads/',
-    { config, schema: { ...schema, querystring: CreationQuery } },
-    (request, reply) => create(request, reply, { ...dependencies, folder: request.query.folder }),
+  const { maxBytes } = dependencies.limits
+  const url = '/api/uploads/:id'
+  for (const each of ['/api/uploads', '/api/uploads/', url])
+    app.options(each, { schema: { hide: true } }, async (_request, reply) => reply.code(204).send())
+  for (const slash of ['', '/'])
+    app.post(`/api/uploads${slash}`, { config, schema: createSchema(maxBytes) }, (request, reply) =>
+      create(request, reply, { ...dependencies, folder: request.query.folder }),
+    )
+  app.patch(url, { config, schema: patchSchema(maxBytes) }, (request, reply) =>
+    append(request, reply, { ...dependencies, id: request.params.id }),
   )
-  for (const method of ['HEAD', 'PATCH', 'DELETE', 'POST'] as const)
-    app.route({
-      method,
-      url: '/api/uploads/:id',
-      config,
-      schema: { ...schema, params: UploadId },
-      handler: async (request, reply) => {
-        const override = request.headers['x-http-method-override']?.toString().toUpperCase()
-        const handle = handlers[override ?? method]
-        if (!handle) throw methodNotAllowed(override ?? method, Object.keys(handlers).join(', '))
-        return handle(request, reply, { ...dependencies, id: request.params.id })
-      },
-    })
+  app.delete(url, { config, schema: deleteSchema }, (request, reply) =>
+    remove(request, reply, { ...dependencies, id: request.params.id }),
+  )
+  // The document has no HEAD.
+  const { params } = deleteSchema
+  app.head(url, { config, schema: { hide: true, params } }, (request, reply) =>
+    describe(request, reply, { ...dependencies, id: request.params.id }),
+  )
+  app.post(url, { config, schema: { hide: true, params } }, (request, reply) => {
+    const method = request.headers['x-http-method-override']?.toString().toUpperCase() ?? 'POST'
+    const handle = handlers[method]
+    if (!handle) throw methodNotAllowed(method, Object.keys(handlers).join(', '))
+    return handle(request, reply, { ...dependencies, id: request.params.id })
+  })
 }
 
 interface Named extends Dependencies {
@@ -91,6 +92,7 @@ interface Named extends Dependencies {
 
 type Handler = (request: FastifyRequest, reply: FastifyReply, upload: Named) => Promise<unknown>
 
+/** Of `X-HTTP-Method-Override`. */
 const handlers: Record<string, Handler> = { HEAD: describe, PATCH: append, DELETE: remove }
 
 const isOffsetStream = (type: string | undefined) =>

@@ -474,3 +474,21 @@ test('the digest of an upload is that of its bytes', async () => {
 
   expect(body.sha256).toBe(hash('sha256', bytes))
 })
+
+test('a token that is limited to folders uploads into them alone', async () => {
+  await using service = await emptyService()
+  const { create, head } = tus(service)
+  const outside = urlOf(await create('b/x', 3))
+  const token = await service.call('POST', '/api/tokens', {
+    json: { name: outside, role: 'editor', folders: ['a/'] },
+  })
+  const limited = { headers: { authorization: `Bearer ${token.body.token}` } }
+
+  const answers = [
+    await create('b/y', 3, limited),
+    await create('a/y', 3, limited),
+    await head(outside, limited),
+  ]
+
+  expect(answers.map(({ status }) => status)).toEqual([404, 201, 404])
+})
