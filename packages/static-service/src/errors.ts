@@ -115,6 +115,16 @@ export const targetExists = (path: string) =>
 export const moveIntoItself = (path: string) =>
   new HttpError(409, 'path_conflict', `Cannot move a directory into itself: ${path}`)
 
+export const revertConflict = (paths: string[]) =>
+  new HttpError(
+    409,
+    'revert_conflict',
+    paths.length > 0
+      ? `Changed since: ${paths.join(', ')}: nothing reverted; send "overwrite": true to revert them too`
+      : 'There is nothing to revert, or the change is not complete',
+    { members: { paths } },
+  )
+
 export const versionExists = (version: string) =>
   new HttpError(409, 'version_exists', `Version ${version} exists already`)
 

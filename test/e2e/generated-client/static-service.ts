@@ -120,6 +120,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     params: { query: { path: 'notes/moved.txt', change: id } },
     parseAs: 'text',
   })
+  const reverted = await api.POST('/api/changes/{id}/revert', { params: { path: { id } } })
   const gone = await api.GET('/api/files/{path}', { params: atFile })
 
   expect(rules.data).toEqual({ rules: [rule.data] })
@@ -130,6 +131,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   expect(file).toMatchObject({ path: 'notes/hello.txt', size: 13 })
   expect(change.data).toMatchObject({ files: [{ before: null }, { after: null }] })
   expect(history.data?.history).toMatchObject([{ action: 'move', is_current: true }])
+  expect(reverted.data).toMatchObject({ action: 'revert', added: 1, removed: 1 })
   expect(past.data).toBe('Hello again\n')
   expect(again.error).toMatchObject({ status: 412, code: 'precondition_failed' })
   expect(batch.data?.files.map((each) => each.path)).toEqual(['site/index.html', 'site/style.css'])

@@ -7,7 +7,7 @@ import type {
 } from '../files/file-record.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { CatalogArchive, Totals } from './catalog-archive.ts'
-import type { Actor } from './changes/change-entry.ts'
+import type { Actor, ChangeEntry } from './changes/change-entry.ts'
 import type { ChangedPaths, DirectoryMove, MoveFileCommand } from './changes/commands.ts'
 import type { TreeChange, TreeCommand } from './changes/tree-changes.ts'
 import type { HistoryReads } from './history/past-files.ts'
@@ -70,6 +70,13 @@ export interface CatalogChanges {
    *   `invalid_path`, `reserved_path` or `quota_exceeded`.
    */
   replaceTree(command: TreeReplacement): Promise<TreeChange>
+
+  /**
+   * Takes back what a change did and nothing else; returns the change that does so. With `overwrite` also files that were
+   * changed since.
+   * @throws {HttpError} `change_not_found`, `revert_conflict`, `history_gone`, `path_conflict` or `quota_exceeded`.
+   */
+  revert(change: number, overwrite: boolean, actor?: Actor): Promise<ChangeEntry>
 
   /** @throws {HttpError} `version_exists`. */
   record(version: NewVersion): Promise<VersionRow>

@@ -1,13 +1,16 @@
 import {
+  changeNotFound,
   contentMissing,
   directoryNotFound,
   fileNotFound,
+  historyGone,
   invalidPath,
   moveIntoItself,
   pathConflict,
   preconditionFailed,
   quotaExceeded,
   reservedPath,
+  revertConflict,
   targetExists,
   treeChanged,
   treeTooLarge,
@@ -26,12 +29,12 @@ export function errorOf(outcome: Outcome, quota: number | undefined): unknown {
   if (!('refused' in outcome)) return new Error('the catalog did another command than requested')
   if (outcome.refused === 'too_many_files') return new Error('a large change was not divided')
   if (outcome.refused === 'quota_exceeded') return quotaExceeded(quota ?? 0)
-  return errors[outcome.refused](outcome.path)
+  return errors[outcome.refused](outcome.path, outcome.paths ?? [])
 }
 
 const errors: Record<
   Exclude<Rejection, 'quota_exceeded' | 'too_many_files'>,
-  (path: string) => Error
+  (path: string, paths: string[]) => Error
 > = {
   path_conflict: pathConflict,
   target_exists: targetExists,
@@ -45,6 +48,9 @@ const errors: Record<
   version_exists: versionExists,
   tree_changed: treeChanged,
   tree_too_large: (directory) => treeTooLarge(`MAX_TREE_FILES files below ${directory}/`),
+  change_not_found: (id) => changeNotFound(Number(id)),
+  revert_conflict: (_path, paths) => revertConflict(paths.filter((path) => path !== '')),
+  history_gone: historyGone,
 }
 
 function invalidTarget(path: string): Error {

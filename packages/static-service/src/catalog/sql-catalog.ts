@@ -18,7 +18,7 @@ import type {
 } from './catalog.ts'
 import type { CatalogSnapshot, Miscount } from './catalog-archive.ts'
 import type { CatalogDatabase, CatalogOptions } from './catalog-database.ts'
-import type { Actor } from './changes/change-entry.ts'
+import type { Actor, ChangeEntry } from './changes/change-entry.ts'
 import {
   type CatalogCommand,
   type ChangedPaths,
@@ -110,6 +110,12 @@ export class SqlCatalog extends Queries implements Catalog {
   async replaceTree(command: TreeReplacement): Promise<TreeChange> {
     const quota = this.#quotaBytes
     return (await this.#submit({ kind: 'replaceTree', ...command, quota }, 'tree')).tree
+  }
+
+  async revert(change: number, overwrite: boolean, actor = nobody): Promise<ChangeEntry> {
+    const quota = this.#quotaBytes
+    const command = { kind: 'revert', actor, change, overwrite, quota } as const
+    return (await this.#submit(command, 'revert')).change
   }
 
   async record(version: NewVersion): Promise<VersionRow> {

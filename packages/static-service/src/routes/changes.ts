@@ -10,8 +10,17 @@ import {
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
 import { changeActions } from '../catalog/changes/change-entry.ts'
-import { changeNotFound, invalidPath } from '../errors.ts'
+import {
+  changeNotFound,
+  historyGone,
+  insufficientStorage,
+  invalidPath,
+  pathConflict,
+  quotaExceeded,
+  revertConflict,
+} from '../errors.ts'
 import { checkEncoding, readDirectory } from '../files/file-path.ts'
+import { actorOf } from './actor.ts'
 import { Change, ChangeId, describeChange } from './change-schema.ts'
 import { change, changedFile } from './openapi-examples.ts'
 
@@ -19,6 +28,7 @@ import { change, changedFile } from './openapi-examples.ts'
 export function registerChangeRoutes(app: App, catalog: Catalog) {
   for (const slash of ['', '/']) listChanges(app, slash, catalog)
   getChange(app, catalog)
+  revertChange(app, catalog)
 }
 
 const tags = ['history']
@@ -134,6 +144,45 @@ function getChange(app: App, catalog: Catalog) {
         pagination: paginate(request.query, found.total),
         next: nextOf(request, reply, found.next),
       }
+    },
+  )
+}
+
+const revertChangeSchema = {
+  operationId: 'revertChange',
+  summary: 'Take back what one change did, and nothing else',
+  description:
+    'All or nothing; a change of its own, which can be reverted too. 409 `revert_conflict` names up to ten `paths` that were changed since. Needs no body.',
+  tags,
+  params: AtChange,
+  body: z
+    .strictObject({
+      overwrite: z
+        .boolean('must be true or false')
+        .optional()
+        .meta({ description: 'also files that were changed since; default: false' }),
+    })
+    .nullish()
+    .meta({ examples: [{ overwrite: true }] }),
+  errors: [
+    changeNotFound(change.id),
+    revertConflict(change.paths),
+    historyGone(),
+    pathConflict('notes'),
+    insufficientStorage(),
+    quotaExceeded(10_737_418_240),
+  ],
+  responses: { 200: { description: 'The new change' } },
+  response: { 200: Change },
+}
+
+function revertChange(app: App, catalog: Catalog) {
+  app.post(
+    '/api/changes/:id/revert',
+    { config: { access: 'editor' }, schema: revertChangeSchema },
+    async (request) => {
+      const { overwrite = false } = request.body ?? {}
+      return describeChange(await catalog.revert(request.params.id, overwrite, actorOf(request)))
     },
   )
 }

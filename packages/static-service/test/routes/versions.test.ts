@@ -209,6 +209,7 @@ test('the description of the API names every route, and each of our operations o
     '/api/auth/password',
     '/api/changes',
     '/api/changes/{id}',
+    '/api/changes/{id}/revert',
     '/api/files',
     '/api/files/categories',
     '/api/files/delete',

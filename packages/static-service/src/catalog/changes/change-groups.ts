@@ -23,6 +23,7 @@ import {
 } from './commands.ts'
 import { changeDirectory, type SliceLimits } from './directory-changes.ts'
 import { type Group, loadTarget } from './load-files.ts'
+import { revertChange } from './revert-change.ts'
 import { replaceTree } from './tree-changes.ts'
 import { writeChanges } from './write-changes.ts'
 
@@ -149,6 +150,7 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
     if (commands.length > 1) throw new Error('such a change is alone in its transaction')
     if (command.kind === 'importFiles') return [await importFiles(group, command.files)]
     if (command.kind === 'replaceTree') return [await replaceTree(group, command)]
+    if (command.kind === 'revert') return [await revertChange(group, command)]
     const { wholeFiles } = this.#limits
     return [await changeDirectory(group, command, { wholeFiles, sliceFiles: this.#sliceFiles })]
   }

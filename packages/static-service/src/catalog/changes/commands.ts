@@ -1,7 +1,7 @@
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../../files/file-record.ts'
 import type { Category } from '../../files/media-type.ts'
 import type { Conditions } from '../../rfc9110/entity-tags.ts'
-import type { Actor } from './change-entry.ts'
+import type { Actor, ChangeEntry } from './change-entry.ts'
 import type { TreeChange, TreeCommand } from './tree-changes.ts'
 
 // What the catalog is asked to change, and what it answers. Each command is done whole or not at all.
@@ -55,13 +55,33 @@ export interface MoveFileCommand {
 }
 
 /** Commands on files that they do not name, or on very many. */
-export type LoneCommand = DirectoryCommand | TreeCommand | { kind: 'importFiles'; files: FileRow[] }
+export type LoneCommand =
+  | DirectoryCommand
+  | TreeCommand
+  | RevertCommand
+  | { kind: 'importFiles'; files: FileRow[] }
+
+/** Takes a change back. */
+export interface RevertCommand {
+  kind: 'revert'
+  actor: Actor
+  change: number
+  /** Also where files were changed since. */
+  overwrite: boolean
+  quota: number | undefined
+}
 
 /** Whether a command is a transaction of its own. */
 export const isAlone = (command: CatalogCommand): command is LoneCommand =>
-  ['removeBelow', 'moveDirectory', 'continue', 'abandon', 'replaceTree', 'importFiles'].includes(
-    command.kind,
-  )
+  [
+    'removeBelow',
+    'moveDirectory',
+    'continue',
+    'abandon',
+    'replaceTree',
+    'revert',
+    'importFiles',
+  ].includes(command.kind)
 
 /** Paths that a command changed; `all` where they are many. */
 export type ChangedPaths = string[] | 'all'
@@ -81,10 +101,12 @@ export type Outcome =
   | ({ done: 'slice'; files: number; bytesFreed: number; isLast: boolean } & Changed)
   /** The change is recorded: it continues in slices. */
   | { done: 'begun'; id: number }
+  | ({ done: 'revert'; change: ChangeEntry } & Changed)
   | { done: 'record'; version: VersionRow }
   /** Rows of a restore are there, or a change is given up. */
   | { done: 'other' }
-  | { refused: Rejection; path: string }
+  /** `paths`: up to ten, where there are several. */
+  | { refused: Rejection; path: string; paths?: string[] }
   /** `error` where it did not cross threads. */
   | { failed: string; code: string; error?: unknown }
 
@@ -102,24 +124,28 @@ export type Rejection =
   | 'version_exists'
   | 'tree_changed'
   | 'tree_too_large'
+  | 'change_not_found'
+  | 'revert_conflict'
+  | 'history_gone'
   /** The files are too many for one transaction. */
   | 'too_many_files'
 
 /** Rolls a command back. */
 export class Rejected extends Error {
   readonly reason: Rejection
-  readonly path: string
+  readonly paths: string[]
 
-  constructor(reason: Rejection, path: string) {
+  constructor(reason: Rejection, paths: string | string[]) {
     super(reason)
     this.reason = reason
-    this.path = path
+    this.paths = [paths].flat().slice(0, 10)
   }
 }
 
 /** @throws all other errors. */
 export function refusalOf(error: unknown): Outcome {
-  if (error instanceof Rejected) return { refused: error.reason, path: error.path }
+  if (error instanceof Rejected)
+    return { refused: error.reason, path: error.paths[0] ?? '', paths: error.paths }
   throw error
 }
 
