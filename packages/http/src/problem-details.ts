@@ -26,6 +26,10 @@ export const Problem = z
       )
       .optional()
       .meta({ description: 'only for validation_failed: every fault' }),
+    paths: z
+      .array(z.string())
+      .optional()
+      .meta({ description: 'only for revert_conflict of files: up to ten of them' }),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details; some codes have more members' })
 
