@@ -1063,6 +1063,8 @@ export interface components {
                 path: string;
                 message: string;
             }[];
+            /** @description only for revert_conflict of files: up to ten of them */
+            paths?: string[];
         } & {
             [key: string]: unknown;
         };
