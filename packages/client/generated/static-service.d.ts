@@ -648,6 +648,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/changes/{id}/revert": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take back what one change did, and nothing else
+         * @description All or nothing; a change of its own, which can be reverted too. 409 `revert_conflict` names up to ten `paths` that were changed since. Needs no body.
+         */
+        post: operations["revertChange"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/trees/{path}": {
         parameters: {
             query?: never;
@@ -949,7 +969,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "change_not_found" | "checksum_mismatch" | "concatenation_not_supported" | "contents_missing" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "history_gone" | "insufficient_storage" | "internal_error" | "invalid_archive" | "invalid_credentials" | "invalid_path" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "offset_conflict" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_rules" | "too_many_tokens" | "too_many_uploads" | "tree_too_large" | "tus_version_not_supported" | "unauthorized" | "unavailable" | "unsupported_media_type" | "upload_ended" | "upload_length_exceeded" | "upload_locked" | "upload_not_found" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
+            code: "bad_request" | "body_too_large" | "change_not_found" | "checksum_mismatch" | "concatenation_not_supported" | "contents_missing" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "history_gone" | "insufficient_storage" | "internal_error" | "invalid_archive" | "invalid_credentials" | "invalid_path" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "offset_conflict" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "revert_conflict" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_rules" | "too_many_tokens" | "too_many_uploads" | "tree_too_large" | "tus_version_not_supported" | "unauthorized" | "unavailable" | "unsupported_media_type" | "upload_ended" | "upload_length_exceeded" | "upload_locked" | "upload_not_found" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -960,6 +980,8 @@ export interface components {
                 path: string;
                 message: string;
             }[];
+            /** @description only for revert_conflict of files: up to ten of them */
+            paths?: string[];
         } & {
             [key: string]: unknown;
         };
@@ -5938,6 +5960,177 @@ export interface operations {
             };
             /** @description `url_too_long` */
             414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revertChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description number of a change
+                 * @example 4711
+                 */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "overwrite": true
+                 *     }
+                 */
+                "application/json": {
+                    /** @description also files that were changed since; default: false */
+                    overwrite?: boolean;
+                } | null;
+            };
+        };
+        responses: {
+            /** @description The new change */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": 4711,
+                     *       "at": "2027-01-15T09:30:00.000Z",
+                     *       "by": "admin",
+                     *       "token": null,
+                     *       "request_id": "9f1c2a4e-5b7d-4c3a-8e6f-0a1b2c3d4e5f",
+                     *       "action": "upload",
+                     *       "prefix": null,
+                     *       "version": null,
+                     *       "added": 1,
+                     *       "replaced": 0,
+                     *       "removed": 0,
+                     *       "bytes": 13,
+                     *       "paths": [
+                     *         "notes/hello.txt"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Change"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `change_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `revert_conflict`, `path_conflict` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `history_gone` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `insufficient_storage`, `quota_exceeded` */
+            507: {
                 headers: {
                     [name: string]: unknown;
                 };
