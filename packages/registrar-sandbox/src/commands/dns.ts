@@ -1,5 +1,5 @@
 import type { Account } from '../account/account.ts'
-import { type Domain, serversOf, usesOurDns } from '../account/domain.ts'
+import { type Domain, type Host, serversOf, usesOurDns } from '../account/domain.ts'
 import { replaceZone, sortHosts } from '../account/zone.ts'
 import * as errors from '../protocol/errors.ts'
 import type { Params } from '../protocol/parameters.ts'
@@ -12,11 +12,9 @@ const maxServers = 12
 export function getHosts(account: Account, params: Params): Element[] {
   const domain = findZone(account, params, unknownZone.getHosts)
   if (!usesOurDns(domain) && domain.whenElsewhere === 'error') throw errors.dnsElsewhere()
-  const { name, emailType, hosts } = domain
-  return hostsResult(
-    { domain: name, emailType, isUsingOurDns: usesOurDns(domain) },
-    sortHosts(hosts),
-  )
+  const { name: Domain, emailType: EmailType, hosts } = domain
+  const attributes = { Domain, EmailType, IsUsingOurDNS: usesOurDns(domain) }
+  return hostsResult(attributes, sortHosts(hosts).map(describeHost))
 }
 
 /** namecheap.domains.dns.setHosts */
@@ -33,8 +31,8 @@ export function setHosts(account: Account, params: Params, keepsMxPref: boolean)
 export function getServers(account: Account, params: Params): Element[] {
   const domain = findZone(account, params, unknownZone.getList)
   if (domain.dns === 'free') throw unknownZone.getList(domain.name)
-  const flags = { isUsingOurDns: usesOurDns(domain), isPremium: domain.dns === 'premium' }
-  return nameserversResult(domain.name, flags, serversOf(domain))
+  const flags = { IsUsingOurDNS: usesOurDns(domain), IsPremiumDNS: domain.dns === 'premium' }
+  return nameserversResult({ Domain: domain.name, ...flags }, serversOf(domain))
 }
 
 /** namecheap.domains.dns.setDefault */
@@ -114,3 +112,17 @@ function checkEditable(domain: Domain, right: 'hosts' | 'nameserver'): void {
   const isAllowed = domain.rights === 'all' || domain.rights.includes(right)
   if (domain.isLocked || !isAllowed) throw errors.domainNotEditable()
 }
+
+const describeHost = (host: Host) => ({
+  HostId: host.hostId,
+  Name: host.name,
+  Type: host.type,
+  Address: host.address,
+  MXPref: host.mxPref,
+  TTL: host.ttl,
+  AssociatedAppTitle: host.associatedAppTitle,
+  FriendlyName: host.friendlyName,
+  IsActive: host.isActive,
+  IsDDNSEnabled: host.isDdns,
+  ...host.raw,
+})

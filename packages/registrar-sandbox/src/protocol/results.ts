@@ -26,100 +26,46 @@ export const listResult = (
   ]),
 ]
 
-/** One row of a zone. */
-interface HostAttributes {
-  hostId: number
-  name: string
-  type: string
-  address: string
-  mxPref: number | string
-  ttl: number | string
-  associatedAppTitle: string
-  friendlyName: string
-  isActive: boolean
-  isDdns: boolean
-  /** Attributes that are to be otherwise. */
-  raw?: Record<string, string> | undefined
-}
-
 /** What the panel shows beside a row of this type that setHosts made. */
 export const titlesOf = (type: string) =>
   type === 'MXE'
     ? { associatedAppTitle: 'MXE', friendlyName: 'MXE1' }
     : { associatedAppTitle: '', friendlyName: '' }
 
-interface ZoneAttributes {
-  domain: string
-  emailType: string | undefined
-  isUsingOurDns: boolean
-}
-
-/** namecheap.domains.dns.getHosts */
-export function hostsResult(
-  { domain, emailType, isUsingOurDns }: ZoneAttributes,
-  hosts: HostAttributes[],
-): Element[] {
-  const attributes = { Domain: domain, EmailType: emailType, IsUsingOurDNS: isUsingOurDns }
-  return [element('DomainDNSGetHostsResult', attributes, hosts.map(describeHost))]
-}
-
-const describeHost = (host: HostAttributes): Element =>
-  element('host', {
-    HostId: host.hostId,
-    Name: host.name,
-    Type: host.type,
-    Address: host.address,
-    MXPref: host.mxPref,
-    TTL: host.ttl,
-    AssociatedAppTitle: host.associatedAppTitle,
-    FriendlyName: host.friendlyName,
-    IsActive: host.isActive,
-    IsDDNSEnabled: host.isDdns,
-    ...host.raw,
-  })
+/** namecheap.domains.dns.getHosts: Domain, EmailType and IsUsingOurDNS, and the attributes of each row. */
+export const hostsResult = (zone: Attributes, hosts: Attributes[]): Element[] => [
+  element(
+    'DomainDNSGetHostsResult',
+    zone,
+    hosts.map((host) => element('host', host)),
+  ),
+]
 
 /** namecheap.domains.dns.setHosts */
 export const setHostsResult = (domain: string): Element[] => [
   element('DomainDNSSetHostsResult', { Domain: domain, IsSuccess: true }, [element('Warnings')]),
 ]
 
-interface NameserverAttributes {
-  isUsingOurDns: boolean | undefined
-  isPremium: boolean
-}
-
-/** namecheap.domains.dns.getList */
-export const nameserversResult = (
-  domain: string,
-  { isUsingOurDns, isPremium }: NameserverAttributes,
-  nameservers: string[],
-): Element[] => [
+/** namecheap.domains.dns.getList: Domain, IsUsingOurDNS and IsPremiumDNS. */
+export const nameserversResult = (attributes: Attributes, nameservers: string[]): Element[] => [
   element(
     'DomainDNSGetListResult',
-    {
-      Domain: domain,
-      IsUsingOurDNS: isUsingOurDns,
-      IsPremiumDNS: isPremium,
-      IsUsingFreeDNS: false,
-    },
+    { ...attributes, IsUsingFreeDNS: false },
     nameservers.map((name) => element('Nameserver', {}, name)),
   ),
 ]
 
 /** A domain that this account does not have, as the commands of zones refuse it. */
-export const unknownZone: Record<
-  'getHosts' | 'setHosts' | 'getList',
-  (name: string) => ErrorResponse
-> = {
-  getHosts: (name) =>
-    domainNotFound(hostsResult({ domain: name, emailType: '', isUsingOurDns: false }, [])),
-  setHosts: (Domain) =>
+export const unknownZone = {
+  getHosts: (Domain: string) =>
+    domainNotFound(hostsResult({ Domain, EmailType: '', IsUsingOurDNS: false }, [])),
+  setHosts: (Domain: string) =>
     domainNotFound([
       element('DomainDNSSetHostsResult', { Domain, EmailType: '', IsSuccess: false }, [
         element('Warnings'),
       ]),
     ]),
-  getList: (Domain) =>
+  getList: (Domain: string) =>
     domainNotFound([element('DomainDNSGetListResult', { Domain, IsUsingOurDNS: false })]),
 }
 

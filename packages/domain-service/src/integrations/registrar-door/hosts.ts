@@ -1,0 +1,219 @@
+import { allowsDomain, type Caller, hasRole, mayReadRrset } from '@domains-and-files/auth'
+import { HttpError } from '@domains-and-files/http'
+import {
+  type Element,
+  errors,
+  type Params,
+  readSubmitted,
+  results,
+  type Submitted,
+} from '@domains-and-files/registrar-sandbox/protocol'
+import { type Domain, readDomain } from '../../dns/domain-name.ts'
+import {
+  defaultMxPref,
+  defaultTtl,
+  keyOf,
+  type Row,
+  toRecord,
+  type Zone,
+} from '../../dns/record.ts'
+import { toRow } from '../../dns/record-validation.ts'
+import type {
+  GivenTo,
+  GivenZone,
+  GivenZones,
+  KnownRecord,
+  KnownZone,
+} from '../../ledger/given-zones.ts'
+import type { ZoneWriter } from '../../zones/zone-writer.ts'
+import type { RetryingWriter, WriteContext } from '../retrying-writer.ts'
+import { chooseGiven, differenceOf } from './merge.ts'
+
+export interface HostSources {
+  zones: ZoneWriter
+  writer: RetryingWriter
+  givenZones: GivenZones
+}
+
+/** namecheap.domains.dns.getHosts: the records that the token may write, and which it is then known to know. */
+export async function getHosts(
+  params: Params,
+  { caller }: WriteContext,
+  { zones, givenZones }: HostSources,
+): Promise<Element[]> {
+  const unknown = results.unknownZone.getHosts
+  const domain = zoneOf(params, caller, unknown)
+  const { value: zone } = await zones
+    .read(domain, false)
+    .catch(unless('domain_not_found', () => unknown(domain.name)))
+  const rows = ownRows(zone, caller)
+  const to = { token: caller.id, domain: domain.name }
+  if (hasRole(caller, 'editor')) await givenZones.add(to, knownOf(zone, rows))
+  const spellings = spellingsOf(await givenZones.spelled(to), domain)
+  const hosts = rows.map((row) => describeRow(row, domain, spellings)).sort(byTypeAndName)
+  const { emailType, usesRegistrarDns } = zone
+  const attributes = { Domain: domain.name, EmailType: emailType, IsUsingOurDNS: usesRegistrarDns }
+  return results.hostsResult(attributes, hosts)
+}
+
+// A token that is limited to some records reads and writes those here, whatever else it may read.
+const isOwn = (caller: Caller, { name, type }: { name: string; type: string }) =>
+  mayReadRrset({ ...caller, readsAll: false }, name, type)
+
+const ownRows = ({ domain, rows }: Zone, caller: Caller) =>
+  rows.filter((row) => isOwn(caller, toRecord(row, domain)))
+
+const knownOf = ({ domain, emailType }: Zone, rows: Row[]): KnownZone => ({
+  emailType,
+  records: rows.map((row) => {
+    const { id: _, ...record } = toRecord(row, domain)
+    return record
+  }),
+})
+
+// lego writes the name `_acme-challenge.`, and removes its records by that.
+const spellingsOf = (records: KnownRecord[], { name }: Domain) =>
+  new Map(records.map((record) => [keyOf(toRow(record, name).row, name), record.spelling]))
+
+const describeRow = (
+  row: Row,
+  { name: domain }: Domain,
+  spellings: Map<string, string | undefined>,
+) => ({
+  // The registrar's own numbers are not kept; clients do not send them back.
+  HostId: Number.parseInt(toRecord(row, domain).id.slice(0, 7), 16) + 1,
+  Name: spellings.get(keyOf(row, domain)) ?? (row.name || '@'),
+  Type: row.type,
+  Address: row.address,
+  MXPref: row.mxPref || defaultMxPref,
+  TTL: row.ttl || defaultTtl,
+  AssociatedAppTitle: results.titlesOf(row.type).associatedAppTitle,
+  FriendlyName: results.titlesOf(row.type).friendlyName,
+  IsActive: true,
+  IsDDNSEnabled: row.dynamic,
+})
+
+type Host = ReturnType<typeof describeRow>
+
+const byTypeAndName = (a: Host, b: Host) => compare(a.Type, b.Type) || compare(a.Name, b.Name)
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+
+/** namecheap.domains.dns.setHosts: carries out what the list changes in the zone that the client knows, as one change. */
+export async function setHosts(
+  params: Params,
+  context: WriteContext,
+  sources: HostSources,
+): Promise<Element[]> {
+  const { caller } = context
+  const { writer, givenZones } = sources
+  const unknown = results.unknownZone.setHosts
+  const domain = zoneOf(params, caller, unknown)
+  if (!hasRole(caller, 'editor')) throw errors.domainNotEditable()
+  const rows = readSubmitted(params)
+  const submitted: KnownZone = {
+    emailType: params.get('EmailType')?.toUpperCase(),
+    records: rows.map((row) => readRecord(row, domain)),
+  }
+  demandOwn(submitted, caller)
+  const to = { token: caller.id, domain: domain.name }
+  const { id, used, base } = await compareWithKnown(domain, submitted, { to, caller, sources })
+  try {
+    const { edit, indexes } = differenceOf(base, submitted, domain.name)
+    const isChange = edit.present.length + edit.absent.length > 0 || edit.emailType !== undefined
+    if (isChange)
+      await writer
+        .write(domain, edit, context)
+        .catch(unless('domain_not_found', () => unknown(domain.name)))
+        .catch(nameParameters(indexes.map((index) => rows[index]?.number ?? 0)))
+    await givenZones.confirm(id)
+  } catch (error) {
+    // Otherwise the change may still be made, and the same list again must find out.
+    const isRefused = error instanceof HttpError && error.status < 500
+    if (isRefused || error instanceof errors.ErrorResponse) await givenZones.giveBack(id, to, used)
+    throw error
+  }
+  return results.setHostsResult(domain.name)
+}
+
+async function compareWithKnown(
+  domain: Domain,
+  submitted: KnownZone,
+  { to, caller, sources }: { to: GivenTo; caller: Caller; sources: HostSources },
+): Promise<{ id: number; used?: GivenZone; base: KnownZone }> {
+  const { givenZones, zones } = sources
+  const choose = (given: GivenZone[]) => chooseGiven(given, submitted, domain.name)
+  const compared = await givenZones.replace(to, submitted, choose)
+  if (compared) return compared
+  if (!caller.records && !caller.token?.mayReplace) throw getHostsFirst()
+  const { value: zone } = await zones.read(domain, true)
+  const base = knownOf(zone, ownRows(zone, caller))
+  return { id: await givenZones.submit(to, submitted, base), base }
+}
+
+const getHostsFirst = () =>
+  new errors.ErrorResponse(
+    '2016166',
+    'This token was not given the zone in the last ten minutes: call domains.dns.getHosts first, so that records of others are kept',
+  )
+
+function readRecord({ number, name, type, address, ttl, mxPref }: Submitted, domain: Domain) {
+  const bare = name.replace(/(?<=.)\.$/, '')
+  const record: KnownRecord = {
+    name: type === 'MXE' && bare === domain.name ? '@' : bare,
+    type,
+    address,
+    ...(bare !== name && { spelling: name }),
+  }
+  if (ttl !== undefined) record.ttl = readNumber(`TTL${number}`, ttl)
+  if (mxPref !== undefined && type === 'MX') record.mx_pref = readNumber(`MXPref${number}`, mxPref)
+  return record
+}
+
+function readNumber(parameter: string, text: string): number {
+  if (!/^[0-9]{1,9}$/.test(text)) throw errors.parameterInvalid(parameter, 'not a number')
+  return Number(text)
+}
+
+function demandOwn({ records }: KnownZone, caller: Caller) {
+  const foreign = records.find((record) => !isOwn(caller, record))
+  if (!foreign) return
+  const what = `${foreign.name} ${foreign.type}`.slice(0, 300)
+  throw new errors.ErrorResponse('2030166', `This token may not write ${what}`)
+}
+
+/** For `catch`: throws the first fault of a record with the registrar's name of its parameter. */
+const nameParameters =
+  (numbers: number[]) =>
+  (error: unknown): never => {
+    const [fault] = error instanceof HttpError ? (error.errors ?? []) : []
+    if (!fault) throw error
+    const [, index, field = ''] = /^\/present\/(\d+)\/(\w+)$/.exec(fault.path) ?? []
+    const parameter = index ? `${parameters.get(field)}${numbers[Number(index)]}` : 'EmailType'
+    throw errors.parameterInvalid(parameter, fault.message)
+  }
+
+const parameters = new Map([
+  ['name', 'HostName'],
+  ['type', 'RecordType'],
+  ['address', 'Address'],
+  ['ttl', 'TTL'],
+  ['mx_pref', 'MXPref'],
+])
+
+/** The domain of SLD and TLD, split as the registrar does: none of its labels after the first are of the SLD. */
+export function zoneOf(params: Params, caller: Caller, unknown: (name: string) => Error): Domain {
+  const sld = params.require('SLD', errors.domainMissing).toLowerCase()
+  const tld = params.require('TLD', errors.domainMissing).toLowerCase()
+  const domain = readDomain(`${sld}.${tld}`)
+  if (typeof domain === 'object' && !sld.includes('.') && allowsDomain(caller, domain.name))
+    return domain
+  throw unknown(`${sld}.${tld}`)
+}
+
+/** For `catch`: another error in the place of one with this code. */
+export const unless =
+  (code: string, other: () => Error) =>
+  (error: unknown): never => {
+    throw error instanceof HttpError && error.code === code ? other() : error
+  }
