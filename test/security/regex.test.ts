@@ -78,7 +78,7 @@ describe('the regular expressions', () => {
 
     // Parameter names and the three HTTP-date forms: every repetition is bounded.
     expect(made).toEqual([
-      'packages/registrar-sandbox/src/commands/parameters.ts',
+      'packages/registrar-sandbox/src/protocol/parameters.ts',
       'packages/static-service/src/rfc9110/conditional-requests.ts',
     ])
   })

@@ -1,4 +1,10 @@
-import { allowsDomain, type Caller, hasRole, mayReadRrset } from '@domains-and-files/auth'
+import {
+  allowsDomain,
+  type Caller,
+  hasRole,
+  mayReadRrset,
+  onlyProposes,
+} from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
 import {
   type Element,
@@ -110,6 +116,7 @@ export async function setHosts(
   const unknown = results.unknownZone.setHosts
   const domain = zoneOf(params, caller, unknown)
   if (!hasRole(caller, 'editor')) throw errors.domainNotEditable()
+  if (caller.writes === 'propose') throw onlyProposes()
   const rows = readSubmitted(params)
   const submitted: KnownZone = {
     emailType: params.get('EmailType')?.toUpperCase(),

@@ -157,6 +157,16 @@ test('a token limited to records lists and changes only those, with a zone and w
   expect([after.numbers, names(service)]).toEqual([[], ['www', '@']])
 })
 
+test('a token that may only propose changes writes nothing, and its client reads why', async () => {
+  await using service = await start({ domains })
+  const door = await openDoor(service, { role: 'editor', writes: 'propose' })
+
+  const answer = await door.setHosts([...(await door.rows()), txt('a')])
+
+  expect([answer.numbers, answer.words]).toEqual([['2030166'], expect.stringContaining('propose')])
+  expect(service.commands()).toEqual(['dns.gethosts'])
+})
+
 test('an email type is changed only if another one is sent than was given', async () => {
   await using service = await start({ domains })
   const door = await openDoor(service)
