@@ -16,6 +16,8 @@ const testedBy: Record<string, string> = {
   'npm run tokens -- add domain terraform --owner admin --domains example.com --for registrar --url https://dns.example':
     'packages/auth/test/api-tokens/tokens-command.test.ts',
   'npm run tokens -- list domain': 'packages/auth/test/api-tokens/tokens-command.test.ts',
+  'npm run trusts -- add deploy-site --issuer https://token.actions.githubusercontent.com --audience https://files.example.com --claim repository=acme/site --claim ref=refs/heads/main --role editor --folders site/':
+    'packages/auth/test/trusts/trusts-command.test.ts',
   'npm start': 'test/e2e/start.test.ts',
   'npm run dev': 'test/e2e/start.test.ts',
   'npm test': 'this run',

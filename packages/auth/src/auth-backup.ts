@@ -25,6 +25,7 @@ const accountTables: SqlTable[] = [
   { name: 'api_tokens', key: ['id'] },
   { name: 'ended_sessions', key: ['id'] },
   { name: 'last_logins', key: ['username'] },
+  { name: 'trusts', key: ['id'] },
 ]
 const users = name('users')
 const usersFileName = 'users.json'

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import type { ReadStream } from 'node:tty'
@@ -54,6 +56,12 @@ export function readOptions<const Options extends ParseArgsOptionsConfig>(
 /** Whether users and API tokens are in PostgreSQL. */
 export const usesDatabase = (env: NodeJS.ProcessEnv) =>
   Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
+
+/** The data directory of a service: `npm start` gives each a folder in its DATA_DIR. */
+export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
+  const root = env.DATA_DIR || 'data'
+  return !env.DATA_DIR || existsSync(join(root, service)) ? join(root, service) : root
+}
 
 /** Opens the database of DATABASE_URL for a command, with the tables of this package for one service. */
 export async function openCommandDatabase(

@@ -67,6 +67,12 @@ export const passwordLoginOff = () =>
     'Logins with a password are switched off: use single sign-on',
   )
 
+/** The token of a workload is refused. The message says why, for the log. */
+export class TokenRefusedError extends Error {}
+
+/** The keys of the issuer of a token cannot be had. */
+export class IssuerAwayError extends Error {}
+
 /** The attributes of a challenge (RFC 6750, 3). */
 interface Reason {
   error: string

@@ -14,6 +14,7 @@ import { type Caller, callerOfUser } from './rights.ts'
 import { resolveJwtSecret } from './sessions/jwt-secret.ts'
 import type { AuthConfig, OidcConfig } from './settings.ts'
 import { accountTables, loginTables } from './tables.ts'
+import { Trusts } from './trusts/trusts.ts'
 import { FileUsers } from './users/file-users.ts'
 import { ensureFirstAdmin } from './users/first-admin.ts'
 import { LastLogins } from './users/last-logins.ts'
@@ -34,6 +35,7 @@ export interface Auth {
   /** Holds what `accountTables` describes. */
   database: Sql
   lastLogins: LastLogins
+  trusts: Trusts
   isPasswordLoginOn: boolean
   /** Single sign-on; undefined: none. */
   oidc: OidcConfig | undefined
@@ -94,6 +96,7 @@ export async function openAuth(
     log.warn({ err: error }, 'last login not recorded'),
   )
   const find = async (username: string) => lastLogins.withRights(await users.find(username))
+  const trusts = new Trusts(file)
   const apiTokens = new ApiTokens({
     database: file,
     find,
@@ -116,7 +119,8 @@ export async function openAuth(
     isPasswordLoginOn: auth.isPasswordLoginOn,
     oidc: auth.oidc,
     loginDatabase: memory,
-    findCaller: (id) => findCaller(id, { find, apiTokens }),
+    trusts,
+    findCaller: (id) => findCaller(id, { find, apiTokens, trusts }),
     checks: () =>
       database ? {} : { users: { status: users.fault === undefined ? 'ok' : 'degraded' } },
     close: async () => {
@@ -148,11 +152,13 @@ export async function findCaller(
   {
     find,
     apiTokens,
-  }: Pick<Auth, 'apiTokens'> & { find: (username: string) => Promise<User | undefined> },
+    trusts,
+  }: Pick<Auth, 'apiTokens' | 'trusts'> & { find: (username: string) => Promise<User | undefined> },
 ): Promise<Caller | undefined> {
-  const [, kind, rest = ''] = /^(user|token):(.*)$/s.exec(id) ?? []
+  const [, kind, rest = ''] = /^(user|token|trust):(.*)$/s.exec(id) ?? []
   if (kind === 'token') return apiTokens.findCaller(rest)
-  const [username = ''] = rest.split(' ')
+  const [username = '', ...more] = rest.split(' ')
+  if (kind === 'trust') return trusts.findCaller(username, more.join(' '))
   const user = await find(username)
   const caller = user && callerOfUser(user)
   return caller?.id === id ? caller : undefined

@@ -14,6 +14,8 @@ import { SingleSignOn } from './oidc/single-sign-on.ts'
 import { OneTime } from './one-time.ts'
 import type { Auth } from './open-auth.ts'
 import { jwtOptions, SessionEndings, SessionTokens } from './sessions/session-tokens.ts'
+import { registerTokenExchange } from './trusts/token-exchange.ts'
+import { registerTrustRoutes } from './trusts/trust-routes.ts'
 import { registerUserRoutes } from './users/user-routes.ts'
 
 export interface AuthOptions extends Auth {
@@ -33,10 +35,10 @@ export const auth = fastifyPlugin(
     const { secret, previousSecret, audience, tokenTtl, users, apiTokens, hashes } = options
     const { loginLimits = defaultLoginLimits, verify = verifyPassword, now = Date.now } = options
     await app.register(jwt, jwtOptions(secret, audience))
-    const { database, lastLogins, isPasswordLoginOn, oidc } = options
+    const { database, lastLogins, trusts, isPasswordLoginOn, oidc } = options
     const endings = await SessionEndings.open({ database, users, now })
     const sessions = new SessionTokens(app.jwt, {
-      ...{ secret, previousSecret, audience, ttl: tokenTtl, now, endings },
+      ...{ secret, previousSecret, audience, ttl: tokenTtl, now, endings, trusts },
     })
     const limit = new LoginLimit(
       options.loginDatabase,
@@ -50,12 +52,13 @@ export const auth = fastifyPlugin(
     )
     const errors = createAuthErrors(audience)
     const authenticate = enforceAccess(app, { sessions, apiTokens, audience, errors })
+    const oneTime = new OneTime(database, now)
     const sso =
       oidc &&
       new SingleSignOn({
         ...{ jwt: app.jwt, config: oidc, audience, users, lastLogins, now, log: app.log },
         limitKind: limitKindOf(audience),
-        oneTime: new OneTime(database, now),
+        oneTime,
       })
     const logins = {
       isPasswordLoginOn,
@@ -71,6 +74,8 @@ export const auth = fastifyPlugin(
     registerLoginRoutes(app, logins)
     registerAccountRoutes(app, { ...logins, authenticate, now })
     registerOidcRoutes(app, { ...logins, sso, config: oidc })
+    await registerTokenExchange(app, { trusts, oneTime, sessions, now })
+    registerTrustRoutes(app, { trusts, now })
     registerTokenRoutes(app, apiTokens)
     registerUserRoutes(app, { users, lastLogins, hashes, now })
     app.addHook('onClose', () => options.close())

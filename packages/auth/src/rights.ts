@@ -83,6 +83,24 @@ export const callerOfUser = (user: Account): Caller => ({
   ...limitsOf(user),
 })
 
+/**
+ * The rights that an API token or a trust grants. `records` grant writing what they name, so with them the editor routes that
+ * enforce them are open.
+ */
+export function rightsOfGrant({ role, records, ...limits }: Grant): Rights {
+  const editor = role === 'admin' ? 'admin' : 'editor'
+  return {
+    role: records ? editor : (role ?? 'viewer'),
+    ...limitsOf(limits),
+    ...(records && { records, readsAll: role !== undefined }),
+  }
+}
+
+interface Grant extends Limits {
+  role?: Role | undefined
+  records?: RecordLimit[] | undefined
+}
+
 /** The rights that are in both: those of a token are at most its owner's. */
 export function intersectRights(owner: Account, token: Rights): Rights {
   return {

@@ -33,6 +33,15 @@ export const accountTables = {
       rights text
     ) ${strict}`,
   ],
+  trusts: [
+    sql`create table ${name('trusts')} (
+      id text not null primary key,
+      name text not null unique,
+      issuer text not null,
+      definition text not null,
+      created_at ${int8} not null
+    ) ${strict}`,
+  ],
   one_time: [
     sql`create table ${name('one_time')} (
       id text not null primary key,

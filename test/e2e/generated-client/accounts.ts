@@ -25,6 +25,20 @@ export async function runAccounts(baseUrl: string, adminToken: string, watch: Wa
   const login = await api.POST('/api/auth/login', { body: { username: 'sample', password } })
   await api.POST('/api/auth/logout', as(need(login.data).access_token))
   await api.DELETE('/api/users/{username}', { ...admin, params })
+  const trust = await api.POST('/api/trusts', {
+    ...admin,
+    body: {
+      ...{ name: 'sample', issuer: 'https://id.example.com', audience: 'sample', role: 'viewer' },
+      claims: { sub: 'sample' },
+    },
+  })
+  await api.GET('/api/trusts', { ...admin, params: { query: {} } })
+  await api.DELETE('/api/trusts/{id}', { ...admin, params: { path: { id: need(trust.data).id } } })
+  await api.POST('/api/auth/token', {
+    body: { grant_type: 'password' },
+    bodySerializer: (body) =>
+      new URLSearchParams(Object.entries(body).map(([key, value]) => [key, String(value)])),
+  })
   await api.GET('/api/auth/methods')
   const text = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
   await api.GET('/api/auth/oidc/login', {

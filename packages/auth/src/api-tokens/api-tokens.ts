@@ -8,8 +8,8 @@ import {
   callerIdOf,
   findEscalation,
   intersectRights,
-  limitsOf,
   Role,
+  rightsOfGrant,
 } from '../rights.ts'
 import type { User } from '../users/user.ts'
 import { createToken, digestOf } from './token-format.ts'
@@ -202,16 +202,11 @@ export class ApiTokens {
     const owner = await this.#options.find(token.owner)
     if (!owner || (owner.id ?? null) !== row.owner_id) return 'invalid'
     if (row.expires_at !== null && row.expires_at <= this.#options.now()) return 'expired'
-    const { id, name: tokenName, records } = token
-    const rights = {
-      role: roleOf(token),
-      ...limitsOf(token),
-      ...(records && { records, readsAll: token.role !== undefined }),
-    }
+    const { id, name: tokenName } = token
     return {
       id: callerIdOf(owner, id),
       username: owner.username,
-      ...intersectRights(owner, rights),
+      ...intersectRights(owner, rightsOfGrant(token)),
       ...(row.expires_at !== null && { expiresAt: new Date(row.expires_at) }),
       token: { id, name: tokenName, ...(token.replace && { mayReplace: true }) },
     }
@@ -250,12 +245,6 @@ const lookupOf = (digest: string) => digest.slice(0, 32)
 
 const isEqual = (one: string, other: string) =>
   one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
-
-// `records` grant writing what they name, so such a token passes the editor routes that enforce them.
-function roleOf({ role, records }: ApiToken): Role {
-  if (records) return role === 'admin' ? 'admin' : 'editor'
-  return role ?? 'viewer'
-}
 
 export const tokenNotFound = (id: string) =>
   new HttpError(404, 'token_not_found', `No API token ${id}`)

@@ -5,6 +5,7 @@ import { createDirectory } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import {
   type CommandLine,
+  dataDirOf,
   openCommandDatabase,
   printResult,
   readOptions,
@@ -106,11 +107,10 @@ async function openDatabase(service: string, env: NodeJS.ProcessEnv) {
 
 async function openFiles(service: string, env: NodeJS.ProcessEnv) {
   const root = env.DATA_DIR || 'data'
-  // `npm start` gives each service a folder in its DATA_DIR, and both one users file.
-  const isOfBoth = !env.DATA_DIR || existsSync(join(root, service))
-  const dataDir = isOfBoth ? join(root, service) : root
+  const dataDir = dataDirOf(service, env)
+  // `npm start` gives both services one users file.
   const shared = join(root, 'users.json')
-  const isShared = isOfBoth && existsSync(shared)
+  const isShared = dataDir !== root && existsSync(shared)
   const usersFile = env.USERS_FILE || (isShared ? shared : join(dataDir, 'users.json'))
   const users = new FileUsers(usersFile, (error) => {
     throw error

@@ -3,8 +3,9 @@ import { name, type Sql, sql } from '@domains-and-files/persistence'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import { type Caller, callerOfUser, limitsOf, Role } from '../rights.ts'
+import type { Trust, Trusts } from '../trusts/trusts.ts'
 import { activeUserOf, usersTable } from '../users/sql-users.ts'
-import type { User, Users } from '../users/user.ts'
+import { trustPrefix, type User, type Users } from '../users/user.ts'
 
 const Claims = z.object({
   sub: z.string(),
@@ -16,6 +17,9 @@ const Claims = z.object({
   role: Role.default('viewer'),
   domains: z.array(z.string()).optional(),
   folders: z.array(z.string()).optional(),
+  // Of a workload: the id of its trust, and its name at the issuer.
+  trust: z.string().optional(),
+  workload: z.string().default(''),
 })
 
 /** Why a token is rejected. */
@@ -29,6 +33,7 @@ interface SessionTokenOptions {
   ttl: number
   now: () => number
   endings: SessionEndings
+  trusts: Trusts
 }
 
 /** Options of @fastify/jwt that pin algorithm, issuer and audience. `SessionTokens` checks times, with its own clock. */
@@ -68,17 +73,26 @@ export class SessionTokens {
 
   /** A new token. That of a single sign-on holds the rights of `user`, which are those of this login. */
   issue(user: User): string {
-    const iat = Math.floor(this.#options.now() / 1000)
-    const exp = iat + this.#options.ttl
-    return this.#jwt.sign({
+    const claims = {
       sub: user.username,
       role: user.role,
       ...(user.oidc && limitsOf(user)),
-      iat,
-      exp,
-      jti: randomBytes(12).toString('base64url'),
       pwd: this.#fingerprintsOf(user)[0],
-    })
+    }
+    return this.#sign(claims, this.#options.ttl)
+  }
+
+  /** A new token for a workload, which counts as long as its trust. */
+  issueForWorkload({ id, name, role }: Trust, workload: string) {
+    const expires_in = Math.min(maxWorkloadS, this.#options.ttl)
+    const claims = { sub: trustPrefix + name, role, trust: id, workload }
+    return { access_token: this.#sign(claims, expires_in), expires_in }
+  }
+
+  #sign(claims: object, ttl: number): string {
+    const iat = Math.floor(this.#options.now() / 1000)
+    const jti = randomBytes(12).toString('base64url')
+    return this.#jwt.sign({ ...claims, iat, exp: iat + ttl, jti })
   }
 
   /** The caller that this token identifies. The rights of a local user come from the users, not from the token. */
@@ -88,13 +102,18 @@ export class SessionTokens {
     if (!claims || (claims.nbf !== undefined && claims.nbf * 1000 > now)) return 'invalid'
     if (claims.exp * 1000 <= now) return 'expired'
 
+    const expiresAt = new Date(claims.exp * 1000)
+    if (claims.trust !== undefined) {
+      const caller = await this.#options.trusts.findCaller(claims.trust, claims.workload)
+      return caller ? { ...caller, expiresAt } : 'invalid'
+    }
     const { user, ending } = await this.#options.endings.find(claims.jti, claims.sub)
     if (!user || ending?.password === null) return 'invalid'
     const passwords = [claims.pwd, ...(ending ? [ending.password] : [])]
     if (!passwords.some((password) => this.#isOfPassword(user, password))) return 'invalid'
     return {
       ...callerOfUser(user.oidc ? { ...user, role: claims.role, ...limitsOf(claims) } : user),
-      expiresAt: new Date(claims.exp * 1000),
+      expiresAt,
       session: claims.jti,
     }
   }
@@ -219,5 +238,6 @@ export class SessionEndings {
 }
 
 const issuer = 'domains-and-files'
+const maxWorkloadS = 900
 const maxTokenLength = 8192 // With limits to many domains.
 const maxCached = 1000

@@ -4,10 +4,15 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { manageTokens } from '../../src/api-tokens/tokens-command.ts'
+import { manageTrusts } from '../../src/trusts/trusts-command.ts'
 import { manageUsers } from '../../src/users/users-command.ts'
 
-const commands = { users: manageUsers, tokens: manageTokens }
-const files = { users: 'users/users-command.ts', tokens: 'api-tokens/tokens-command.ts' }
+const commands = { users: manageUsers, tokens: manageTokens, trusts: manageTrusts }
+const files = {
+  users: 'users/users-command.ts',
+  tokens: 'api-tokens/tokens-command.ts',
+  trusts: 'trusts/trusts-command.ts',
+}
 
 export interface Result {
   status: number

@@ -10,6 +10,7 @@ import { ApiTokens } from '../../src/api-tokens/api-tokens.ts'
 import { type AuthOptions, auth, callerOf } from '../../src/index.ts'
 import { createHashQueue, hashPassword } from '../../src/login/password.ts'
 import { findCaller, openAuthFile, openLoginMemory } from '../../src/open-auth.ts'
+import { Trusts } from '../../src/trusts/trusts.ts'
 import { FileUsers } from '../../src/users/file-users.ts'
 import { LastLogins } from '../../src/users/last-logins.ts'
 import { SqlUsers } from '../../src/users/sql-users.ts'
@@ -125,6 +126,7 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
     now: () => clock.ms,
     report: (error) => reports.push(String(error)),
   })
+  const trusts = new Trusts(options.database ?? tokens)
   const lines: string[] = []
   const log = createLogger({ name: 'test-service', level: 'info' }, collect(lines))
   const app = await createApp(
@@ -135,9 +137,9 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
         ...{ secret, audience: 'test-service', tokenTtl: 3600, users, apiTokens },
         hashes: createHashQueue(),
         database: tokens,
-        ...{ lastLogins, isPasswordLoginOn: true, oidc: undefined },
+        ...{ lastLogins, trusts, isPasswordLoginOn: true, oidc: undefined },
         loginDatabase: logins,
-        findCaller: (id) => findCaller(id, { find, apiTokens }),
+        findCaller: (id) => findCaller(id, { find, apiTokens, trusts }),
         checks: () => ({}),
         now: () => clock.ms,
         close: async () => {
@@ -207,6 +209,7 @@ export async function start({ early, routes, trustProxy = false, ...options }: S
     apiTokens: options.apiTokens ?? apiTokens,
     users: options.users ?? users,
     find,
+    trusts,
     tokens,
     lines: () => lines.map((line): Record<string, unknown> => JSON.parse(line)),
     call,

@@ -1,0 +1,190 @@
+import { type App, defineRoute, HttpError, receiveBody } from '@domains-and-files/http'
+import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { IssuerAwayError, TokenRefusedError } from '../errors.ts'
+import type { OneTime } from '../one-time.ts'
+import type { SessionTokens } from '../sessions/session-tokens.ts'
+import type { Trust, Trusts } from './trusts.ts'
+import type { IssuerKeys, WorkloadToken } from './workload-token.ts'
+
+interface Dependencies {
+  trusts: Trusts
+  oneTime: OneTime
+  sessions: SessionTokens
+  /** Milliseconds since 1970. */
+  now: () => number
+}
+
+const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange'
+const jwtType = 'urn:ietf:params:oauth:token-type:jwt'
+const accessTokenType = 'urn:ietf:params:oauth:token-type:access_token' as const
+
+// What is missing or wrong is said in OAuth's form, so the schema only describes.
+const ExchangeForm = z
+  .looseObject({
+    grant_type: z
+      .string()
+      .optional()
+      .meta({ description: `\`${grantType}\`` }),
+    subject_token: z.string().optional().meta({ description: 'the token of the workload' }),
+    subject_token_type: z
+      .string()
+      .optional()
+      .meta({ description: `\`${jwtType}\`` }),
+  })
+  .meta({
+    id: 'TokenExchange',
+    examples: [
+      { grant_type: grantType, subject_token: 'eyJhbGciOi…', subject_token_type: jwtType },
+    ],
+  })
+
+const Exchanged = z
+  .object({
+    access_token: z.string(),
+    token_type: z.literal('Bearer'),
+    issued_token_type: z.literal(accessTokenType),
+    expires_in: z.int().meta({ description: 'seconds, at most 900' }),
+  })
+  .meta({
+    id: 'ExchangedToken',
+    examples: [
+      {
+        access_token: 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ0cnVzdDpzaXRlIn0.c2lnbmF0dXJl',
+        token_type: 'Bearer',
+        issued_token_type: accessTokenType,
+        expires_in: 900,
+      },
+    ],
+  })
+
+const OAuthError = z
+  .object({
+    error: z.enum(['invalid_request', 'invalid_grant', 'unsupported_grant_type']),
+    error_description: z.string(),
+  })
+  .meta({
+    id: 'OAuthError',
+    description: 'RFC 6749, 5.2',
+    examples: [{ error: 'invalid_grant', error_description: 'No trust admits this token' }],
+  })
+type OAuthError = z.infer<typeof OAuthError>
+
+/** POST /api/auth/token, the only route that takes a form, and nothing else (RFC 8693). */
+export async function registerTokenExchange(app: App, dependencies: Dependencies) {
+  await app.register(async (scope: App) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('application/x-www-form-urlencoded', readForm)
+    scope.route(exchangeToken(dependencies))
+  })
+}
+
+// A parameter that is sent twice counts as missing (RFC 6749, 3.2).
+async function readForm(request: FastifyRequest) {
+  const fields = new URLSearchParams((await receiveBody(request)).toString())
+  return Object.fromEntries(
+    [...fields].map(([key, value]) => [key, fields.getAll(key).length === 1 ? value : '']),
+  )
+}
+
+const exchangeToken = (dependencies: Dependencies) => {
+  const { sessions } = dependencies
+  let loaded: Promise<IssuerKeys> | undefined
+  const loadKeys = () => {
+    loaded ??= import('./workload-token.ts').then(({ IssuerKeys }) => new IssuerKeys())
+    return loaded
+  }
+  return defineRoute({
+    method: 'POST',
+    url: '/api/auth/token',
+    config: { access: 'public' },
+    schema: {
+      operationId: 'exchangeToken',
+      summary: 'Exchange the token of a workload',
+      description:
+        'For CI without secrets: a token of the issuer of a trust becomes one of this service, with the rights of the trust. Each is exchanged once. RFC 8693.',
+      tags: ['auth'],
+      consumes: ['application/x-www-form-urlencoded'],
+      body: ExchangeForm,
+      errors: [issuerAway()],
+      responses: {
+        200: { description: 'A token for 15 minutes at most' },
+        400: { description: 'Why not, in the form of OAuth; the log says more.' },
+      },
+      response: { 200: Exchanged, 400: OAuthError },
+    },
+    handler: async (request, reply) => {
+      reply.headers({ 'cache-control': 'no-store', pragma: 'no-cache' })
+      const fault = faultOf(request.body)
+      if (fault) return reply.code(400).send(fault)
+      try {
+        const { subject_token: token = '' } = request.body
+        const { trust, subject } = await admit(token, { ...dependencies, keys: await loadKeys() })
+        request.log.info({ trust: trust.name, subject }, 'token of a workload exchanged')
+        const issued = sessions.issueForWorkload(trust, subject)
+        return { ...issued, token_type: 'Bearer' as const, issued_token_type: accessTokenType }
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : ''
+        if (error instanceof TokenRefusedError) {
+          request.log.info({ reason }, 'token of a workload refused')
+          return reply.code(400).send(refused)
+        }
+        if (!(error instanceof IssuerAwayError)) throw error
+        request.log.warn({ err: error }, 'issuer of a trust cannot be reached')
+        throw issuerAway()
+      }
+    },
+  })
+}
+
+function faultOf(form: z.infer<typeof ExchangeForm>): OAuthError | undefined {
+  if (form.grant_type && form.grant_type !== grantType)
+    return { error: 'unsupported_grant_type', error_description: `Send ${grantType}` }
+  const missing = (['grant_type', 'subject_token', 'subject_token_type'] as const).find(
+    (field) => !form[field],
+  )
+  if (missing) return { error: 'invalid_request', error_description: `Send ${missing} once` }
+  if (form.subject_token_type === jwtType) return undefined
+  return { error: 'invalid_request', error_description: `subject_token_type must be ${jwtType}` }
+}
+
+/** The trust that admits a token, which now counts as used. Of several the one with the most claims. */
+async function admit(
+  token: string,
+  { trusts, oneTime, keys, now }: Dependencies & { keys: IssuerKeys },
+): Promise<{ trust: Trust; subject: string }> {
+  const issuer = keys.issuerOf(token)
+  const ofIssuer = await trusts.list(issuer)
+  if (ofIssuer.length === 0) throw new TokenRefusedError(`no trust has the issuer ${issuer}`)
+  const audiences = ofIssuer.map(({ audience }) => audience)
+  const verified = await keys.verify(token, { issuer, audiences, now: now() })
+  const [trust] = ofIssuer
+    .filter((each) => admits(each, verified))
+    .sort((one, other) => Object.keys(other.claims).length - Object.keys(one.claims).length)
+  const { subject, identity, endsAt } = verified
+  if (!trust) throw new TokenRefusedError(`no trust has the audience and claims of ${subject}`)
+  if (!(await oneTime.put(`workload ${identity}`, '', endsAt)))
+    throw new TokenRefusedError(`it was exchanged before, by ${subject}`)
+  return { trust, subject }
+}
+
+const admits = ({ audience, claims }: Trust, token: WorkloadToken) =>
+  token.audiences.includes(audience) &&
+  Object.entries(claims).every(
+    ([claim, wanted]) => Object.hasOwn(token.claims, claim) && token.claims[claim] === wanted,
+  )
+
+const refused: OAuthError = {
+  error: 'invalid_grant',
+  error_description: 'No trust admits this token, or it was used before: the log says why',
+}
+
+const issuerAway = () =>
+  new HttpError(
+    503,
+    'unavailable',
+    'The issuer of the token cannot be reached: try again in a moment',
+    {
+      headers: { 'retry-after': '10' },
+    },
+  )

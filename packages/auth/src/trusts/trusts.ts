@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto'
+import { HttpError } from '@domains-and-files/http'
+import { isUniqueViolation, name, type Sql, sql } from '@domains-and-files/persistence'
+import { z } from 'zod'
+import { tokenLimits } from '../api-tokens/api-tokens.ts'
+import { IssuerUrl } from '../issuer-url.ts'
+import { type Caller, Role, rightsOfGrant } from '../rights.ts'
+import { trustPrefix, Username } from '../users/user.ts'
+
+/** Claims that say which workload a token is of. Others, such as a branch, are in the tokens of everybody. */
+const workloadClaims = [
+  ...['sub', 'repository', 'repository_id', 'repository_owner', 'repository_owner_id'],
+  ...['job_workflow_ref', 'workflow_ref', 'project_path', 'project_id'],
+  ...['namespace_path', 'namespace_id', 'user_id', 'user_login', 'user_email'],
+]
+
+const claimText = z.string().min(1).max(500)
+
+/** A new trust: who may exchange tokens of its issuer, and what the exchanged ones permit. */
+export const NewTrust = z.strictObject({
+  name: Username,
+  issuer: IssuerUrl.meta({ description: 'of the tokens: `iss`' }),
+  audience: claimText.meta({ description: 'that the tokens must be for: in `aud`' }),
+  claims: z
+    .record(z.string().min(1).max(100), claimText)
+    .refine((claims) => Object.keys(claims).length <= 20, 'must have at most 20 claims')
+    .refine(
+      (claims) => workloadClaims.some((claim) => Object.hasOwn(claims, claim)),
+      'must have a claim that names one workload, such as sub, repository or project_path: anybody can get a token for any audience',
+    )
+    .meta({ description: 'that the tokens must have, all of them, exactly' }),
+  role: Role,
+  domains: tokenLimits.domains,
+  folders: tokenLimits.folders,
+  records: tokenLimits.records,
+})
+export type NewTrust = z.infer<typeof NewTrust>
+
+export interface Trust extends NewTrust {
+  id: string
+  /** RFC 3339. */
+  created_at: string
+}
+
+const table = name('trusts')
+const maxTrusts = 200
+
+/** Which workloads may log in with tokens of other issuers. Each look-up reads the database: a removal counts at once. */
+export class Trusts {
+  readonly #database: Sql
+
+  constructor(database: Sql) {
+    this.#database = database
+  }
+
+  /** @throws {HttpError} 409 for a name that is taken, or too many trusts. */
+  async add(trust: NewTrust, now: number): Promise<Trust> {
+    const added = { id: randomUUID(), ...trust, created_at: new Date(now).toISOString() }
+    try {
+      await this.#database.transaction(async (transaction) => {
+        const found = await transaction.get<{ count: number }>(
+          sql`select count(*) as count from ${table}`,
+        )
+        if (found && found.count >= maxTrusts) throw tooManyTrusts()
+        await transaction.run(
+          sql`insert into ${table} (id, name, issuer, definition, created_at)
+            values (${added.id}, ${added.name}, ${added.issuer}, ${JSON.stringify(added)}, ${now})`,
+        )
+      })
+    } catch (error) {
+      throw isUniqueViolation(error) ? trustExists(trust.name) : error
+    }
+    return added
+  }
+
+  /** All, or those of an issuer; oldest first. */
+  async list(issuer?: string): Promise<Trust[]> {
+    const ofIssuer = issuer === undefined ? sql`` : sql`where issuer = ${issuer}`
+    const rows = await this.#database.all<{ definition: string }>(
+      sql`select definition from ${table} ${ofIssuer} order by created_at, id`,
+    )
+    return rows.map(trustOf)
+  }
+
+  /** The tokens of the trust end at once. @throws {HttpError} 404 */
+  async remove(id: string): Promise<void> {
+    const removed = await this.#database.run(sql`delete from ${table} where id = ${id}`)
+    if (removed === 0) throw trustNotFound(id)
+  }
+
+  /** A workload as a caller. Undefined: its trust was removed. */
+  async findCaller(id: string, subject: string): Promise<Caller | undefined> {
+    const row = await this.#database.get<{ definition: string }>(
+      sql`select definition from ${table} where id = ${id}`,
+    )
+    if (!row) return undefined
+    const trust = trustOf(row)
+    return {
+      id: `trust:${id} ${subject}`,
+      username: trustPrefix + trust.name,
+      ...rightsOfGrant(trust),
+      token: { id, name: subject },
+    }
+  }
+}
+
+const trustOf = ({ definition }: { definition: string }): Trust => JSON.parse(definition)
+
+export const trustNotFound = (id: string) => new HttpError(404, 'trust_not_found', `No trust ${id}`)
+
+export const trustExists = (taken: string) =>
+  new HttpError(409, 'trust_exists', `There is a trust named ${taken}: choose another name`)
+
+const tooManyTrusts = () =>
+  new HttpError(409, 'too_many_trusts', `There are ${maxTrusts} trusts: remove some first`)

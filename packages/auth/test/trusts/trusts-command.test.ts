@@ -1,0 +1,72 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { openAuthFile } from '../../src/open-auth.ts'
+import { Trusts } from '../../src/trusts/trusts.ts'
+import { runCommand, spawnCommand } from '../support/commands.ts'
+import { makeFolder } from '../support/start.ts'
+
+const site = ['--issuer', 'https://id.example.com', '--audience', 'https://files.example.com']
+const claims = ['--claim', 'repository=acme/site', '--claim', 'ref=refs/heads/a=b']
+
+async function trustsIn(dataDir: string) {
+  const database = openAuthFile(dataDir)
+  try {
+    return await new Trusts(database).list()
+  } finally {
+    await database.close()
+  }
+}
+
+test('a trust is added for the service of its limits, listed and removed', async () => {
+  await using folder = await makeFolder()
+  for (const service of ['domain-service', 'static-service'])
+    await mkdir(join(folder.path, service))
+  const env = { DATA_DIR: folder.path }
+  const words = ['add', 'site', ...site, ...claims, '--role', 'editor', '--folders', 'site/']
+
+  const added = await spawnCommand('trusts', words, { env })
+
+  expect(added).toEqual({
+    status: 0,
+    stdout: 'Added the trust site to static-service\n',
+    stderr: '',
+  })
+  expect(await trustsIn(join(folder.path, 'static-service'))).toMatchObject([
+    {
+      ...{ name: 'site', issuer: 'https://id.example.com', role: 'editor', folders: ['site/'] },
+      claims: { repository: 'acme/site', ref: 'refs/heads/a=b' },
+    },
+  ])
+  expect((await runCommand('trusts', ['list'], { env })).stdout).toMatch(
+    /^[\w-]{36} {2}static-service {2}site {2}https.*repository=acme\/site,ref=.* {2}editor {2}site\/\n$/,
+  )
+  expect((await runCommand('trusts', ['remove', 'site'], { env })).status).toBe(0)
+  expect((await runCommand('trusts', ['list'], { env })).stdout).toBe('No trusts\n')
+  expect((await runCommand('trusts', ['remove', 'site'], { env })).status).toBe(1)
+})
+
+test('without limits a trust is for both services, or for the one of DATA_DIR', async () => {
+  await using folder = await makeFolder()
+  const one = join(folder.path, 'one')
+  await mkdir(one)
+  const add = (env: Record<string, string>) =>
+    runCommand('trusts', ['add', 'site', ...site, ...claims, '--role', 'viewer'], { env })
+  for (const service of ['domain-service', 'static-service'])
+    await mkdir(join(folder.path, service))
+
+  expect((await add({ DATA_DIR: folder.path })).stdout).toMatch('domain-service and static-service')
+  expect((await add({ DATA_DIR: one })).status).toBe(0)
+  expect(await trustsIn(one)).toHaveLength(1)
+})
+
+test.each([
+  ['no claim of a workload', ['add', 'site', ...site, '--role', 'viewer', '--claim', 'ref=x']],
+  ['no role', ['add', 'site', ...site, ...claims]],
+  ['an unknown service', ['list', '--service', 'console']],
+  ['no command', []],
+])('a usage error: %s', async (_name, words) => {
+  await using folder = await makeFolder()
+
+  expect((await runCommand('trusts', words, { env: { DATA_DIR: folder.path } })).status).toBe(2)
+})
