@@ -29,13 +29,14 @@ export async function runAccounts(baseUrl: string, adminToken: string, watch: Wa
     ...admin,
     body: {
       ...{ name: 'sample', issuer: 'https://id.example.com', audience: 'sample', role: 'viewer' },
-      claims: { sub: 'sample' },
+      claims: { repository: 'acme/sample', ref: 'refs/heads/main' },
     },
   })
   await api.GET('/api/trusts', { ...admin, params: { query: {} } })
   await api.DELETE('/api/trusts/{id}', { ...admin, params: { path: { id: need(trust.data).id } } })
   await api.POST('/api/auth/token', {
     body: { grant_type: 'password' },
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
     bodySerializer: (body) =>
       new URLSearchParams(Object.entries(body).map(([key, value]) => [key, String(value)])),
   })
