@@ -220,6 +220,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/auth/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Exchange the token of a workload
+         * @description For CI without secrets: a token of the issuer of a trust becomes one of this service, with the rights of the trust. Each is exchanged once. RFC 8693.
+         */
+        post: operations["exchangeToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/trusts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List trusts
+         * @description Which workloads may log in without secrets, with which rights; oldest first.
+         */
+        get: operations["listTrusts"];
+        put?: never;
+        /**
+         * Trust a workload
+         * @description A workload with a token of this issuer, for this audience, with all these claims, gets a token of this service at `POST /api/auth/token`.
+         */
+        post: operations["addTrust"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/trusts/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove a trust
+         * @description Its tokens end at once.
+         */
+        delete: operations["removeTrust"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tokens": {
         parameters: {
             query?: never;
@@ -838,6 +902,59 @@ export interface components {
         };
         /**
          * @example {
+         *       "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+         *       "subject_token": "eyJhbGciOi…",
+         *       "subject_token_type": "urn:ietf:params:oauth:token-type:jwt"
+         *     }
+         */
+        TokenExchangeInput: {
+            /** @description `urn:ietf:params:oauth:grant-type:token-exchange` */
+            grant_type?: string;
+            /** @description the token of the workload */
+            subject_token?: string;
+            /** @description `urn:ietf:params:oauth:token-type:jwt` */
+            subject_token_type?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * @example {
+         *       "name": "deploy-site",
+         *       "issuer": "https://token.actions.githubusercontent.com",
+         *       "audience": "https://files.example.com",
+         *       "claims": {
+         *         "repository": "acme/site",
+         *         "ref": "refs/heads/main"
+         *       },
+         *       "role": "editor",
+         *       "folders": [
+         *         "site/"
+         *       ]
+         *     }
+         */
+        NewTrustInput: {
+            name: string;
+            /** @description of the tokens: `iss` */
+            issuer: string;
+            /** @description that the tokens must be for: in `aud` */
+            audience: string;
+            /** @description that the tokens must have, all of them, exactly */
+            claims: {
+                [key: string]: string;
+            };
+            /** @enum {string} */
+            role: "viewer" | "editor" | "admin";
+            domains?: string[];
+            folders?: string[];
+            records?: components["schemas"]["RecordLimitInput"][];
+        };
+        RecordLimitInput: {
+            /** @description relative to the domain; `*` for one label or more; `@` for the domain */
+            name: string;
+            types: string[];
+        };
+        /**
+         * @example {
          *       "name": "certificates of example.com",
          *       "domains": [
          *         "example.com"
@@ -869,11 +986,6 @@ export interface components {
             records?: components["schemas"]["RecordLimitInput"][];
             networks?: string[];
             replace?: boolean;
-        };
-        RecordLimitInput: {
-            /** @description relative to the domain; `*` for one label or more; `@` for the domain */
-            name: string;
-            types: string[];
         };
         /**
          * @example {
@@ -969,7 +1081,7 @@ export interface components {
              * @description stable and machine-readable
              * @enum {string}
              */
-            code: "bad_request" | "body_too_large" | "change_not_found" | "checksum_mismatch" | "concatenation_not_supported" | "contents_missing" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "history_gone" | "insufficient_storage" | "internal_error" | "invalid_archive" | "invalid_credentials" | "invalid_path" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "offset_conflict" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "revert_conflict" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_rules" | "too_many_tokens" | "too_many_uploads" | "tree_too_large" | "tus_version_not_supported" | "unauthorized" | "unavailable" | "unsupported_media_type" | "upload_ended" | "upload_length_exceeded" | "upload_locked" | "upload_not_found" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
+            code: "bad_request" | "body_too_large" | "change_not_found" | "checksum_mismatch" | "concatenation_not_supported" | "contents_missing" | "digest_mismatch" | "directory_not_found" | "duplicate_path" | "file_missing" | "file_not_found" | "file_too_large" | "forbidden" | "headers_too_large" | "history_gone" | "insufficient_storage" | "internal_error" | "invalid_archive" | "invalid_credentials" | "invalid_path" | "last_admin" | "login_not_begun" | "malformed_body" | "malformed_request" | "malformed_url" | "method_not_allowed" | "no_version" | "not_allowed" | "not_found" | "offset_conflict" | "outcome_unknown" | "password_login_off" | "path_conflict" | "precondition_failed" | "quota_exceeded" | "range_not_satisfiable" | "request_timeout" | "reserved_path" | "revert_conflict" | "rights_elsewhere" | "rule_not_found" | "token_exists" | "token_expired" | "token_not_found" | "too_many_files" | "too_many_requests" | "too_many_rules" | "too_many_tokens" | "too_many_uploads" | "tree_too_large" | "trust_exists" | "trust_not_found" | "tus_version_not_supported" | "unauthorized" | "unavailable" | "unsupported_media_type" | "upload_ended" | "upload_length_exceeded" | "upload_locked" | "upload_not_found" | "url_too_long" | "user_exists" | "user_not_found" | "validation_failed" | "version_exists" | "version_not_found" | "weak_password";
             /** @description one sentence a person can act on */
             detail: string;
             /** @description also in every log line of the request */
@@ -1120,6 +1232,114 @@ export interface components {
         };
         /**
          * @example {
+         *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ0cnVzdDpzaXRlIn0.c2lnbmF0dXJl",
+         *       "token_type": "Bearer",
+         *       "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+         *       "expires_in": 900
+         *     }
+         */
+        ExchangedToken: {
+            access_token: string;
+            /** @constant */
+            token_type: "Bearer";
+            /** @constant */
+            issued_token_type: "urn:ietf:params:oauth:token-type:access_token";
+            /** @description seconds, at most 900 */
+            expires_in: number;
+        };
+        /**
+         * @description RFC 6749, 5.2
+         * @example {
+         *       "error": "invalid_grant",
+         *       "error_description": "No trust admits this token"
+         *     }
+         */
+        OAuthError: {
+            /** @enum {string} */
+            error: "invalid_request" | "invalid_grant" | "unsupported_grant_type";
+            error_description: string;
+        };
+        /**
+         * @example {
+         *       "trusts": [
+         *         {
+         *           "id": "5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11",
+         *           "name": "deploy-site",
+         *           "issuer": "https://token.actions.githubusercontent.com",
+         *           "audience": "https://files.example.com",
+         *           "claims": {
+         *             "repository": "acme/site",
+         *             "ref": "refs/heads/main"
+         *           },
+         *           "role": "editor",
+         *           "folders": [
+         *             "site/"
+         *           ],
+         *           "domains": null,
+         *           "records": null,
+         *           "created_at": "2027-01-15T09:30:00.000Z"
+         *         }
+         *       ],
+         *       "pagination": {
+         *         "page": 1,
+         *         "page_size": 50,
+         *         "total_items": 1,
+         *         "total_pages": 1
+         *       }
+         *     }
+         */
+        TrustList: {
+            trusts: components["schemas"]["Trust"][];
+            pagination: components["schemas"]["Pagination"];
+        };
+        /**
+         * @example {
+         *       "id": "5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11",
+         *       "name": "deploy-site",
+         *       "issuer": "https://token.actions.githubusercontent.com",
+         *       "audience": "https://files.example.com",
+         *       "claims": {
+         *         "repository": "acme/site",
+         *         "ref": "refs/heads/main"
+         *       },
+         *       "role": "editor",
+         *       "folders": [
+         *         "site/"
+         *       ],
+         *       "domains": null,
+         *       "records": null,
+         *       "created_at": "2027-01-15T09:30:00.000Z"
+         *     }
+         */
+        Trust: {
+            id: string;
+            name: string;
+            /** @description of the tokens: `iss` */
+            issuer: string;
+            /** @description that the tokens must be for: in `aud` */
+            audience: string;
+            claims: {
+                [key: string]: string;
+            };
+            /** @enum {string} */
+            role: "viewer" | "editor" | "admin";
+            /** @description null: all */
+            domains: string[] | null;
+            /** @description null: all */
+            folders: string[] | null;
+            /** @description null: all */
+            records: components["schemas"]["RecordLimit"][] | null;
+            /** Format: date-time */
+            created_at: string;
+        };
+        Pagination: {
+            page: number;
+            page_size: number;
+            total_items: number;
+            total_pages: number;
+        };
+        /**
+         * @example {
          *       "id": "3f0e5a0c-8f3b-4b6e-9a51-6a3c1d2e4f50",
          *       "name": "certificates of example.com",
          *       "hint": "x7Qa",
@@ -1267,12 +1487,6 @@ export interface components {
             expires_at: string | null;
             /** @description to the minute; null: not used yet */
             last_used_at: string | null;
-        };
-        Pagination: {
-            page: number;
-            page_size: number;
-            total_items: number;
-            total_pages: number;
         };
         /**
          * @example {
@@ -2567,6 +2781,423 @@ export interface operations {
             };
             /** @description `unsupported_media_type` */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    exchangeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
+                 *       "subject_token": "eyJhbGciOi…",
+                 *       "subject_token_type": "urn:ietf:params:oauth:token-type:jwt"
+                 *     }
+                 */
+                "application/x-www-form-urlencoded": components["schemas"]["TokenExchangeInput"];
+            };
+        };
+        responses: {
+            /** @description A token for 15 minutes at most */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "access_token": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ0cnVzdDpzaXRlIn0.c2lnbmF0dXJl",
+                     *       "token_type": "Bearer",
+                     *       "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+                     *       "expires_in": 900
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ExchangedToken"];
+                };
+            };
+            /** @description Why not, in the form of OAuth; the log says more. `validation_failed` */
+            400: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "error": "invalid_grant",
+                     *       "error_description": "No trust admits this token"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OAuthError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unavailable` */
+            503: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 10
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listTrusts: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The trusts */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "trusts": [
+                     *         {
+                     *           "id": "5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11",
+                     *           "name": "deploy-site",
+                     *           "issuer": "https://token.actions.githubusercontent.com",
+                     *           "audience": "https://files.example.com",
+                     *           "claims": {
+                     *             "repository": "acme/site",
+                     *             "ref": "refs/heads/main"
+                     *           },
+                     *           "role": "editor",
+                     *           "folders": [
+                     *             "site/"
+                     *           ],
+                     *           "domains": null,
+                     *           "records": null,
+                     *           "created_at": "2027-01-15T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["TrustList"];
+                };
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    addTrust: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "deploy-site",
+                 *       "issuer": "https://token.actions.githubusercontent.com",
+                 *       "audience": "https://files.example.com",
+                 *       "claims": {
+                 *         "repository": "acme/site",
+                 *         "ref": "refs/heads/main"
+                 *       },
+                 *       "role": "editor",
+                 *       "folders": [
+                 *         "site/"
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewTrustInput"];
+            };
+        };
+        responses: {
+            /** @description The trust */
+            201: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11",
+                     *       "name": "deploy-site",
+                     *       "issuer": "https://token.actions.githubusercontent.com",
+                     *       "audience": "https://files.example.com",
+                     *       "claims": {
+                     *         "repository": "acme/site",
+                     *         "ref": "refs/heads/main"
+                     *       },
+                     *       "role": "editor",
+                     *       "folders": [
+                     *         "site/"
+                     *       ],
+                     *       "domains": null,
+                     *       "records": null,
+                     *       "created_at": "2027-01-15T09:30:00.000Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Trust"];
+                };
+            };
+            /** @description `validation_failed`, `malformed_body` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `trust_exists` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removeTrust: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 5b1c8a52-0c1e-4f77-9a55-3f8e2b6d9c11 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed */
+            204: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden` */
+            403: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `trust_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
                 headers: {
                     [name: string]: unknown;
                 };
