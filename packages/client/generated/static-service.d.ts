@@ -746,7 +746,7 @@ export interface paths {
         get: operations["getTreeFiles"];
         /**
          * Make a directory exactly what the body is, in one step
-         * @description The body is one of: an archive (`tar`, also with gzip or zstd, or `zip`); a manifest `{ "files": { "path": { "sha256" } } }` of contents that are stored; `{ "from": "previews/pr-12/" }`, another directory. Its type is looked at, not believed. Readers of /static see all of the old tree or all of the new one. Equal files stay as they are.
+         * @description The body is one of: an archive (`tar`, also with gzip or zstd, or `zip`); a manifest `{ "files": { "path": { "sha256" } } }` of contents that are stored; `{ "from": "previews/pr-12/", "at" }`, another directory or the same, as it is or was. Its type is looked at, not believed. Readers of /static see all of the old tree or all of the new one. Equal files stay as they are.
          */
         put: operations["putTree"];
         post?: never;
@@ -6782,7 +6782,13 @@ export interface operations {
     };
     getTreeFiles: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description as it was then: a change id (digits alone), a version or an RFC 3339 instant
+                 * @example 4711
+                 */
+                at?: string;
+            };
             header?: {
                 /** @description ETag of a cached copy: 304 if still current. For example `"ea65beb02cd7af588b52298bc8e4c0af"` */
                 "if-none-match"?: string;
@@ -6859,8 +6865,17 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `directory_not_found` */
+            /** @description `directory_not_found`, `version_not_found`, `change_not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `history_gone` */
+            410: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7014,7 +7029,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `directory_not_found` */
+            /** @description `directory_not_found`, `version_not_found`, `change_not_found` */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7025,6 +7040,15 @@ export interface operations {
             };
             /** @description `path_conflict`, `contents_missing`, `version_exists` */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `history_gone` */
+            410: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -14,6 +14,7 @@ import {
   readTreePage,
   type TreeFile,
   type TreePageQuery,
+  type TreeQueryAt,
 } from './listing/tree-files.ts'
 import { Queries } from './queries.ts'
 import { listVersions } from './versions.ts'
@@ -51,7 +52,7 @@ export interface LongQueries extends HistoryReads {
   /** The tree as JSON; undefined when there is no such directory. */
   tree(query: TreeQuery): Promise<Uint8Array | undefined>
   usage(directory: string): Promise<Usage>
-  openTree(directory: string): Promise<OpenedTree>
+  openTree(query: TreeQueryAt): Promise<OpenedTree | undefined>
   treePage(query: TreePageQuery): Promise<TreeFile[]>
   versions(span: { skip: number; take: number }): Promise<ListedVersion[]>
   /** Why a directory cannot be moved; undefined: it can. */
@@ -69,7 +70,7 @@ export function longQueries(database: Sql): LongQueries {
     tree: (query) => readTree(database, query),
     usage: (directory) =>
       database.snapshot((transaction) => new Queries(transaction).usage(directory)),
-    openTree: (directory) => openTree(database, directory),
+    openTree: (query) => openTree(database, query),
     treePage: (query) => readTreePage(database, query),
     versions: (span) => listVersions(database, span),
     ...historyReads(database),

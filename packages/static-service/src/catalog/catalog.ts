@@ -12,7 +12,7 @@ import type { ChangedPaths, DirectoryMove, MoveFileCommand } from './changes/com
 import type { TreeChange, TreeCommand } from './changes/tree-changes.ts'
 import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
-import type { OpenedTree, TreeFile, TreePageQuery } from './listing/tree-files.ts'
+import type { OpenedTree, TreeFile, TreePageQuery, TreeQueryAt } from './listing/tree-files.ts'
 
 /** Which file is at which path, and the version records. A change is durable when its promise resolves. */
 export interface Catalog extends CatalogChanges, CatalogReads, CatalogArchive {
@@ -130,10 +130,12 @@ export interface CatalogReads {
   /** What is stored below a directory; the root is empty. */
   usage(directory: string): Promise<Usage>
 
-  /** All files below a directory as of one moment; the root is empty. */
-  openTree(directory: string): Promise<OpenedTree>
+  /**
+   * All files below a directory, as a change left them, or as they are now; the root is empty. Undefined: there is no such
+   * change yet.
+   */
+  openTree(query: TreeQueryAt): Promise<OpenedTree | undefined>
 
-  /** Files below a directory as they are now. */
   readTreePage(query: TreePageQuery): Promise<TreeFile[]>
 
   totals(): Promise<Totals>

@@ -30,7 +30,7 @@ import type { TreeChange } from './changes/tree-changes.ts'
 import { findMiscounts } from './find-miscounts.ts'
 import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
-import type { OpenedTree, TreeFile, TreePageQuery } from './listing/tree-files.ts'
+import type { OpenedTree, TreeFile, TreePageQuery, TreeQueryAt } from './listing/tree-files.ts'
 import { Queries } from './queries.ts'
 import { errorOf } from './rejection-errors.ts'
 
@@ -170,8 +170,8 @@ export class SqlCatalog extends Queries implements Catalog {
     return directory === '' ? super.usage('') : this.#database.long.usage(directory)
   }
 
-  openTree(directory: string): Promise<OpenedTree> {
-    return this.#database.long.openTree(directory)
+  openTree(query: TreeQueryAt): Promise<OpenedTree | undefined> {
+    return this.#database.long.openTree(query)
   }
 
   readTreePage(query: TreePageQuery): Promise<TreeFile[]> {

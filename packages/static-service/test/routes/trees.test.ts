@@ -14,6 +14,7 @@ beforeAll(async () => {
   service = await start({
     env: {
       MAX_UPLOAD_BYTES: '300000',
+      KEEP_HISTORY_DAYS: '30',
       MAX_TREE_FILES: '20',
       MAX_TREE_BYTES: '1000000',
       STATIC_SITES: 'site/',
@@ -285,6 +286,65 @@ describe('PUT /api/trees/{prefix}', () => {
       body: { code: 'directory_not_found' },
     })
     expect(await put('promoted/', { from: 'preview' })).toMatchObject({ status: 400 })
+  })
+
+  describe('at a moment', () => {
+    const page = async (path: string) =>
+      (await service.call('GET', `/static/${path}`)).bytes.toString()
+
+    test('a directory is read, and restored, as a change, a version or an instant left it', async () => {
+      const one = await put('past/', await tar(['a', '1'], ['b', '1'], ['c/d', '1']), {
+        query: '?version=past-1',
+      })
+      const { change } = one.body
+      // Later by the clock, too.
+      await expect.poll(() => Date.now()).toBeGreaterThan(Date.parse(String(change?.at)) + 1)
+      const two = await put('past/', await tar(['a', '2'], ['c', '1']))
+      await put('past/', await tar(['e', '3']))
+
+      for (const at of [change?.id, 'past-1', change?.at]) {
+        const past = await get(`past/?at=${at}`)
+        expect(await untar(past.bytes)).toEqual({ a: '1', b: '1', 'c/d': '1' })
+        expect(past.headers.etag).toBe(one.headers.etag)
+      }
+      const restored = await put('past/', { from: 'past/', at: String(two.body.change?.id) })
+      expect(restored.body).toMatchObject({ change: { action: 'restore' }, added: 2, removed: 1 })
+      expect(restored.headers.etag).toBe(two.headers.etag)
+      expect(await page('past/a')).toBe('2')
+      const rolledBack = await put('past/', { from: 'past/', at: 'past-1' })
+      expect(rolledBack.headers.etag).toBe(one.headers.etag)
+      expect(await untar((await get('past/')).bytes)).toEqual({ a: '1', b: '1', 'c/d': '1' })
+      const copied = await put('past-copy/', { from: 'past/', at: String(two.body.change?.id) })
+      expect(copied.headers.etag).toBe(two.headers.etag)
+    })
+
+    test.each([
+      ['9007199254740000', 'change_not_found', 404],
+      ['no-version', 'version_not_found', 404],
+      ['2001-01-01T00:00:00Z', 'directory_not_found', 404],
+      ['a%20b', 'validation_failed', 400],
+    ])('%s is refused', async (at, code, status) => {
+      expect(await get(`past/?at=${at}`)).toMatchObject({ status, body: { code } })
+      if (status === 400) return
+      expect(await put('past/', { from: 'past/', at })).toMatchObject({ body: { code } })
+    })
+
+    test('what is not kept is gone', async () => {
+      await using short = await start({ env: { KEEP_HISTORY_DAYS: '0' } })
+      const store = async (content: string) => {
+        const body = await tar(['a', content], ['same', '1'])
+        const { bytes } = await short.call('PUT', '/api/trees/gone/', { body })
+        return Result.parse(JSON.parse(bytes.toString())).change?.id
+      }
+      const [first, second] = [await store('1'), await store('2')]
+      const at = (id?: number) => short.call('GET', `/api/trees/gone/?at=${id}`)
+      expect(await at(first)).toMatchObject({ status: 410, body: { code: 'history_gone' } })
+      expect((await at(second)).status).toBe(200)
+      const restored = await short.call('PUT', '/api/trees/gone/', {
+        json: { from: 'gone/', at: String(first) },
+      })
+      expect(restored).toMatchObject({ status: 410, body: { code: 'history_gone' } })
+    })
   })
 
   test('a manifest names contents that are stored', async () => {

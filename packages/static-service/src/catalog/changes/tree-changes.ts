@@ -3,13 +3,13 @@ import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import type { FileRow, NewFile, NewVersion } from '../../files/file-record.ts'
 import { findPathFault } from '../../files/path-rules.ts'
 import type { Conditions } from '../../rfc9110/entity-tags.ts'
-import { readTreeState, type TreeState } from '../listing/tree-files.ts'
+import { filesAt, isGone } from '../history/past-files.ts'
+import { readLastChange, readTreeState, type TreeState } from '../listing/tree-files.ts'
 import { recordVersion } from '../versions.ts'
 import { movedPath, replaceFiles } from './apply-command.ts'
 import { type Actor, type ChangeEntry, causeOf } from './change-entry.ts'
 import { type Outcome, Rejected, refusalOf } from './commands.ts'
 import { type Group, loadBelow, loadTarget } from './load-files.ts'
-import type { StoredFile } from './loaded-files.ts'
 import { writeChanges } from './write-changes.ts'
 
 /** What a directory becomes, in one transaction. */
@@ -35,8 +35,8 @@ export interface TreeCommand {
 export type TreeSource =
   /** `areStored`: their contents did not arrive with the request, and are refused where a file no longer has them. */
   | { files: NewFile[]; areStored: boolean }
-  /** Another directory, as it is in the transaction. */
-  | { from: string }
+  /** Another directory, or the same, as it is in the transaction, or as a change left it. */
+  | { from: string; change?: number | undefined }
 
 export interface TreeChange extends TreeState {
   /** Null: nothing was changed. */
@@ -55,8 +55,7 @@ export async function replaceTree(group: Group, command: TreeCommand): Promise<O
     const { table, dates, result } = await applyTree(group, command)
     const { actor, directory, version, isDryRun } = command
     if (isDryRun) return { done: 'tree', tree: result, freed: [], changed: [] }
-    const isSame = 'from' in command.source && command.source.from === directory
-    const cause = causeOf(actor, isSame ? 'restore' : 'deploy', directory)
+    const cause = causeOf(actor, isRestore(command) ? 'restore' : 'deploy', directory)
     const change = table.accept({ ...cause, version: version?.version ?? null }, dates.of())
     if (change) await writeChanges(group, { table, dates })
     // It names the change, and its name was free.
@@ -68,6 +67,9 @@ export async function replaceTree(group: Group, command: TreeCommand): Promise<O
     return refusalOf(error)
   }
 }
+
+const isRestore = ({ source, directory }: TreeCommand) =>
+  'from' in source && (source.change !== undefined || source.from === directory)
 
 async function applyTree(group: Group, command: TreeCommand) {
   const { transaction } = group
@@ -101,10 +103,18 @@ async function filesOf(
   { source, directory, actor, maxFiles }: TreeCommand,
 ): Promise<NewFile[]> {
   if ('files' in source) return source.files
-  const rows = await loadBelow(transaction, source.from, { limit: maxFiles + 1 })
+  const { from, change } = source
+  const scope = { directory: from, change: change ?? 0, after: '', limit: maxFiles + 1 }
+  if (change !== undefined && change > (await readLastChange(transaction)))
+    throw new Rejected('change_not_found', String(change))
+  if (change !== undefined && (await isGone(transaction, { directory: from, change })))
+    throw new Rejected('history_gone', from)
+  const rows: FileRow[] = await (change === undefined
+    ? loadBelow(transaction, from, scope)
+    : filesAt(transaction, scope))
   if (rows.length > maxFiles) throw new Rejected('tree_too_large', source.from)
   if (rows.length === 0) throw new Rejected('directory_not_found', source.from)
-  const copy = (row: StoredFile): NewFile => {
+  const copy = (row: FileRow): NewFile => {
     const path = movedPath(row.path, { from: source.from, to: directory, overwrite: true })
     if (findPathFault(path)) throw new Rejected('invalid_target', path)
     return { ...row, path, uploadedBy: actor.by }

@@ -82,7 +82,7 @@ const rowsAt = (scope: Statement, change: number) => sql`
   select ${rowColumns} from ${name('past_files')}
   where ${scope} and change_id <= ${change} and ended_by > ${change}`
 
-async function filesAt(
+export async function filesAt(
   database: Pick<SqlTransaction, 'all'>,
   { directory, change, after, limit }: PastQuery,
 ): Promise<FileRow[]> {
@@ -99,7 +99,7 @@ async function fileAt(
   return row && toFile(row)
 }
 
-async function isGone(
+export async function isGone(
   database: Pick<SqlTransaction, 'get'>,
   { change, ...scope }: PastScope,
 ): Promise<boolean> {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { below } from '../changes/load-files.ts'
+import { filesAt, isGone, type PastQuery } from '../history/past-files.ts'
 
 /** A file of a tree: its name relative to the tree's directory. */
 export interface TreeFile {
@@ -20,8 +21,19 @@ export interface TreeState {
 
 /** A tree as it was at one moment. */
 export interface OpenedTree extends TreeState {
+  /** The change that left it so. */
+  change: number
+  /** Whether files of then are not kept any more. */
+  isGone: boolean
   /** The first 20,000 files; `readTreePage` has the rest. */
   first: TreeFile[]
+}
+
+export interface TreeQueryAt {
+  /** The root is empty. */
+  directory: string
+  /** As this change left it; undefined: as it is now. */
+  at?: number | undefined
 }
 
 export interface TreePageQuery {
@@ -29,47 +41,76 @@ export interface TreePageQuery {
   directory: string
   /** Files after this name; empty: from the first. */
   after: string
+  /** As this change left them; undefined: as they are now. */
+  change?: number | undefined
 }
 
 /** Files below a directory, in the order of the bytes of their names, at most `pageFiles`. */
 export async function readTreePage(
   transaction: Pick<SqlTransaction, 'all'>,
-  { directory, after }: TreePageQuery,
+  { directory, after, change }: TreePageQuery,
 ): Promise<TreeFile[]> {
   const start = directory === '' ? '' : `${directory}/`
-  const rows = await transaction.all<Omit<TreeFile, 'name'> & { path: string }>(
-    sql`select path, digest, size, updated_at "updatedAt" from ${name('files')}
-      where ${below(directory)} and path > ${start + after} order by path limit ${pageFiles}`,
-  )
-  return rows.map(({ path, ...file }) => ({ ...file, name: path.slice(start.length) }))
+  const from = { directory, after: start + after, limit: pageFiles }
+  const rows = await (change === undefined
+    ? filesNow(transaction, from)
+    : filesAt(transaction, { ...from, change }))
+  return rows.map(({ path, digest, size, updatedAt }) => {
+    return { name: path.slice(start.length), digest, size, updatedAt }
+  })
 }
+
+const filesNow = (
+  transaction: Pick<SqlTransaction, 'all'>,
+  { directory, after, limit }: Omit<PastQuery, 'change'>,
+) =>
+  transaction.all<Omit<TreeFile, 'name'> & { path: string }>(
+    sql`select path, digest, size, updated_at "updatedAt" from ${name('files')}
+      where ${below(directory)} and path > ${after} order by path limit ${limit}`,
+  )
 
 /** All pages of a tree, from after a name. */
 export async function* readTreePages(
   readPage: (query: TreePageQuery) => Promise<TreeFile[]>,
-  { directory, after }: TreePageQuery,
+  query: TreePageQuery,
 ): AsyncGenerator<TreeFile[]> {
-  let page = await readPage({ directory, after })
+  let page = await readPage(query)
   while (page.length > 0) {
     yield page
     const last = page.length === pageFiles ? page.at(-1) : undefined
-    page = last ? await readPage({ directory, after: last.name }) : []
+    page = last ? await readPage({ ...query, after: last.name }) : []
   }
 }
 
 const pageFiles = 5000
 const heldFiles = 20_000
 
-export const openTree = (database: Pick<Sql, 'snapshot'>, directory: string): Promise<OpenedTree> =>
+/** The files below a directory as a change left them, or as they are now; undefined: there is no such change yet. */
+export const openTree = (
+  database: Pick<Sql, 'snapshot'>,
+  { directory, at }: TreeQueryAt,
+): Promise<OpenedTree | undefined> =>
   database.snapshot(async (transaction) => {
+    const change = await readLastChange(transaction)
+    if (at !== undefined && at > change) return undefined
     const tag = new TreeTag()
     const first: TreeFile[] = []
-    for await (const page of pagesOf(transaction, directory)) {
+    const query = { directory, after: '', change: at }
+    for await (const page of readTreePages((next) => readTreePage(transaction, next), query)) {
       tag.add(page)
       if (first.length < heldFiles) first.push(...page)
     }
-    return { ...tag.state, first }
+    const isPartly = at !== undefined && (await isGone(transaction, { directory, change: at }))
+    return { ...tag.state, first, change: at ?? change, isGone: isPartly }
   })
+
+/** The number of the last change. */
+export async function readLastChange(transaction: Pick<SqlTransaction, 'get'>): Promise<number> {
+  const found = await transaction.get<{ change: number }>(
+    sql`select last_change change from ${name('catalog')}`,
+  )
+  return found?.change ?? 0
+}
 
 /** The tree as a transaction sees it. */
 export async function readTreeState(
@@ -77,12 +118,11 @@ export async function readTreeState(
   directory: string,
 ): Promise<TreeState> {
   const tag = new TreeTag()
-  for await (const page of pagesOf(transaction, directory)) tag.add(page)
+  const query = { directory, after: '' }
+  for await (const page of readTreePages((next) => readTreePage(transaction, next), query))
+    tag.add(page)
   return tag.state
 }
-
-const pagesOf = (transaction: Pick<SqlTransaction, 'all'>, directory: string) =>
-  readTreePages((query) => readTreePage(transaction, query), { directory, after: '' })
 
 /** The state of a tree, from its files in their order. */
 export class TreeTag {

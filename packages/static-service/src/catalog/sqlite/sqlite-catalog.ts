@@ -78,7 +78,7 @@ class SqliteDatabase implements CatalogDatabase {
       list: (query) => reader.ask('list', query),
       tree: (query) => reader.ask('tree', query),
       usage: (directory) => reader.ask('usage', directory),
-      openTree: (directory) => reader.ask('openTree', directory),
+      openTree: (query) => reader.ask('openTree', query),
       contentSizes: (digests) => reader.ask('contentSizes', digests),
       treePage: (query) => reader.ask('treePage', query),
       versions: (span) => reader.ask('versions', span),

@@ -7,11 +7,24 @@ import { z } from 'zod'
 import { type ArchivedFile, writeTar, writeZip } from '../../archives/write-archive.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
-import { readTreePages, type TreeFile, TreeTag } from '../../catalog/listing/tree-files.ts'
-import { directoryNotFound } from '../../errors.ts'
+import {
+  type OpenedTree,
+  readTreePages,
+  type TreeFile,
+  TreeTag,
+} from '../../catalog/listing/tree-files.ts'
+import { changeNotFound, directoryNotFound, historyGone } from '../../errors.ts'
 import { nameOf } from '../../files/path-segments.ts'
 import { ifNoneMatchHeader } from '../openapi-examples.ts'
-import { readTreePath, TreePath, treePathErrors, treeTag } from './tree-path.ts'
+import {
+  At,
+  atErrors,
+  changeOf,
+  readTreePath,
+  TreePath,
+  treePathErrors,
+  treeTag,
+} from './tree-path.ts'
 
 interface Dependencies {
   catalog: Catalog
@@ -33,11 +46,12 @@ const getTreeSchema = {
     'As `application/x-tar` (default), `application/zip` or `application/json`, by Accept. Reproducible to the byte: paths are sorted, and each file has its own time.',
   tags: ['trees'],
   params: TreePath,
+  querystring: z.strictObject({ at: At.optional() }),
   requestHeaders: {
     ...ifNoneMatchHeader,
     accept: { description: 'The form of the tree', example: 'application/zip' },
   },
-  errors: [...treePathErrors, directoryNotFound('site')],
+  errors: [...treePathErrors, directoryNotFound('site'), ...atErrors],
   responses: {
     200: {
       description: 'The tree; as JSON: `{ "prefix", "files": { "a.txt": { "sha256", "size" } } }`',
@@ -56,13 +70,18 @@ export function registerGetTreeRoute(app: App, { catalog, store }: Dependencies)
     { config: { access: 'viewer', folders: 'handler' }, schema: getTreeSchema },
     async (request, reply) => {
       const directory = readTreePath(request)
-      const { files, etag, first } = await catalog.openTree(directory)
+      const { at } = request.query
+      const change = at === undefined ? undefined : await changeOf(catalog, at)
+      const tree = await catalog.openTree({ directory, at: change })
+      if (!tree) throw changeNotFound(change ?? 0)
+      if (tree.isGone) throw historyGone()
+      const { files, etag } = tree
       if (files === 0) throw directoryNotFound(directory)
       reply.header('etag', etag).header('cache-control', 'private, no-cache')
       reply.header('vary', 'Accept')
       if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
       const type = formatOf(request.headers.accept)
-      const pages = wholeTree(catalog, directory, { etag, first })
+      const pages = wholeTree(catalog, directory, tree)
       const archive = formats[type]
       reply.type(archive ? type : 'application/json; charset=utf-8')
       if (!archive) return reply.send(Readable.from(writeJson(directory, pages)) as never)
@@ -79,22 +98,22 @@ function formatOf(accept: string | undefined): Format {
   return available.find((format) => format === best) ?? 'application/x-tar'
 }
 
-/** All pages of the tree with this tag. @throws if it changed before they were read: the response is then cut off. */
+/** All pages of the tree with this tag. @throws if past files ended before they were read: the response is then cut off. */
 async function* wholeTree(
   catalog: Catalog,
   directory: string,
-  { etag, first }: { etag: string; first: TreeFile[] },
+  { etag, first, change }: OpenedTree,
 ): AsyncGenerator<TreeFile[]> {
   const tag = new TreeTag()
   tag.add(first)
   yield first
   if (tag.state.etag === etag) return
-  const query = { directory, after: first.at(-1)?.name ?? '' }
+  const query = { directory, after: first.at(-1)?.name ?? '', change }
   for await (const page of readTreePages((next) => catalog.readTreePage(next), query)) {
     tag.add(page)
     yield page
   }
-  if (tag.state.etag !== etag) throw new Error(`the tree ${directory}/ changed while it was read`)
+  if (tag.state.etag !== etag) throw new Error(`files of the tree ${directory}/ are gone`)
 }
 
 async function* archived(

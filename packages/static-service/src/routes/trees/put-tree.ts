@@ -37,7 +37,15 @@ import { refuseContentCoding } from '../upload-limits.ts'
 import { NewVersion } from '../versions.ts'
 import { readManifest } from './manifest.ts'
 import { TreeArrivals, type TreeLimits, TreePaths } from './receive-tree.ts'
-import { readTreePath, TreePath, treePathErrors, treeTag } from './tree-path.ts'
+import {
+  At,
+  atErrors,
+  changeOf,
+  readTreePath,
+  TreePath,
+  treePathErrors,
+  treeTag,
+} from './tree-path.ts'
 
 export interface TreeDependencies {
   catalog: Catalog
@@ -90,7 +98,7 @@ const putTreeSchema = {
   operationId: 'putTree',
   summary: 'Make a directory exactly what the body is, in one step',
   description:
-    'The body is one of: an archive (`tar`, also with gzip or zstd, or `zip`); a manifest `{ "files": { "path": { "sha256" } } }` of contents that are stored; `{ "from": "previews/pr-12/" }`, another directory. Its type is looked at, not believed. Readers of /static see all of the old tree or all of the new one. Equal files stay as they are.',
+    'The body is one of: an archive (`tar`, also with gzip or zstd, or `zip`); a manifest `{ "files": { "path": { "sha256" } } }` of contents that are stored; `{ "from": "previews/pr-12/", "at" }`, another directory or the same, as it is or was. Its type is looked at, not believed. Readers of /static see all of the old tree or all of the new one. Equal files stay as they are.',
   tags: ['trees'],
   params: TreePath,
   querystring: TreeQuery,
@@ -107,6 +115,7 @@ const putTreeSchema = {
     malformedBody('The body is not valid JSON'),
     directoryNotFound('previews/pr-12'),
     pathConflict('notes'),
+    ...atErrors,
     contentsMissing([file.sha256]),
     versionExists('1.4.0'),
     treeChanged('notes'),
@@ -253,6 +262,7 @@ const FromTree = z.strictObject({
       (text) => text === '' || text.endsWith('/'),
       'must be a directory with a trailing slash',
     ),
+  at: At.optional(),
 })
 
 async function readSource(
@@ -269,7 +279,9 @@ async function readSource(
   }
   const { success, data, error } = FromTree.safeParse(body, { error: describeIssue })
   if (!success) throw validationFailed(toFaults(error))
-  return { from: requireDirectory(callerOf(request), readDirectory(data.from)) }
+  const from = requireDirectory(callerOf(request), readDirectory(data.from))
+  const { at } = data
+  return { from, change: at === undefined ? at : await changeOf(dependencies.catalog, at) }
 }
 
 // Twenty thousand paths of usual length many times over; it counts as memory of request bodies.
