@@ -55,8 +55,10 @@ export interface AppOptions {
   alarmingCodes?: string[]
   health: () => HealthReport
   connections?: Partial<ConnectionLimits>
-  /** Gets its requests before the framework. */
-  rawRoute?: RawRoute | undefined
+  /** Get their requests before the framework. The first is the most frequent. */
+  rawRoutes?: RawRoute[]
+  /** The path of a request as logs have it: without secrets. */
+  redactPath?: (path: string) => string
   /** The error for a path that cannot be percent-decoded. Default: `malformed_url`. */
   badUrl?: () => HttpError
   /** Whether GET / names the service and its docs. Default: true; false where the service has a page of its own. */
@@ -74,7 +76,7 @@ export async function createApp(
 ): Promise<App> {
   const limits = { ...defaultLimits, ...options.connections }
   const { metrics } = options
-  const accessLog = new AccessLog(options.log)
+  const accessLog = new AccessLog(options.log, options.redactPath)
   const requests = metrics && new RequestMetrics(metrics, options.alarmingCodes)
   const app = createServer(options, { limits, accessLog })
   logAbandonedRequests(app, accessLog)
@@ -82,8 +84,8 @@ export async function createApp(
   const { trustProxy } = options
   const { stallTimeout } = limits
   const rawRoute =
-    options.rawRoute &&
-    new RawRouteServer(app, options.rawRoute, {
+    options.rawRoutes &&
+    new RawRouteServer(app, options.rawRoutes, {
       accessLog,
       metrics: requests,
       trustProxy,

@@ -25,6 +25,7 @@ import { fileDescriber } from './routes/file-schema.ts'
 import { registerFileRoutes } from './routes/files.ts'
 import { limitToFolders } from './routes/folder-limits.ts'
 import { registerHistoryRoutes } from './routes/history.ts'
+import { registerLinkRoutes } from './routes/links.ts'
 import { registerPutRoute } from './routes/put-file.ts'
 import { registerResumableRoutes } from './routes/resumable-uploads.ts'
 import { documentStaticRoute } from './routes/static.ts'
@@ -35,10 +36,12 @@ import { UploadLimits } from './routes/upload-limits.ts'
 import { registerUploadRoutes } from './routes/uploads.ts'
 import { registerVersionRoutes } from './routes/versions.ts'
 import { ContentCache } from './serving/content-cache.ts'
+import { LinkHandler } from './serving/link-handler.ts'
 import { type FindReader, ReadableFiles } from './serving/readable-files.ts'
 import { describeFile } from './serving/served-file.ts'
 import { StaticHandler } from './serving/static-handler.ts'
 import type { AccessRules } from './sharing/access-rules.ts'
+import { Links, redactLink } from './sharing/links.ts'
 import type { Uploads } from './uploads/uploads.ts'
 
 export interface Dependencies {
@@ -73,6 +76,9 @@ export function buildApp(parts: Dependencies): Promise<App> {
     ...{ cache, rules: access },
     findReader: (request) => findReader(request),
   })
+  const handler = new StaticHandler({ cache, files, rules, isForwarded })
+  const links = new Links(parts.auth.database)
+  const { findCaller } = parts.auth
   return createApp(
     {
       about: {
@@ -89,7 +95,8 @@ export function buildApp(parts: Dependencies): Promise<App> {
       metrics: parts.metrics,
       alarmingCodes: ['insufficient_storage'],
       health: () => report(parts),
-      rawRoute: new StaticHandler({ cache, files, rules, isForwarded }),
+      rawRoutes: [handler, new LinkHandler({ links, cache, catalog, handler, findCaller })],
+      redactPath: redactLink,
       badUrl: () => invalidPath('it is not valid percent-encoded UTF-8'),
     },
     async (app) => {
@@ -122,6 +129,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       registerHistoryRoutes(app, { catalog, cache })
       const limits = { uploads: uploads.limits, ...config.trees }
       await registerPutTreeRoute(app, { ...uploads, limits })
+      registerLinkRoutes(app, { links, catalog, base })
       documentStaticRoute(app)
       registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })
     },
@@ -154,7 +162,7 @@ const tags = [
   { name: 'files', description: 'Store, list, search, describe and delete' },
   { name: 'trees', description: 'A folder as one thing: download it, replace it in one step' },
   { name: 'static', description: 'Contents of files' },
-  { name: 'access', description: 'Private folders' },
+  { name: 'access', description: 'Private folders, and links to files' },
   { name: 'history', description: 'What changed, by whom' },
   { name: 'versions', description: 'Version records' },
   { name: 'operations', description: 'For probes and operators' },

@@ -100,6 +100,22 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   })
   await api.POST('/api/files/delete', { body: { prefix: 'copy/' } })
 
+  const link = await api.POST('/api/links', { body: { path: file.path, downloads: 2 } })
+  const links = await api.GET('/api/links', { params: { query: { path: file.path } } })
+  const secret = need(link.data).url.slice('/l/'.length)
+  const shared = await api.GET('/l/{token}', {
+    params: { path: { token: secret } },
+    parseAs: 'text',
+  })
+  const below = await api.POST('/api/links', { body: { path: 'notes/' } })
+  const sharedBelow = await api.GET('/l/{token}/{path}', {
+    params: { path: { token: need(below.data).url.slice('/l/'.length), path: 'hello.txt' } },
+    parseAs: 'text',
+  })
+  const revoked = await api.DELETE('/api/links/{id}', {
+    params: { path: { id: need(link.data).id } },
+  })
+
   const version = await api.POST('/api/versions', { body: { version: '1.4.0', changelog: 'New' } })
   await api.GET('/api/versions/{version}', { params: { path: { version: '1.4.0' } } })
   await api.GET('/api/versions', { params: { query: { page: 1 } } })
@@ -126,6 +142,9 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   expect(rules.data).toEqual({ rules: [rule.data] })
   expect(lifted.response.status).toBe(204)
   expect(appended.response.headers.get('upload-offset')).toBe('2')
+  expect(links.data?.links).toMatchObject([{ id: link.data?.id, downloads_left: 2 }])
+  expect([shared.data, sharedBelow.data]).toEqual(['Hello, files\n', 'Hello, files\n'])
+  expect(revoked.response.status).toBe(204)
   expect(archive.response.headers.get('content-type')).toBe('application/x-tar')
   expect(copied.data).toMatchObject({ files: 2, added: 2, change: { action: 'deploy' } })
   expect(file).toMatchObject({ path: 'notes/hello.txt', size: 13 })

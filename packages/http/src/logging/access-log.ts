@@ -34,8 +34,11 @@ export class AccessLog {
   readonly #log: Logger
   readonly #name: string
 
-  constructor(log: Logger) {
+  readonly #redactPath: (path: string) => string
+
+  constructor(log: Logger, redactPath = (path: string) => path) {
     this.#log = log
+    this.#redactPath = redactPath
     this.#name = JSON.stringify(log.bindings().name ?? '')
   }
 
@@ -50,7 +53,7 @@ export class AccessLog {
     const token = principal?.token ? `,"token_name":${JSON.stringify(principal.token)}` : ''
     this.#log.output.writeBatched(
       `{"level":"info","time":"${timestamp()}","name":${this.#name},"request_id":${JSON.stringify(requestId)}` +
-        `,"method":"${method}","path":${JSON.stringify(pathOf(url))},"status":${status}` +
+        `,"method":"${method}","path":${JSON.stringify(this.#redactPath(pathOf(url)))},"status":${status}` +
         `,"ms":${Math.round(ms * 10) / 10},"client":${JSON.stringify(client)}${user}${token}` +
         ',"msg":"request completed"}\n',
     )
@@ -59,7 +62,13 @@ export class AccessLog {
   /** Logs a response that failed while it was sent, or a request whose client left before its response. */
   aborted(entry: Omit<AccessEntry, 'ms' | 'status'> & { status?: number }, error?: Error) {
     const { requestId, method, url, status, client, principal } = entry
-    const fields = { request_id: requestId, method, path: pathOf(url), status, client }
+    const fields = {
+      request_id: requestId,
+      method,
+      path: this.#redactPath(pathOf(url)),
+      status,
+      client,
+    }
     const user = principal && { user: principal.user, token_name: principal.token }
     this.#log.warn({ ...fields, ...user, err: error }, 'request aborted')
   }

@@ -51,6 +51,7 @@ export interface NextListeners {
 }
 
 interface Exchange {
+  route: RawRoute
   request: IncomingMessage
   response: ServerResponse
   requestId: string
@@ -59,19 +60,19 @@ interface Exchange {
   problemCode?: string
 }
 
-/** Serves a raw route before the framework. */
+/** Serves raw routes before the framework. */
 export class RawRouteServer {
   readonly #app: FastifyInstance
-  readonly #route: RawRoute
+  readonly #routes: RawRoute[]
   readonly #dependencies: Dependencies
   readonly #clientAddress: (request: IncomingMessage) => string
   readonly #heads: HeadSender
   readonly #pipelined = new WeakMap<Socket, number>()
   #isStopping = false
 
-  constructor(app: FastifyInstance, route: RawRoute, dependencies: Dependencies) {
+  constructor(app: FastifyInstance, routes: RawRoute[], dependencies: Dependencies) {
     this.#app = app
-    this.#route = route
+    this.#routes = routes
     this.#dependencies = dependencies
     this.#clientAddress = clientAddressReader(dependencies.trustProxy)
     this.#heads = new HeadSender(app.server.keepAliveTimeout)
@@ -81,12 +82,12 @@ export class RawRouteServer {
   }
 
   listener({ framework, shed }: NextListeners): RequestListener {
-    const { prefix } = this.#route
     return (request, response) => {
-      const { url = '' } = request
-      if (!url.startsWith(prefix) && !isBelow(prefix, url)) return framework(request, response)
+      const route = this.#routeOf(request.url ?? '')
+      if (!route) return framework(request, response)
       if (this.#app.isUnderPressure() && shed(request, response)) return
       const exchange = {
+        route,
         request,
         response,
         requestId: requestIdOf(request),
@@ -95,6 +96,11 @@ export class RawRouteServer {
       if (response.socket) this.#serve(exchange)
       else this.#serveInTurn(exchange)
     }
+  }
+
+  #routeOf(url: string): RawRoute | undefined {
+    for (const route of this.#routes) if (url.startsWith(route.prefix)) return route
+    return this.#routes.find(({ prefix }) => isBelow(prefix, url))
   }
 
   // A pipelined request waits for the responses before its own, so that it holds no file and no memory meanwhile. Node reads
@@ -116,7 +122,7 @@ export class RawRouteServer {
     try {
       const fault = findFramingFault(request)
       if (fault) throw malformed(fault)
-      const response = this.#route.respond(request)
+      const response = exchange.route.respond(request)
       if (!(response instanceof Promise)) return this.#send(exchange, response)
       response
         .then((found) => this.#send(exchange, found))
@@ -189,7 +195,7 @@ export class RawRouteServer {
     exchange.problemCode = problem.code
     const body = Buffer.from(JSON.stringify(problemOf(problem, requestId)))
     const head = prepareHead(problem.status, {
-      ...this.#route.failureHeaders,
+      ...exchange.route.failureHeaders,
       ...headers,
       'content-type': 'application/problem+json',
       'content-length': String(body.length),
@@ -205,7 +211,7 @@ export class RawRouteServer {
     const ms = performance.now() - began
     const status = response.statusCode
     if (metrics && response.headersSent) {
-      metrics.observe({ method, route: this.#route.url, status }, ms)
+      metrics.observe({ method, route: exchange.route.url, status }, ms)
       if (problemCode) metrics.countProblem(problemCode)
     }
     if (!isAborted && !accessLog.isEnabled) return

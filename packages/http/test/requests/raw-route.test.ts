@@ -26,7 +26,7 @@ test.each<[string, RawRoute['respond']]>([
   ['chunks', () => response(chunks('he', 'llo'))],
   ['what is known later', async () => response()],
 ])('%s is sent, logged and counted once', async (_what, respond) => {
-  await using service = await start({ rawRoute: route(respond) })
+  await using service = await start({ rawRoutes: [route(respond)] })
 
   const answer = await fetch(`${service.url}/raw/a?b`, { headers: { 'x-request-id': 'mine' } })
 
@@ -47,7 +47,7 @@ test.each([
   ],
   ['rejected', () => Promise.reject(new HttpError(404, 'gone_away', 'It is not here'))],
 ])('a failure that is %s becomes problem details', async (_how, respond) => {
-  await using service = await start({ rawRoute: route(respond) })
+  await using service = await start({ rawRoutes: [route(respond)] })
 
   const answer = await fetch(`${service.url}/raw/a`, { headers: { 'x-request-id': 'mine' } })
 
@@ -59,7 +59,7 @@ test.each([
 
 test('a bug becomes a bare 500, logged with its stack', async () => {
   const respond = () => Promise.reject(new Error('a secret detail'))
-  await using service = await start({ rawRoute: route(respond) })
+  await using service = await start({ rawRoutes: [route(respond)] })
 
   const answer = await fetch(`${service.url}/raw/a`, { headers: { 'x-request-id': 'mine' } })
 
@@ -75,7 +75,7 @@ test('a body that fails half-way ends the connection, and the log says why', asy
     yield Buffer.from('he')
     throw new Error('the disk failed')
   }
-  await using service = await start({ rawRoute: route(() => response(failing())) })
+  await using service = await start({ rawRoutes: [route(() => response(failing()))] })
 
   const answer = await fetch(`${service.url}/raw/a`)
 
@@ -97,7 +97,7 @@ test('a client that leaves before its response closes what the body reads from',
     arrived.resolve()
     return opened.promise
   }
-  await using service = await start({ rawRoute: route(respond) })
+  await using service = await start({ rawRoutes: [route(respond)] })
   const left = new Promise((resolve) =>
     service.app.server.once('connection', (socket) => socket.once('close', resolve)),
   )
@@ -130,7 +130,7 @@ test('a pipelined request is served after the response before it was sent', asyn
     began.push(url)
     return url === '/raw/1' ? first.promise : response('two..')
   }
-  await using service = await start({ rawRoute: route(respond) })
+  await using service = await start({ rawRoutes: [route(respond)] })
   const request = (path: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
   const text = service.raw(request('/raw/1') + request('/raw/2'), '\r\n\r\ntwo..')
   await expect.poll(() => began).toEqual(['/raw/1'])
@@ -147,7 +147,7 @@ test.each([
   ['of another route', '/things', 200],
   ['of no route', '/raw', 404],
 ])('a target %s reaches its route', async (_what, target, status) => {
-  await using service = await start({ rawRoute: route(() => response()) })
+  await using service = await start({ rawRoutes: [route(() => response())] })
 
   const text = await service.raw(
     `GET ${target} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`,
@@ -164,7 +164,7 @@ test.each([
   const setTimeout = vi.spyOn(ServerResponse.prototype, 'setTimeout')
   onTestFinished(() => setTimeout.mockRestore())
   const body = Object.assign(chunks('hello'), { isScarce })
-  await using service = await start({ rawRoute: route(() => response(body)) })
+  await using service = await start({ rawRoutes: [route(() => response(body))] })
 
   await (await fetch(`${service.url}/raw/a`)).text()
 
@@ -178,7 +178,7 @@ test('more pipelined requests than anybody needs end the connection', async () =
     count += 1
     return first.promise
   }
-  await using service = await start({ rawRoute: route(respond) })
+  await using service = await start({ rawRoutes: [route(respond)] })
 
   const client = connect(Number(new URL(service.url).port), '127.0.0.1')
   let received = ''

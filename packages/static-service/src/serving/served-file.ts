@@ -1,4 +1,4 @@
-import { type PreparedHead, prepareHead } from '@domains-and-files/http'
+import { HttpError, type PreparedHead, prepareHead } from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import { minBytes } from '../blobs/compressor.ts'
 import type { Config } from '../config.ts'
@@ -27,6 +27,14 @@ export interface ServedFile {
 }
 
 export type Headers = Record<string, string>
+
+/** A file that is served to those who have a link to it. */
+export interface LinkedFile {
+  find(): Promise<ServedFile | undefined>
+  /** Counts a download, if this is one. False: no more may be sent. */
+  admit(isFromStart: boolean): Promise<boolean>
+  missing(): HttpError
+}
 
 /** One representation of a file, with its date or without. */
 export interface Representation {
@@ -118,6 +126,13 @@ interface Described {
   file: ServedFile
   representation: Representation
   status: 200 | 404
+}
+
+/** An error about the file, with the headers by which caches and other origins are kept from it. */
+export function withVary({ status, code, message, headers }: HttpError, file: ServedFile) {
+  const { vary, 'cross-origin-resource-policy': policy = '' } = file.headers
+  const own = { 'cross-origin-resource-policy': policy, ...(vary && { vary }) }
+  return new HttpError(status, code, message, { headers: { ...headers, ...own } })
 }
 
 type Query = URLSearchParams | undefined

@@ -1,11 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import {
-  HttpError,
-  methodNotAllowed,
-  prepareHead,
-  type RawResponse,
-  type RawRoute,
-} from '@domains-and-files/http'
+import { prepareHead, type RawResponse, type RawRoute } from '@domains-and-files/http'
 import type { Config } from '../config.ts'
 import { fileNotFound, preconditionFailed, rangeNotSatisfiable } from '../errors.ts'
 import { join } from '../files/file-path.ts'
@@ -15,6 +9,7 @@ import type { ContentCoding } from '../rfc9110/content-codings.ts'
 import { chooseCoding, preferCodings } from '../rfc9110/content-negotiation.ts'
 import type { ContentCache } from './content-cache.ts'
 import { type Content, ContentStream, joinPieces } from './content-stream.ts'
+import { respondToOther } from './other-methods.ts'
 import { canOffload, hasFile, type Offload, offloadHeaders } from './proxy-offload.ts'
 import type { ReadableFiles } from './readable-files.ts'
 import {
@@ -22,12 +17,14 @@ import {
   type Headers,
   hasReliableDate,
   headOf,
+  type LinkedFile,
   notModifiedHead,
   partHead,
   queryHeaders,
   type Representation,
   representationOf,
   type ServedFile,
+  withVary,
 } from './served-file.ts'
 import {
   cleanUrlTarget,
@@ -58,6 +55,7 @@ interface Asked {
   /** The file answers for another path, where later another file may be: its date says nothing about that path. */
   isFallback: boolean
   attempt: number
+  link?: LinkedFile
 }
 
 /** What is going to be sent. */
@@ -108,6 +106,12 @@ export class StaticHandler implements RawRoute {
     return this.#serve(asked, this.#files.find(request, target.path))
   }
 
+  /** Responds with a file that is at no path of its own. @throws {HttpError} as `respond`, or what `link.missing` makes. */
+  respondWith(request: IncomingMessage, target: Target, link: LinkedFile): Promise<RawResponse> {
+    const asked = { request, target, link, isFallback: false, attempt: 0 }
+    return link.find().then((file) => this.#serve(asked, file))
+  }
+
   #serve(asked: Asked, file: Found | Promise<Found>): Reply {
     if (file instanceof Promise) return file.then((found) => this.#serve(asked, found))
     if (!file) return this.#serveMissing(asked)
@@ -140,21 +144,33 @@ export class StaticHandler implements RawRoute {
 
   #answer(selected: Selected): Reply {
     const { asked, file, selection, representation } = selected
-    const { request } = asked
+    const { request, link } = asked
     const verdict = evaluateConditions(request.headers, representation.validators)
-    if (verdict === 'failed') throw withVary(preconditionFailed(file.row.path), file)
+    if (verdict === 'failed')
+      throw withVary(preconditionFailed(link ? file.row.name : file.row.path), file)
     if (verdict === 'not modified') return { head: notModifiedHead(selected, asked.target.query) }
     if (selection === 'unsatisfiable') throw withVary(rangeNotSatisfiable(file.row.size), file)
     if (request.method === 'HEAD') return this.#respondHead(selected)
+    if (link) return this.#admit(selected, link)
     const { offload } = this.#rules
     if (
       offload &&
       file.isPublic &&
       file.row.size >= offload.minBytes &&
-      this.#canOffload(selected, offload)
+      canOffload(request, selection, { to: offload.to, coding: representation.coding }) &&
+      this.#isForwarded(request)
     )
       return this.#offload(selected, offload)
     return this.#sendContent(selected)
+  }
+
+  async #admit(selected: Selected, link: LinkedFile): Promise<RawResponse> {
+    const { asked, selection } = selected
+    const isFromStart = !Array.isArray(selection) || selection.some(({ start }) => start === 0)
+    if (!(await link.admit(isFromStart))) throw link.missing()
+    // Counted once, also where the content is read again.
+    const admitted = { ...link, admit: async () => true }
+    return this.#sendContent({ ...selected, asked: { ...asked, link: admitted } })
   }
 
   #sendContent(selected: Selected): Reply {
@@ -177,12 +193,13 @@ export class StaticHandler implements RawRoute {
   }
 
   // The file was replaced or deleted after its row was read, or a compressed form was.
-  #retry({ asked: { request, target, attempt }, file, status }: Selected): Reply {
+  #retry({ asked: before, file, status }: Selected): Reply {
+    const { request, target, attempt, link } = before
     this.#cache.invalidate(file)
     if (status === 404) throw fileNotFound(target.path)
     if (attempt + 1 === maxAttempts) throw new Error(`the blob of ${target.path} is missing`)
-    const asked = { request, target, isFallback: false, attempt: attempt + 1 }
-    return this.#serve(asked, this.#files.find(request, target.path))
+    const asked = { ...before, isFallback: false, attempt: attempt + 1 }
+    return this.#serve(asked, link ? link.find() : this.#files.find(request, target.path))
   }
 
   async #respondHead(selected: Selected): Promise<RawResponse> {
@@ -190,13 +207,6 @@ export class StaticHandler implements RawRoute {
     return size === undefined
       ? this.#retry(selected)
       : { head: headOf(selected, selected.asked.target.query, size) }
-  }
-
-  #canOffload(
-    { asked, selection, representation: { coding } }: Selected,
-    { to }: Offload,
-  ): boolean {
-    return canOffload(asked.request, selection, { to, coding }) && this.#isForwarded(asked.request)
   }
 
   async #offload(selected: Selected, { to }: Offload): Promise<RawResponse> {
@@ -217,7 +227,8 @@ export class StaticHandler implements RawRoute {
 
   // A clean URL, the redirect to a directory's index, or the site's own page for missing paths.
   async #serveMissing(asked: Asked): Promise<RawResponse> {
-    const { request } = asked
+    const { request, link } = asked
+    if (link) throw link.missing()
     // Also finds what is wrong with the path of a frequent URL.
     const { path, isDirectory } = readTarget(request.url ?? '', this.#rules)
     if (!isDirectory) {
@@ -278,27 +289,3 @@ function sendPieces(selected: Selected, content: Content): Reply {
   if (isInMemory) return { head, body: joinPieces(content, pieces) }
   return ContentStream.open(content, pieces, file.row.digest).then((body) => ({ head, body }))
 }
-
-function withVary({ status, code, message, headers }: HttpError, file: ServedFile) {
-  const { vary, 'cross-origin-resource-policy': policy = '' } = file.headers
-  const own = { 'cross-origin-resource-policy': policy, ...(vary && { vary }) }
-  return new HttpError(status, code, message, { headers: { ...headers, ...own } })
-}
-
-// CORS preflights of any origin, whatever CORS_ORIGIN names for the API.
-function respondToOther({ method = '', headers }: IncomingMessage): RawResponse {
-  const isPreflight =
-    method === 'OPTIONS' &&
-    headers.origin !== undefined &&
-    headers['access-control-request-method'] !== undefined
-  if (isPreflight) return { head: preflightHead }
-  throw methodNotAllowed(method, 'GET, HEAD')
-}
-
-const preflightHead = prepareHead(204, {
-  'access-control-allow-origin': '*',
-  'access-control-allow-methods': 'GET, HEAD',
-  // The wildcard does not cover Authorization, which some clients send everywhere.
-  'access-control-allow-headers': '*, authorization',
-  'access-control-max-age': '86400',
-})

@@ -1,7 +1,11 @@
 import { accessRuleTables } from './access-rules.ts'
+import { linkTables } from './links.ts'
 
 /** In PostgreSQL, or beside the API tokens in DATA_DIR. */
-export const sharingTables = [...accessRuleTables]
+export const sharingTables = [...accessRuleTables, ...linkTables]
 
 /** Those of them that a backup holds. */
-export const sharedTables = [{ name: 'access_rules', key: ['prefix'] }]
+export const sharedTables = [
+  { name: 'access_rules', key: ['prefix'] },
+  { name: 'links', key: ['id'] },
+]

@@ -114,7 +114,7 @@ export async function startStatic(
       health: () => ({ checks: {} }),
       // A busy machine must not shed the requests of tests.
       connections: { maxLoopDelayMs: 60_000, maxQueueMs: 60_000 },
-      rawRoute: new StaticHandler({ cache, files, rules, isForwarded, now }),
+      rawRoutes: [new StaticHandler({ cache, files, rules, isForwarded, now })],
     },
     async (routes) => documentStaticRoute(routes),
   )

@@ -1,0 +1,227 @@
+import { allowsPath, type Caller, callerOf, hasRole } from '@domains-and-files/auth'
+import { type App, defineRoute, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import { z } from 'zod'
+import type { Catalog } from '../catalog/catalog.ts'
+import { directoryNotFound, fileNotFound, invalidPath, rangeNotSatisfiable } from '../errors.ts'
+import { readDirectory, readWrittenPath } from '../files/file-path.ts'
+import { type Link, type Links, linkNotFound, tooManyLinks } from '../sharing/links.ts'
+import { requireDirectory, requirePath } from './folder-limits.ts'
+import { file } from './openapi-examples.ts'
+
+interface Dependencies {
+  links: Links
+  catalog: Catalog
+  /** Of URLs; absent: they are paths. */
+  base: string | undefined
+}
+
+const exampleId = '0d6f3a5e-8e0f-4f0a-9f6b-3c1c1d9f1a20'
+const exampleToken = 'q3VnV0x2bGk1c2R0eW9rZA'
+
+const example = {
+  id: exampleId,
+  path: file.path,
+  name: null,
+  expires_at: '2027-01-22T09:30:00.000Z',
+  downloads_left: 3,
+  by: 'admin',
+  created_at: '2027-01-15T09:30:00.000Z',
+}
+
+const LinkRecord = z
+  .object({
+    id: z.string(),
+    path: z.string().meta({ description: 'of a file, or of a folder with a trailing slash' }),
+    name: z.string().nullable(),
+    expires_at: z.iso.datetime(),
+    downloads_left: z.int().nullable().meta({ description: 'null: not limited' }),
+    by: z.string().meta({ description: 'username' }),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Link', examples: [example] })
+
+const CreatedLink = LinkRecord.extend({
+  url: z.string().meta({ description: 'shown only now: whoever has it reads the files' }),
+}).meta({ id: 'CreatedLink', examples: [{ ...example, url: `/l/${exampleToken}` }] })
+
+const NewLink = z
+  .strictObject({
+    path: z
+      .string('must be a string')
+      .meta({ description: 'path of a file, or of a folder with a trailing slash' }),
+    expires_in: z
+      .int()
+      .min(60)
+      .max(31_536_000)
+      .default(604_800)
+      .meta({ description: 'seconds; default 7 days' }),
+    downloads: z.int().min(1).max(10_000).optional().meta({ description: 'absent: not limited' }),
+    name: z
+      .string()
+      .trim()
+      .min(1)
+      .max(100)
+      .refine((text) => !/\p{Cc}/u.test(text), 'must have no control characters')
+      .optional()
+      .meta({ description: 'for the list, and the title of the page of a folder' }),
+  })
+  .meta({ id: 'NewLink', examples: [{ path: file.path, downloads: 3 }] })
+
+const LinkList = z.object({ links: z.array(LinkRecord), pagination: Pagination }).meta({
+  id: 'LinkList',
+  examples: [{ links: [example], pagination: paginate({ page: 1, page_size: 50 }, 1) }],
+})
+
+const tags = ['access']
+
+/** Links to files and folders, and the documentation of what they lead to. */
+export function registerLinkRoutes(app: App, dependencies: Dependencies) {
+  app.route(createLink(dependencies))
+  app.route(listLinks(dependencies))
+  app.route(deleteLink(dependencies))
+  documentLinks(app)
+}
+
+/** POST /api/links */
+const createLink = ({ links, catalog, base = '' }: Dependencies) =>
+  defineRoute({
+    method: 'POST',
+    url: '/api/links',
+    config: { access: 'editor', folders: 'handler' },
+    schema: {
+      operationId: 'createLink',
+      summary: 'Create a link to a file or folder',
+      description:
+        'Everybody who has its URL reads what is there, private or not, until the link expires, is deleted or used up, or you may not read it any more.',
+      tags,
+      body: NewLink,
+      errors: [
+        invalidPath('a segment is empty'),
+        fileNotFound(file.path),
+        directoryNotFound('notes/old'),
+        tooManyLinks(),
+      ],
+      responses: { 201: { description: 'The link, its URL shown only now' } },
+      response: { 201: CreatedLink },
+    },
+    handler: async (request, reply) => {
+      const caller = callerOf(request)
+      const { path: written, expires_in: lifetimeS, downloads, name = null } = request.body
+      const path = await requireReadable(catalog, caller, written)
+      const { link, token } = await links.create({
+        ...{ path, name, lifetimeS, maker: caller.id, by: caller.username },
+        downloadsLeft: downloads ?? null,
+      })
+      request.log.info({ link_id: link.id, path, user: caller.username }, 'link created')
+      reply.header('cache-control', 'no-store')
+      return reply.code(201).send({ ...describe(link), url: `${base}/l/${token}` })
+    },
+  })
+
+/** GET /api/links */
+const listLinks = ({ links }: Dependencies) =>
+  defineRoute({
+    method: 'GET',
+    url: '/api/links',
+    config: { access: 'viewer', folders: 'none' },
+    schema: {
+      operationId: 'listLinks',
+      summary: 'List links',
+      description:
+        'Your own, newest first; admins see all. Without their URLs, which are not stored.',
+      tags,
+      querystring: z.strictObject({
+        ...pageQuery(50, 200),
+        path: z.string().optional().meta({ description: 'only links to this file or folder' }),
+      }),
+      responses: { 200: { description: 'The links that have not expired' } },
+      response: { 200: LinkList },
+    },
+    handler: async (request) => {
+      const caller = callerOf(request)
+      const { page, page_size: size, path } = request.query
+      const by = hasRole(caller, 'admin') ? undefined : caller.username
+      const found = (await links.list({ by, path })).filter((link) => maySee(caller, link))
+      return {
+        links: found.slice((page - 1) * size, page * size).map(describe),
+        pagination: paginate(request.query, found.length),
+      }
+    },
+  })
+
+/** DELETE /api/links/{id} */
+const deleteLink = ({ links }: Dependencies) =>
+  defineRoute({
+    method: 'DELETE',
+    url: '/api/links/:id',
+    config: { access: 'viewer', folders: 'none' },
+    schema: {
+      operationId: 'deleteLink',
+      summary: 'Delete a link',
+      description: 'Your own; an admin may delete any. It stops working at once, at every replica.',
+      tags,
+      params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
+      errors: [linkNotFound()],
+      responses: { 204: { description: 'Deleted' } },
+      response: { 204: z.undefined() },
+    },
+    handler: async (request, reply) => {
+      const caller = callerOf(request)
+      await links.remove(request.params.id, (link) => maySee(caller, link))
+      request.log.info({ link_id: request.params.id, user: caller.username }, 'link deleted')
+      return reply.code(204).send(undefined)
+    },
+  })
+
+/** `LinkHandler` gets the requests before the framework. */
+function documentLinks(app: App) {
+  const token = z.string().meta({ description: 'of the link', examples: [exampleToken] })
+  const document = (url: string, operationId: string, params: z.ZodObject) =>
+    app.route({
+      method: ['GET', 'HEAD'],
+      url,
+      config: { access: 'public' },
+      schema: {
+        ...{ operationId, summary: 'The file of a link, or a page that lists its folder', tags },
+        description:
+          'As `/static/{path}`, but never cached. A GET from the first byte of a file is a download; ranges that begin later belong to one of the last hour.',
+        params,
+        querystring: z.looseObject({ download: z.string().optional() }),
+        errors: [linkNotFound(), rangeNotSatisfiable(file.size)],
+        responses: {
+          200: { description: 'The file, or the page', content: '*/*' },
+          206: { description: 'The requested ranges', content: '*/*' },
+        },
+      },
+      handler: () => {
+        throw new Error('a request for a link has reached the framework')
+      },
+    })
+  document('/l/:token', 'openLink', z.object({ token }))
+  const rest = z.string().meta({ description: 'path below the folder', examples: ['hello.txt'] })
+  document('/l/:token/*', 'openLinkBelow', z.object({ token, '*': rest }))
+}
+
+/** @throws {HttpError} `file_not_found`, `directory_not_found`, or what is wrong with the path. */
+async function requireReadable(catalog: Catalog, caller: Caller, written: string): Promise<string> {
+  if (!written.endsWith('/')) {
+    const path = requirePath(caller, readWrittenPath(written))
+    if (!(await catalog.find(path))) throw fileNotFound(path)
+    return path
+  }
+  const prefix = requireDirectory(caller, readDirectory(written))
+  const { total } = await catalog.list({ prefix, sort: 'path', page: 1, pageSize: 1 })
+  if (prefix === '' || total === 0) throw directoryNotFound(prefix)
+  return `${prefix}/`
+}
+
+// Admins limited to folders see the links into them.
+const maySee = (caller: Caller, { by, path }: Link) =>
+  by === caller.username || (hasRole(caller, 'admin') && allowsPath(caller, path))
+
+const describe = ({ id, path, name, by, createdAt, expiresAt, downloadsLeft }: Link) => ({
+  ...{ id, path, name, by },
+  expires_at: new Date(expiresAt).toISOString(),
+  downloads_left: downloadsLeft,
+  created_at: new Date(createdAt).toISOString(),
+})

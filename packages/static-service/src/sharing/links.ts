@@ -1,0 +1,165 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { HttpError } from '@domains-and-files/http'
+import {
+  int8,
+  name,
+  type Sql,
+  type SqlTransaction,
+  sql,
+  strict,
+} from '@domains-and-files/persistence'
+
+/** A link to a file, or to the files below a folder. Instants are milliseconds since 1970. */
+export interface Link {
+  id: string
+  /** Of a file; of a folder with a trailing slash. */
+  path: string
+  name: string | null
+  /** The `Caller.id` of its maker. */
+  maker: string
+  /** The username of its maker. */
+  by: string
+  createdAt: number
+  expiresAt: number
+  /** Null: unlimited. */
+  downloadsLeft: number | null
+}
+
+const table = name('links')
+const downloads = name('link_downloads')
+const columns = sql`id, path, name, maker, by_user "by", created_at "createdAt", expires_at "expiresAt",
+  downloads_left "downloadsLeft"`
+
+export const linkTables = [
+  sql`create table ${table} (
+    id text not null primary key,
+    digest text not null unique, -- SHA-256 of the token
+    path text not null,
+    name text,
+    maker text not null,
+    by_user text not null,
+    created_at ${int8} not null,
+    expires_at ${int8} not null,
+    downloads_left ${int8}
+  ) ${strict};
+  -- Downloads of limited links that are under way: later ranges of the file belong to them.
+  create table ${downloads} (
+    link text not null,
+    path text not null,
+    until ${int8} not null,
+    primary key (link, path)
+  ) ${strict}`,
+]
+
+const maxLinks = 1000
+const underWayMs = 3_600_000
+
+/** Links with a secret token, of which only the digest is stored. Each request reads the database: a change counts at once. */
+export class Links {
+  readonly #database: Sql
+  readonly #now: () => number
+
+  constructor(database: Sql, now: () => number = Date.now) {
+    this.#database = database
+    this.#now = now
+  }
+
+  /** @returns the link, and its token. @throws {HttpError} `too_many_links`. */
+  async create(
+    request: Pick<Link, 'path' | 'name' | 'maker' | 'by' | 'downloadsLeft'> & { lifetimeS: number },
+  ): Promise<{ link: Link; token: string }> {
+    const { lifetimeS, ...wanted } = request
+    const token = randomBytes(16).toString('base64url')
+    const createdAt = this.#now()
+    const expiresAt = createdAt + lifetimeS * 1000
+    const link = { id: randomUUID(), ...wanted, createdAt, expiresAt }
+    await this.#database.transaction(async (transaction) => {
+      await transaction.run(sql`delete from ${table} where expires_at <= ${createdAt}`)
+      await transaction.run(sql`delete from ${downloads} where until <= ${createdAt}`)
+      const own = await transaction.get<{ count: number }>(
+        sql`select count(*) as count from ${table} where by_user = ${link.by}`,
+      )
+      if ((own?.count ?? 0) >= maxLinks) throw tooManyLinks()
+      await transaction.run(sql`
+        insert into ${table} (id, digest, path, name, maker, by_user, created_at, expires_at, downloads_left)
+        values (${link.id}, ${digestOf(token)}, ${link.path}, ${link.name}, ${link.maker}, ${link.by}, ${createdAt},
+          ${expiresAt}, ${link.downloadsLeft})`)
+    })
+    return { link, token }
+  }
+
+  /** The link of this token, unless it has expired. */
+  find(token: string): Promise<Link | undefined> {
+    return this.#database.get<Link>(
+      sql`select ${columns} from ${table} where digest = ${digestOf(token)} and expires_at > ${this.#now()}`,
+    )
+  }
+
+  /** Links that have not expired, newest first: of one user, or all; to one path, or to all. */
+  list({ by, path }: { by?: string | undefined; path?: string | undefined }): Promise<Link[]> {
+    const ofUser = by === undefined ? sql`` : sql`and by_user = ${by}`
+    const toPath = path === undefined ? sql`` : sql`and path = ${path}`
+    return this.#database.all<Link>(
+      sql`select ${columns} from ${table} where expires_at > ${this.#now()} ${ofUser} ${toPath}
+        order by created_at desc, id`,
+    )
+  }
+
+  /** Revokes a link, if `isAllowed`. @throws {HttpError} `link_not_found`. */
+  async remove(id: string, isAllowed: (link: Link) => boolean): Promise<void> {
+    await this.#database.transaction(async (transaction) => {
+      const link = await transaction.get<Link>(
+        sql`select ${columns} from ${table} where id = ${id}`,
+      )
+      if (!link || !isAllowed(link)) throw linkNotFound()
+      await transaction.run(sql`delete from ${table} where id = ${id}`)
+      await transaction.run(sql`delete from ${downloads} where link = ${id}`)
+    })
+  }
+
+  /** Whether a download of this file has begun in the last hour. */
+  isUnderWay({ id }: Link, path: string): Promise<boolean> {
+    return isUnderWay(this.#database, { id, path, now: this.#now() })
+  }
+
+  /**
+   * Whether the link permits to send bytes of this file now. What begins at its first byte is a download, and counts; a range
+   * that begins later belongs to one of the last hour, and is one itself where there is none.
+   */
+  async admit({ id, downloadsLeft }: Link, path: string, isFromStart: boolean): Promise<boolean> {
+    if (downloadsLeft === null) return true
+    const now = this.#now()
+    return this.#database.transaction(async (transaction) => {
+      if (!isFromStart && (await isUnderWay(transaction, { id, path, now }))) return true
+      const counted = await transaction.run(sql`
+        update ${table} set downloads_left = downloads_left - 1
+        where id = ${id} and downloads_left > 0 and expires_at > ${now}`)
+      if (counted === 0) return false
+      await transaction.run(sql`
+        insert into ${downloads} (link, path, until) values (${id}, ${path}, ${now + underWayMs})
+        on conflict (link, path) do update set until = excluded.until`)
+      return true
+    })
+  }
+}
+
+const isUnderWay = async (
+  transaction: SqlTransaction,
+  { id, path, now }: { id: string; path: string; now: number },
+) =>
+  (await transaction.get(sql`
+    select 1 one from ${downloads} join ${table} on id = link
+    where link = ${id} and ${downloads}.path = ${path} and until > ${now} and expires_at > ${now}`)) !==
+  undefined
+
+const digestOf = (token: string) => createHash('sha256').update(token).digest('hex')
+
+/** The path of a request without the token of a link, however it is spelled. */
+export const redactLink = (path: string) =>
+  path.startsWith('/static/') ? path : path.replace(/\/(?:l|%6c)\/+[^/?#]+/gi, '/l/[redacted]')
+
+export const linkNotFound = () =>
+  new HttpError(404, 'link_not_found', 'No such link, or it has expired: ask for another')
+
+export const tooManyLinks = () =>
+  new HttpError(409, 'too_many_links', `You have ${maxLinks} links: delete some first`)
