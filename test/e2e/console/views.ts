@@ -12,6 +12,7 @@ const views = {
   registrar: '/registrar',
   files: '/files/website/',
   'file-details': '/files/website/logo.svg',
+  'file-changes': '/file-changes',
   versions: '/versions',
   statistics: '/statistics',
   tokens: '/tokens',

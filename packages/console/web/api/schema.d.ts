@@ -49,6 +49,10 @@ export type RecordTypeName = Domains['setRrset']['parameters']['path']['type']
 
 export type FileRecord = Static['StoredFile']
 export type FileList = Answer<Files['listFiles']>
+export type FileChange = Static['Change']
+export type FileChanges = Answer<Files['listChanges']>
+export type FileHistory = Answer<Files['getHistory']>
+export type PastState = FileHistory['history'][number]
 export type CategoryCount = Static['Category']
 export type DirectoryNode = Static['DirectoryNode']
 export type VersionRecord = Static['ListedVersion']

@@ -1,10 +1,22 @@
+import { undoDeletion } from '../api/file-history.js'
 import { deleteFiles } from '../api/static-service.js'
 import { html, nothing } from '../core/html.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { formatBytes, formatCount } from '../ui/format.js'
 import { toast } from '../ui/toast.js'
+import { announceFilesChanged } from './file-changes.js'
 
 /** @import { DirectoryNode, FileRecord } from '../api/schema.d.ts' */
+
+async function takeBack() {
+  try {
+    await undoDeletion()
+    toast('The files are back')
+    announceFilesChanged()
+  } catch (error) {
+    toast(error instanceof Error ? error.message : String(error), 'bad')
+  }
+}
 
 const atOnce = 1000
 const named = 12
@@ -28,7 +40,7 @@ export async function deleteDialog({ files, directories }) {
     danger: true,
     confirm: 'Delete',
     body: html`
-      <p>This cannot be undone, and links to ${count === 1 ? 'it' : 'them'} stop working at once:</p>
+      <p>Links to ${count === 1 ? 'it' : 'them'} stop working at once. File changes can take it back:</p>
       <ul class="name-list">
         ${names.slice(0, named).map((name) => html`<li><code>${name}</code></li>`)}
         ${names.length > named ? html`<li class="muted">and ${names.length - named} more</li>` : nothing}
@@ -41,6 +53,12 @@ export async function deleteDialog({ files, directories }) {
       }
     },
   })
-  if (isDone) toast(`${formatCount(count, 'file')} deleted`)
+  // A deletion of several requests is taken back in File changes, one by one.
+  const isOne = directories.length + Math.ceil(files.length / atOnce) === 1
+  const undo = html`<button class="link-button" @click=${takeBack}>Undo</button>`
+  if (isDone)
+    toast(
+      html`${formatCount(count, 'file')} deleted ${isOne ? undo : html`<a href="#/file-changes">Changes</a>`}`,
+    )
   return isDone
 }

@@ -43,6 +43,14 @@ export const places = [
     load: () => import('../files/file-browser.js'),
   },
   {
+    name: 'file-changes',
+    title: 'File changes',
+    icon: 'clock',
+    service: 'files',
+    tag: 'file-change-list',
+    load: () => import('../files/history/file-change-list.js'),
+  },
+  {
     name: 'versions',
     title: 'Versions',
     icon: 'tag',

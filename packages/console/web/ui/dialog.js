@@ -80,8 +80,8 @@ export async function confirmDialog({ title, body, confirm, danger = false, acti
       return html`
         <div class="dialog-body">${body} ${errorNotice(error)}</div>
         <footer class="dialog-footer">
-          <button class="button" @click=${() => close()}>Cancel</button>
-          <button class="button ${danger ? 'danger' : 'primary'}" autofocus ?disabled=${isBusy} @click=${run}>
+          <button class="button" ?autofocus=${danger} @click=${() => close()}>Cancel</button>
+          <button class="button ${danger ? 'danger' : 'primary'}" ?autofocus=${!danger} ?disabled=${isBusy} @click=${run}>
             ${isBusy ? 'Working…' : confirm}
           </button>
         </footer>`

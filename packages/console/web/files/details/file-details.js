@@ -11,6 +11,7 @@ import { deleteDialog } from '../delete-dialog.js'
 import { announceFilesChanged, filesChanged } from '../file-changes.js'
 import { moveDialog } from '../move-dialog.js'
 import { hrefToPath, nameOf, parentOf } from '../paths.js'
+import '../history/file-history.js'
 import './file-preview.js'
 
 /** @import { FileRecord } from '../../api/schema.d.ts' */
@@ -71,7 +72,8 @@ class FileDetails extends View {
           <dt>SHA-256</dt>
           <dd><code>${file.sha256}</code> <button class="link-button" @click=${() => copy(file.sha256, 'Digest')}>Copy</button></dd>
         </div>
-      </dl>`
+      </dl>
+      <file-history .path=${file.path}></file-history>`
   }
 
   /** @param {FileRecord} file */

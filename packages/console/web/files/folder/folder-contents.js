@@ -1,16 +1,19 @@
+import { getArchive } from '../../api/file-history.js'
 import { getDirectory, listCategories } from '../../api/static-service.js'
 import { html, nothing } from '../../core/html.js'
 import { currentRoute, navigate, routeChanges } from '../../core/router.js'
 import { mayEdit } from '../../core/session.js'
 import { Resource, View } from '../../core/view.js'
+import { saveBlob } from '../../ui/clipboard.js'
 import { searchBox } from '../../ui/form.js'
 import { formatBytes, formatCount } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { empty, failed, loading } from '../../ui/states.js'
+import { toast } from '../../ui/toast.js'
 import { deleteDialog } from '../delete-dialog.js'
 import { announceFilesChanged, filesChanged } from '../file-changes.js'
 import { moveDialog } from '../move-dialog.js'
-import { hrefToPath } from '../paths.js'
+import { hrefToPath, nameOf } from '../paths.js'
 import { chooseFiles } from '../upload/choose-files.js'
 import { categoryBar } from './category-bar.js'
 import { FileSource } from './file-source.js'
@@ -124,6 +127,7 @@ class FolderContents extends View {
               value: search,
               onInput: this.#search,
             })}
+            ${this.#folder ? html`<button class="button" @click=${this.#download}>${icon('download')} Download</button>` : nothing}
             ${
               mayEdit('files')
                 ? html`
@@ -136,6 +140,15 @@ class FolderContents extends View {
         ${this.#selection.size > 0 ? this.#selectionBar() : categoryBar(this.#categories.value ?? [], category, (value) => this.#open({ category: value }))}
         ${this.#content()}
       </section>`
+  }
+
+  // The whole folder as one archive.
+  #download = async () => {
+    try {
+      saveBlob(`${nameOf(this.#folder.slice(0, -1))}.zip`, await getArchive(this.#folder))
+    } catch (error) {
+      toast(error instanceof Error ? error.message : String(error), 'bad')
+    }
   }
 
   #content() {
