@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEverything } from '../../support/everything.ts'
 import { installChromium, launchChromium } from '../support/chromium.ts'
+import { fileHistoryFlows } from './flows/file-history.ts'
 import { fileFlows } from './flows/files.ts'
 import { historyFlows } from './flows/history.ts'
 import { recordFlows } from './flows/records.ts'
@@ -32,6 +33,7 @@ try {
     ...tokenFlows,
     ...registrarFlows,
     ...fileFlows,
+    ...fileHistoryFlows,
     ...sessionFlows,
     ...userFlows,
   }

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import type { Flows } from '../tester.ts'
+
+/** What was replaced or deleted comes back. */
+export const fileHistoryFlows: Flows = {
+  'has a folder that was deleted by mistake back with one click': async (tester) => {
+    const { page } = tester
+    const api = await tester.filesApi()
+    await api.upload('mistake/docs/a.txt', 'first')
+    await api.upload('mistake/docs/b.txt', 'second')
+    await tester.goTo('/files/mistake/')
+    await page.getByLabel('Select docs').check()
+    await tester.button('Delete').click()
+    await tester.checkAccessibility('delete a folder')
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await tester.text('2 files deleted').waitFor()
+    await page.getByRole('status').getByRole('button', { name: 'Undo' }).click()
+    await tester.text('The files are back').waitFor()
+    const { files } = await api.call('GET', '/api/files/?prefix=mistake/')
+    assert.equal(files.length, 2)
+  },
+
+  'takes back one change, and restores an older state of a file': async (tester) => {
+    const { page } = tester
+    const api = await tester.filesApi()
+    await api.upload('states/page.txt', 'one')
+    await api.upload('states/page.txt', 'one and two')
+    await tester.goTo('/file-changes?prefix=states/')
+    await tester.button(/^Revert Stored/).first().waitFor()
+    await tester.checkAccessibility('file changes')
+    await tester.picture('file-changes')
+    await tester.button(/^Revert Stored/).first().click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revert' }).click()
+    await tester.text('The change is taken back').waitFor()
+    const size = async () => (await api.call('GET', '/api/files/states/page.txt')).size
+    assert.equal(await size(), 3)
+
+    await tester.goTo('/files/states/page.txt')
+    await tester.button('Restore').first().waitFor()
+    await tester.checkAccessibility('history of a file')
+    await tester.picture('file-history')
+    await tester.button('Restore').first().click()
+    await tester.text('page.txt is as it was').waitFor()
+    assert.equal(await size(), 11)
+  },
+}
