@@ -93,6 +93,13 @@ export async function getChange(id, signal) {
 /** @param {number} id */
 export const cancelChange = (id) => request(service, `/api/changes/${id}`, { method: 'DELETE' })
 
+/** @param {number} id @param {'approve' | 'reject'} decision @param {string} reason of a rejection */
+export const decideProposal = (id, decision, reason) =>
+  request(service, `/api/changes/${id}/${decision}`, {
+    method: 'POST',
+    json: decision === 'reject' && reason ? { reason } : undefined,
+  })
+
 /** @param {AbortSignal} [signal] */
 export async function getRegistrar(signal) {
   const { body } = await request(service, '/api/registrar', { signal })

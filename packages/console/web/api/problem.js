@@ -5,15 +5,17 @@
 export class ApiError extends Error {
   /**
    * @param {{ status: number, code: string, detail: string, requestId?: string,
-   *   errors?: { path: string, message: string }[], retryAfter?: number }} problem
+   *   errors?: { path: string, message: string }[], retryAfter?: number, body?: Record<string, any> }} problem
    */
-  constructor({ status, code, detail, requestId, errors, retryAfter }) {
+  constructor({ status, code, detail, requestId, errors, retryAfter, body = {} }) {
     super(detail)
     this.status = status
     this.code = code
     this.requestId = requestId
     this.errors = errors ?? []
     this.retryAfter = retryAfter
+    /** More than these fields: of some codes. */
+    this.body = body
   }
 }
 
@@ -43,6 +45,7 @@ export function toApiError(status, body, header) {
     requestId: problem.request_id ?? header('x-request-id') ?? undefined,
     errors: Array.isArray(problem.errors) ? problem.errors : [],
     retryAfter: Number(header('retry-after')) || undefined,
+    body: problem,
   })
 }
 

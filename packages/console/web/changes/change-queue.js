@@ -2,7 +2,7 @@ import { cancelChange, listChanges } from '../api/domain-service.js'
 import { html, nothing } from '../core/html.js'
 import { poll } from '../core/poll.js'
 import { currentRoute, hrefTo, navigate, routeChanges } from '../core/router.js'
-import { mayEdit } from '../core/session.js'
+import { mayEdit, session } from '../core/session.js'
 import { Resource, View } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { inputHandler, optionsOf } from '../ui/form.js'
@@ -10,19 +10,20 @@ import { formatAge, formatTime } from '../ui/format.js'
 import { pager } from '../ui/pager.js'
 import { empty, show } from '../ui/states.js'
 import { moveBetweenRows } from '../ui/table.js'
+import { openProposal } from './proposal-dialog.js'
 
 /** @import { LedgerChange, LedgerChanges } from '../api/schema.d.ts' */
 
 /** What each state means, in words. */
 const states = {
   proposed: ['Waiting for an approval', 'accent'],
-  rejected: ['Rejected', 'bad'],
   queued: ['Waiting for the registrar', 'accent'],
   sending: ['Being sent', 'accent'],
   confirmed: ['Done', 'good'],
   refused: ['Refused', 'bad'],
   unconfirmed: ['Sent, not confirmed yet', 'warn'],
   cancelled: ['Cancelled', ''],
+  rejected: ['Rejected', 'bad'],
 }
 
 /** Changes of all domains with their state, live. Queued ones can be cancelled. */
@@ -140,9 +141,16 @@ class ChangeQueue extends View {
           <span class="chip ${tone}">${words}</span>
           ${change.problem ? html`<p class="note">${change.problem.detail}</p>` : nothing}
         </td>
-        <td>${change.by}</td>
+        <td>${change.by ?? 'outside'} ${change.approved_by ? html`<span class="muted">approved by ${change.approved_by}</span>` : nothing}</td>
         <td class="muted"><time datetime=${change.at} title=${formatTime(change.at)}>${formatAge(change.at)}</time></td>
         <td class="actions">
+          ${
+            change.status === 'proposed' &&
+            mayEdit('domains') &&
+            change.by !== session.loginOf('domains')?.username
+              ? html`<button class="button primary" @click=${() => this.#decide(change)}>Review</button>`
+              : nothing
+          }
           ${
             change.status === 'queued' && mayEdit('domains')
               ? html`<button class="button" @click=${() => this.#cancel(change)}>Cancel</button>`
@@ -150,6 +158,11 @@ class ChangeQueue extends View {
           }
         </td>
       </tr>`
+  }
+
+  /** @param {LedgerChange} change */
+  async #decide(change) {
+    if (await openProposal(change)) await this.#changes.reload()
   }
 
   /** @param {LedgerChange} change */

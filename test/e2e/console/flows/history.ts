@@ -5,6 +5,25 @@ const domain = 'meadowpost.com'
 
 /** Who changed what, and back. */
 export const historyFlows: Flows = {
+  'approves what somebody proposes, after seeing what it changes': async (tester) => {
+    const { page, everything } = tester
+    manageUsers(everything, ['add', 'paula', '--role', 'editor'], 'password-of-paula')
+    const paula = await tester.domainsApi('paula', 'password-of-paula')
+    await paula.call('POST', '/api/domains/amberworks.com/dns/hosts/A?propose=true', {
+      name: 'proposed',
+      address: '192.0.2.58',
+    })
+    await tester.goTo('/changes?domain=amberworks.com&status=proposed')
+    await tester.button('Review').click()
+    await tester.text('192.0.2.58').waitFor()
+    await tester.checkAccessibility('proposal')
+    await tester.picture('proposal')
+    await page.getByRole('dialog').getByRole('button', { name: 'Approve' }).click()
+    await tester.text('Approved: it is queued').waitFor()
+    await tester.goTo('/changes?domain=amberworks.com')
+    await tester.text('approved by admin').waitFor()
+  },
+
   'finds out who deleted www, and restores it': async (tester) => {
     const { page, everything } = tester
     const admin = await tester.domainsApi()

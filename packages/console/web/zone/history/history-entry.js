@@ -41,7 +41,7 @@ class HistoryEntryView extends View {
     return html`
       <div class="history">
         <div class="view-header">
-          <h2>${entry.by}, ${formatTime(entry.at)}</h2>
+          <h2>${entry.by ?? 'Somebody outside'}, ${formatTime(entry.at)}</h2>
           ${
             mayEdit('domains')
               ? html`<div class="button-row">

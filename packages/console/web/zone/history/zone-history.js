@@ -1,6 +1,6 @@
 import { getZone, listHistory, takeBack } from '../../api/domain-service.js'
 import { html, nothing } from '../../core/html.js'
-import { currentRoute, hrefTo, navigate, routeChanges } from '../../core/router.js'
+import { currentRoute, hrefTo, routeChanges } from '../../core/router.js'
 import { mayEdit } from '../../core/session.js'
 import { Resource, View } from '../../core/view.js'
 import { searchBox } from '../../ui/form.js'
@@ -82,7 +82,7 @@ class ZoneHistory extends View {
     return html`
       <li class="moment">
         <div class="moment-head">
-          <strong>${entry.by}</strong>${entry.token ? html`<span class="chip">${entry.token}</span>` : nothing}
+          <strong>${whoOf(entry)}</strong>${entry.token ? html`<span class="chip">${entry.token}</span>` : nothing}
           <span>${summarizeDiff(diff)}</span>
           <time class="muted" datetime=${entry.at} title=${formatTime(entry.at)}>${formatAge(entry.at)}</time>
           ${entry.reason ? html`<span class="chip warn">${entry.reason.replaceAll('_', ' ')}</span>` : nothing}
@@ -96,11 +96,12 @@ class ZoneHistory extends View {
   }
 
   /** @param {HistoryEntry} entry */
-  async #revert({ id, at, by }) {
+  async #revert(entry) {
+    const { id, at } = entry
     try {
       const base = await getZone(this.#domain)
       const outcome = await openReview({
-        title: `Take back the change of ${by}, ${formatTime(at)}`,
+        title: `Take back the change of ${whoOf(entry)}, ${formatTime(at)}`,
         domain: this.#domain,
         base,
         send: (options) => takeBack(this.#domain, id, 'revert', options),
@@ -112,9 +113,10 @@ class ZoneHistory extends View {
   }
 
   /** @param {HistoryEntry} entry */
-  #matches({ by, changes }) {
+  #matches(entry) {
+    const { changes } = entry
     const words = this.#search.trim().toLowerCase()
-    if (words === '' || by.toLowerCase().includes(words)) return true
+    if (words === '' || whoOf(entry).toLowerCase().includes(words)) return true
     return [...changes.added, ...changes.removed].some(({ name, type, address }) =>
       `${name} ${type} ${address}`.toLowerCase().includes(words),
     )
@@ -136,6 +138,9 @@ class ZoneHistory extends View {
   }
 }
 
+/** What was changed at the registrar, not here, has nobody's name. @param {{ by: string | null }} entry */
+const whoOf = ({ by }) => by ?? 'Somebody outside'
+
 /** @param {HistoryEntry} entry */
 function omittedNote({ changes: { omitted } }) {
   const count = omitted ? omitted.added + omitted.removed : 0
@@ -143,6 +148,3 @@ function omittedNote({ changes: { omitted } }) {
 }
 
 customElements.define('zone-history', ZoneHistory)
-
-/** Back to the time line. @param {string} domain */
-export const openTimeline = (domain) => navigate(hrefTo(['domains', domain], { tab: 'history' }))
