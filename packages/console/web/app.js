@@ -4,6 +4,10 @@ import { loadServices } from './core/services.js'
 // The configuration comes first: it says which services there are.
 try {
   await loadServices()
+  if (location.search) {
+    const { finishSingleSignOn } = await import('./login/single-sign-on.js')
+    await finishSingleSignOn()
+  }
   await import('./shell/app-shell.js')
 } catch {
   render(

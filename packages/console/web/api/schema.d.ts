@@ -18,6 +18,7 @@ type Answer<Operation> = Operation extends {
   : never
 
 export type LoginAnswer = Domain['LoggedIn']
+export type LoginMethods = Domain['LoginMethods']
 export type Health = Domain['Health']
 export type Pagination = Domain['Pagination'] & { total_is_exact?: boolean }
 export type RecordLimit = Domain['RecordLimit']

@@ -16,6 +16,9 @@ class Session extends EventTarget {
   /** @type {Map<ServiceName, PromiseWithResolvers<boolean>>} */
   #renewals = new Map()
 
+  /** @type {unknown} why single sign-on failed */
+  refusal
+
   /** @param {ServiceName} service */
   loginOf(service) {
     return this.#logins.get(service)
@@ -47,7 +50,11 @@ class Session extends EventTarget {
       method: 'POST',
       json: { username, password },
     })
-    const answer = /** @type {LoginAnswer} */ (body)
+    this.accept(service, /** @type {LoginAnswer} */ (body))
+  }
+
+  /** @param {ServiceName} service @param {LoginAnswer} answer of a login */
+  accept(service, answer) {
     this.#logins.set(service, {
       token: answer.access_token,
       username: answer.user.username,

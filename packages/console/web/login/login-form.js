@@ -5,8 +5,12 @@ import { session } from '../core/session.js'
 import { View } from '../core/view.js'
 import { textField } from '../ui/form.js'
 import { errorNotice } from '../ui/states.js'
+import { beginSingleSignOn, readMethods } from './single-sign-on.js'
 
-/** @import { ServiceName } from '../core/services.js' */
+/**
+ * @import { LoginMethods } from '../api/schema.d.ts'
+ * @import { ServiceName } from '../core/services.js'
+ */
 
 /**
  * Asks for a name and a password and logs in at all `services` at once. One that accepts is enough; if none does, the
@@ -21,7 +25,44 @@ export class LoginForm extends View {
   /** @type {unknown} */
   #error
 
+  /** @type {{ service: ServiceName, methods: LoginMethods }[]} */
+  #methods = []
+
+  opened() {
+    this.#error = session.refusal
+    session.refusal = undefined
+    void readMethods().then((methods) => {
+      this.#methods = methods.filter(({ service }) => this.services.includes(service))
+      this.update()
+    })
+  }
+
   template() {
+    const signsOn = this.#methods.filter(({ methods }) => methods.oidc)
+    const hasPassword =
+      this.#methods.length === 0 || this.#methods.some(({ methods }) => methods.password)
+    return html`
+      ${
+        signsOn[0]?.methods.oidc
+          ? html`<button class="button ${hasPassword ? '' : 'primary'} wide" @click=${() => this.#signOn(signsOn.map(({ service }) => service))}>
+              Continue with ${signsOn[0].methods.oidc.name}
+            </button>`
+          : nothing
+      }
+      ${hasPassword ? this.#form() : errorNotice(this.#error)}`
+  }
+
+  /** @param {ServiceName[]} services */
+  async #signOn(services) {
+    try {
+      await beginSingleSignOn(services)
+    } catch (error) {
+      this.#error = error
+      this.update()
+    }
+  }
+
+  #form() {
     return html`
       <form class="login-form" novalidate @submit=${this.#submit}>
         ${textField({
