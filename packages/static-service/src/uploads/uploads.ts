@@ -26,7 +26,7 @@ export class Uploads {
 
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies
-    const intervalMs = Math.min(Math.max(dependencies.lifetimeMs / 4, 250), 60_000)
+    const intervalMs = Math.min(Math.max(dependencies.lifetimeMs / 16, 250), 60_000)
     this.#timer = setInterval(() => {
       this.#sweeping = this.#sweeping.then(() => this.#sweep()).catch(dependencies.onError)
     }, intervalMs).unref()

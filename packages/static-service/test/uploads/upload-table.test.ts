@@ -1,0 +1,79 @@
+import { SqliteSql } from '@domains-and-files/persistence'
+import { expect, onTestFinished, test } from 'vitest'
+import { UploadTable, uploadMigrations } from '../../src/uploads/upload-table.ts'
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const saved = { size: 5, state: null, tail: null }
+
+function openTable() {
+  const clock = { now: 1_800_000_000_000 }
+  const sql = new SqliteSql({
+    file: ':memory:',
+    migrations: { uploads: uploadMigrations },
+    now: () => clock.now,
+  })
+  onTestFinished(() => sql.close())
+  return { clock, table: new UploadTable(sql, hourMs) }
+}
+
+const upload = { owner: 'alice', path: 'a', metadata: '', conditions: {}, length: 10 }
+
+test('a second writer takes over once the first has been silent for ten seconds', async () => {
+  const { clock, table } = openTable()
+  await table.create({ id: 'u', ...upload })
+  await table.acquire('u', 'first')
+
+  clock.now += 6000
+  await table.renew('u', 'first')
+  clock.now += 9999
+  const early = await table.acquire('u', 'second')
+  clock.now += 1
+  const late = await table.acquire('u', 'second')
+
+  expect([early, late?.epoch]).toEqual([undefined, 1])
+  expect(await table.record('u', 'first', saved)).toBe(false)
+  expect(await table.renew('u', 'first')).toBe(false)
+  expect(await table.record('u', 'second', saved)).toBe(true)
+  await table.release('u', 'second')
+  expect(await table.acquire('u', 'third')).toMatchObject({ size: 5, epoch: 1 })
+})
+
+test('an upload expires after its last request, is known for a day, and is then forgotten', async () => {
+  const { clock, table } = openTable()
+  await table.create({ id: 'u', ...upload })
+  clock.now += hourMs - 1
+  await table.acquire('u', 'writer')
+  await table.record('u', 'writer', saved)
+  await table.release('u', 'writer')
+
+  clock.now += hourMs - 1
+  const none = await table.expire()
+  const known = await table.find('u')
+  clock.now += 1
+  const due = await table.find('u')
+  const expired = await table.expire()
+  clock.now += dayMs - 1
+  await table.expire()
+  const ended = await table.find('u')
+  clock.now += 1
+  await table.expire()
+
+  expect([none, known?.isEnded, due?.isEnded]).toEqual([[], false, true])
+  expect(expired.map(({ id }) => id)).toEqual(['u'])
+  expect([ended?.isEnded, await table.acquire('u', 'late')]).toEqual([true, undefined])
+  expect(await table.find('u')).toBeUndefined()
+})
+
+test('an upload does not expire while its writer is heard of', async () => {
+  const { clock, table } = openTable()
+  await table.create({ id: 'u', ...upload })
+  await table.acquire('u', 'writer')
+  clock.now += hourMs - 5000
+  await table.renew('u', 'writer')
+
+  clock.now += 5000
+
+  expect(await table.expire()).toEqual([])
+  expect(await table.record('u', 'writer', saved)).toBe(true)
+})
