@@ -30,7 +30,7 @@ import { registerPutRoute } from './routes/put-file.ts'
 import { registerResumableRoutes } from './routes/resumable-uploads.ts'
 import { documentStaticRoute } from './routes/static.ts'
 import { registerGetTreeRoute } from './routes/trees/get-tree.ts'
-import { registerPutTreeRoute } from './routes/trees/put-tree.ts'
+import { registerPutTreeRoutes } from './routes/trees/put-tree.ts'
 import { exposedTusHeaders } from './routes/tus-headers.ts'
 import { UploadLimits } from './routes/upload-limits.ts'
 import { registerUploadRoutes } from './routes/uploads.ts'
@@ -128,7 +128,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       registerAccessRoutes(app, access)
       registerHistoryRoutes(app, { catalog, cache })
       const limits = { uploads: uploads.limits, ...config.trees }
-      await registerPutTreeRoute(app, { ...uploads, limits })
+      await registerPutTreeRoutes(app, { ...uploads, limits })
       registerLinkRoutes(app, { links, catalog, base })
       documentStaticRoute(app)
       registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })

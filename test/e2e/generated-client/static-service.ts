@@ -93,6 +93,11 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   const rule = await api.PUT('/api/access/{path}', { ...atFolder, body: { public: false } })
   const rules = await api.GET('/api/access')
   const lifted = await api.DELETE('/api/access/{path}', atFolder)
+  const sent = await api.PUT('/api/contents/{sha256}', {
+    params: { path: { sha256: file.sha256 } },
+    body: new Blob(['Hello, files\n']),
+    bodySerializer: (content) => content,
+  })
   const copied = await api.PUT('/api/trees/{path}', {
     params: { path: { path: 'copy/' }, header: { 'if-none-match': '*' } },
     body: new Blob(['{ "from": "site/" }']),
@@ -146,6 +151,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   expect([shared.data, sharedBelow.data]).toEqual(['Hello, files\n', 'Hello, files\n'])
   expect(revoked.response.status).toBe(204)
   expect(archive.response.headers.get('content-type')).toBe('application/x-tar')
+  expect(sent.response.status).toBe(204)
   expect(copied.data).toMatchObject({ files: 2, added: 2, change: { action: 'deploy' } })
   expect(file).toMatchObject({ path: 'notes/hello.txt', size: 13 })
   expect(change.data).toMatchObject({ files: [{ before: null }, { after: null }] })

@@ -1,3 +1,4 @@
+import type { StoredBlob } from '../blobs/staged-blob.ts'
 import type {
   CategoryCount,
   FileRow,
@@ -63,6 +64,9 @@ export interface CatalogChanges {
    * @throws {HttpError} `directory_not_found`, `path_conflict`, `invalid_path` or `reserved_path`.
    */
   moveDirectory(move: DirectoryMove, actor?: Actor): Promise<number>
+
+  /** Keeps durable contents for a day without a file; returns the digests of those that were stored already. */
+  keepContents(contents: StoredBlob[]): Promise<string[]>
 
   /**
    * Makes a directory what the source is, whatever the number of its files.

@@ -1,5 +1,6 @@
 import { HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, name, now, sql } from '@domains-and-files/persistence'
+import type { StoredBlob } from '../blobs/staged-blob.ts'
 import { pathConflict, preconditionFailed, quotaExceeded } from '../errors.ts'
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-record.ts'
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
@@ -38,6 +39,7 @@ import { errorOf } from './rejection-errors.ts'
 export class SqlCatalog extends Queries implements Catalog {
   readonly #database: CatalogDatabase
   readonly #quotaBytes: number | undefined
+  readonly #keepDays: number
   readonly #commits: GroupCommit<CatalogCommand, Outcome>
   readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
   readonly #freeListeners: ((digests: string[]) => void)[] = []
@@ -46,10 +48,11 @@ export class SqlCatalog extends Queries implements Catalog {
   #timer: NodeJS.Timeout | undefined
   #isClosing = false
 
-  constructor(database: CatalogDatabase, { quotaBytes }: CatalogOptions) {
+  constructor(database: CatalogDatabase, { quotaBytes, history }: CatalogOptions) {
     super(database.sql)
     this.#database = database
     this.#quotaBytes = quotaBytes
+    this.#keepDays = history?.keepDays ?? 0
     this.#commits = new GroupCommit((commands) => this.#commit(commands), {
       isOutage: (error) =>
         error instanceof DatabaseUnavailableError ||
@@ -105,6 +108,11 @@ export class SqlCatalog extends Queries implements Catalog {
     if (refusal) throw errorOf(refusal, this.#quotaBytes)
     const { id } = await this.#submit({ ...command, inSlices: true }, 'begun')
     return (await this.#continue(id)).files
+  }
+
+  async keepContents(contents: StoredBlob[]): Promise<string[]> {
+    const keepDays = this.#keepDays
+    return (await this.#submit({ kind: 'keepContents', contents, keepDays }, 'keep')).known
   }
 
   async replaceTree(command: TreeReplacement): Promise<TreeChange> {

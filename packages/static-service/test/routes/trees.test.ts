@@ -364,6 +364,43 @@ describe('PUT /api/trees/{prefix}', () => {
     expect(Object.keys(await namesOf('manifest/'))).toEqual(['b.css', 'p.png/q'])
   })
 
+  describe('PUT /api/contents/{sha256}', () => {
+    const send = (content: string, digest = digestOf(content), call: Call = {}) =>
+      service.call('PUT', `/api/contents/${digest}`, { body: content, ...call })
+
+    test('a content is kept until a manifest names it', async () => {
+      const contents = ['small', 'l'.repeat(100_000)]
+      for (const content of contents) expect((await send(content)).status).toBe(201)
+      for (const content of contents) expect((await send(content)).status).toBe(204)
+      const named = contents.map((each, index) => [`c${index}`, { sha256: digestOf(each) }])
+
+      const { body } = await put('sent/', { files: Object.fromEntries(named) })
+
+      expect(body).toMatchObject({ added: 2 })
+      for (const [index, content] of contents.entries()) {
+        const { bytes } = await service.call('GET', `/static/sent/c${index}`)
+        expect(bytes.toString()).toBe(content)
+      }
+      expect((await send('small')).status).toBe(204)
+      await service.call('POST', '/api/files/delete', { json: { prefix: 'sent/' } })
+      expect((await put('sent/', { files: Object.fromEntries(named) })).status).toBe(200)
+    })
+
+    test('it is refused with another digest, too large, encoded or by a viewer', async () => {
+      expect(await send('this', digestOf('that'))).toMatchObject({
+        status: 400,
+        body: { code: 'digest_mismatch' },
+      })
+      expect((await send('x', 'ABC')).body.code).toBe('validation_failed')
+      expect((await send('x'.repeat(300_001))).body.code).toBe('file_too_large')
+      const encoded = { headers: { 'content-encoding': 'gzip' } }
+      expect((await send('x', digestOf('x'), encoded)).status).toBe(415)
+      expect((await send('x', digestOf('x'), { user: 'viewer' })).status).toBe(403)
+      const left = async () => (await service.storedContents()).join()
+      await expect.poll(left).not.toContain(digestOf('this'))
+    })
+  })
+
   describe('refuses, and changes nothing', () => {
     const block = (bytes: Buffer, at: number) => bytes.subarray(0, at)
     const damaged = (bytes: Buffer, at: number) => {

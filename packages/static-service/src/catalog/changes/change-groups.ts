@@ -22,6 +22,7 @@ import {
   refusalOf,
 } from './commands.ts'
 import { changeDirectory, type SliceLimits } from './directory-changes.ts'
+import { keepContents } from './keep-contents.ts'
 import { type Group, loadTarget } from './load-files.ts'
 import { revertChange } from './revert-change.ts'
 import { replaceTree } from './tree-changes.ts'
@@ -149,6 +150,7 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
     if (!command) return applyTogether(group, commands.filter(isSmall))
     if (commands.length > 1) throw new Error('such a change is alone in its transaction')
     if (command.kind === 'importFiles') return [await importFiles(group, command.files)]
+    if (command.kind === 'keepContents') return [await keepContents(group, command)]
     if (command.kind === 'replaceTree') return [await replaceTree(group, command)]
     if (command.kind === 'revert') return [await revertChange(group, command)]
     const { wholeFiles } = this.#limits
@@ -235,6 +237,7 @@ function pathsOf(command: CatalogCommand): string[] {
 }
 
 function digestsOf(command: CatalogCommand): string[] {
+  if (command.kind === 'keepContents') return command.contents.map(({ digest }) => digest)
   const holder = command.kind === 'replaceTree' ? command.source : command
   return 'files' in holder && command.kind !== 'importFiles'
     ? holder.files.map(({ digest }) => digest)

@@ -2,6 +2,7 @@ import type { FileRow, NewFile, NewVersion, VersionRow } from '../../files/file-
 import type { Category } from '../../files/media-type.ts'
 import type { Conditions } from '../../rfc9110/entity-tags.ts'
 import type { Actor, ChangeEntry } from './change-entry.ts'
+import type { KeepCommand } from './keep-contents.ts'
 import type { TreeChange, TreeCommand } from './tree-changes.ts'
 
 // What the catalog is asked to change, and what it answers. Each command is done whole or not at all.
@@ -58,6 +59,7 @@ export interface MoveFileCommand {
 export type LoneCommand =
   | DirectoryCommand
   | TreeCommand
+  | KeepCommand
   | RevertCommand
   | { kind: 'importFiles'; files: FileRow[] }
 
@@ -79,6 +81,7 @@ export const isAlone = (command: CatalogCommand): command is LoneCommand =>
     'continue',
     'abandon',
     'replaceTree',
+    'keepContents',
     'revert',
     'importFiles',
   ].includes(command.kind)
@@ -96,6 +99,8 @@ export type Outcome =
   | ({ done: 'put'; rows: FileRow[]; wasNew: boolean } & Changed)
   | ({ done: 'remove'; files: number; bytesFreed: number } & Changed)
   | ({ done: 'move'; files: number } & Changed)
+  /** Those of the contents that were stored already. */
+  | { done: 'keep'; known: string[] }
   | ({ done: 'tree'; tree: TreeChange } & Changed)
   /** A slice of a change that was begun. */
   | ({ done: 'slice'; files: number; bytesFreed: number; isLast: boolean } & Changed)

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http'
 import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
@@ -22,7 +21,6 @@ import {
   quotaExceeded,
   treeChanged,
   treeTooLarge,
-  truncatedBody,
   versionExists,
 } from '../../errors.ts'
 import { checkDigests } from '../../files/content-digest.ts'
@@ -36,6 +34,8 @@ import { change, file } from '../openapi-examples.ts'
 import { refuseContentCoding } from '../upload-limits.ts'
 import { NewVersion } from '../versions.ts'
 import { readManifest } from './manifest.ts'
+import { putContent } from './put-content.ts'
+import { readBody } from './read-body.ts'
 import { TreeArrivals, type TreeLimits, TreePaths } from './receive-tree.ts'
 import {
   At,
@@ -139,13 +139,14 @@ const putTreeSchema = {
   response: { 200: TreeResult },
 }
 
-/** Route PUT /api/trees/{prefix}. */
-export async function registerPutTreeRoute(app: App, dependencies: TreeDependencies) {
+/** Routes PUT /api/trees/{prefix} and PUT /api/contents/{sha256}. */
+export async function registerPutTreeRoutes(app: App, dependencies: TreeDependencies) {
   await app.register(async (scope) => {
     // Encapsulated: the handler reads the body of any content type itself.
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
     putTree(scope, dependencies)
+    putContent(scope, { ...dependencies, limits: dependencies.limits.uploads })
   })
 }
 
@@ -203,34 +204,22 @@ async function receive(
   const { raw } = request
   const digests = checkDigests(request.headers)
   let bytes = 0
-  const onChunk = (chunk: Buffer) => {
-    bytes += chunk.length
-    digests.update(chunk)
+  async function* checked(chunks: AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
+      bytes += chunk.length
+      digests.update(chunk)
+      yield chunk
+    }
   }
-  try {
-    const body = await peek(readBody(raw, onChunk))
+  return readBody(raw, async (chunks) => {
+    const body = await peek(checked(chunks))
     const isJson = archiveTypeOf(body.head) === undefined && /^\s*\{/.test(body.head.toString())
     const source = isJson
       ? await readSource(request, body.chunks, { directory, ...dependencies })
       : await readFiles(request, body, { directory, arrivals, ...dependencies })
     digests.end()
     return { source, bytes }
-  } catch (error) {
-    raw.resume()
-    throw error
-  }
-}
-
-/** The bytes of a body. Not destroyed on an error: the socket must stay open for the response. */
-async function* readBody(body: IncomingMessage, onChunk: (chunk: Buffer) => void) {
-  try {
-    for await (const chunk of body.iterator({ destroyOnReturn: false })) {
-      onChunk(chunk)
-      yield chunk as Buffer // Without an encoding, it is bytes.
-    }
-  } catch (error) {
-    throw truncatedBody(error)
-  }
+  })
 }
 
 type Reading = TreeDependencies & { directory: string }
