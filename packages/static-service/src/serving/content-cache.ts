@@ -68,6 +68,11 @@ export class ContentCache {
       : this.#read(path)
   }
 
+  /** The file at this path, if it is remembered; only where `find` remembers files. */
+  peek(path: string): ServedFile | undefined {
+    return this.#files.peek(path)
+  }
+
   /** The codings that a file is stored in, identity among them. Requests the compressed forms that it could have. */
   codings(file: ServedFile) {
     const { row } = file

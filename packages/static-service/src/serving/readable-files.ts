@@ -33,10 +33,21 @@ export class ReadableFiles {
   find(request: IncomingMessage, path: string): Found | Promise<Found> {
     const rules = this.#rules
     // Elsewhere the look-up of the file finds out whether the rules are current.
-    if (rules.isExclusive && !rules.isPublic(path)) return this.#findPrivate(request, path)
+    if (rules.isExclusive) {
+      const known = this.#cache.peek(path)
+      if (known?.publicBy === rules.version) return known
+      if (!rules.isPublic(path)) return this.#findPrivate(request, path)
+    }
     const file = this.#cache.find(path)
-    if (!(file instanceof Promise)) return file
-    return file.then((found) => (rules.isPublic(path) ? found : this.#findPrivate(request, path)))
+    return file instanceof Promise
+      ? file.then((found) => this.#ifPublic(request, path, found))
+      : this.#ifPublic(request, path, file)
+  }
+
+  #ifPublic(request: IncomingMessage, path: string, file: Found): Found | Promise<Found> {
+    if (!this.#rules.isPublic(path)) return this.#findPrivate(request, path)
+    if (file) file.publicBy = this.#rules.version
+    return file
   }
 
   async #findPrivate(request: IncomingMessage, path: string): Promise<Found> {

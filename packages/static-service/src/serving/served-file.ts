@@ -20,6 +20,8 @@ export interface ServedFile {
   contentType: string
   /** Whether everybody may read it: then proxies may send it, and caches keep it. */
   isPublic: boolean
+  /** The version of the access rules by which everybody may read it; undefined: not known. */
+  publicBy: number | undefined
   /** In every response about it. */
   headers: Headers
   /** Made once for each coding: headers are most of the work of a small response. */
@@ -69,6 +71,7 @@ export function describeFile(row: FileRow, rules: Config['static']): ServedFile 
     contentType: withCharset(row.contentType),
     representations: new Map(),
     isPublic: true,
+    publicBy: undefined,
     headers: {
       ...crossOriginHeaders,
       'cache-control': rules.cacheControl,

@@ -65,6 +65,11 @@ export class AccessRules {
     return rules
   }
 
+  /** Another after each change of the rules. */
+  get version(): number {
+    return this.#version
+  }
+
   /** By the rules in memory. */
   isPublic(path: string): boolean {
     if (this.#rules.size === 0) return this.#isPublicByDefault
