@@ -1,10 +1,13 @@
 import { ProblemError } from './problem-error.ts'
 import type { Fetch } from './retrying-fetch.ts'
 
-/** An API token (or a login token), or a user's password. */
-export type Credentials = { token: string } | { username: string; password: string }
+/** An API token (or a login token), a user's password, or a function that gets a token. */
+export type Credentials =
+  | { token: string }
+  | { username: string; password: string }
+  | { obtain: () => Promise<string> }
 
-/** Adds the token to requests. With a password it logs in first, and again when the token has expired. */
+/** Adds the token to requests. Unless it is given, it is obtained first, and again when it has expired. */
 export class Session {
   readonly #baseUrl: string
   readonly #credentials: Credentials
@@ -29,7 +32,8 @@ export class Session {
 
   #token(): Promise<string> {
     if ('token' in this.#credentials) return Promise.resolve(this.#credentials.token)
-    this.#login ??= this.#logIn(this.#credentials)
+    const credentials = this.#credentials
+    this.#login ??= 'obtain' in credentials ? credentials.obtain() : this.#logIn(credentials)
     return this.#login
   }
 

@@ -2,11 +2,14 @@ import { readFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { DomainClient, type RecordType } from '../domain-client.ts'
 import { unwrap } from '../unwrap.ts'
-import { formatTable, readCredentials, runCommand, UsageError } from './terminal.ts'
+import { readCredentials } from './credentials.ts'
+import { logIn } from './sso-login.ts'
+import { formatTable, runCommand, UsageError } from './terminal.ts'
 import { applyZones, planZones, pullZones } from './zone-folder.ts'
 
 const usage = `DNS records through the domain service.
 
+  domains login --sso                                     log in by single sign-on, in a browser
   domains list [search]                                   list domains
   domains show <domain>                                   list its records
   domains add <domain> <type> <name> <address> [--ttl n] [--mx-pref n] [--dry-run]
@@ -25,6 +28,7 @@ const usage = `DNS records through the domain service.
 A user whose writes have to be approved proposes: these commands then print the number of the change.
 
 DOMAINS_URL (http://127.0.0.1:3001), DOMAINS_TOKEN, or DOMAINS_USERNAME and DOMAINS_PASSWORD.
+None of them after login --sso, and in GitHub and GitLab jobs that a trust admits.
 `
 
 interface Flags {
@@ -236,10 +240,14 @@ await runCommand(usage, async () => {
       ttl: { type: 'string' },
       'mx-pref': { type: 'string' },
       'dry-run': { type: 'boolean', default: false },
+      sso: { type: 'boolean', default: false },
       reason: { type: 'string' },
     },
   })
   const [name = '', ...args] = positionals
+  const baseUrl = process.env.DOMAINS_URL || 'http://127.0.0.1:3001'
+  const service = { prefix: 'DOMAINS', baseUrl }
+  if (name === 'login') return logIn(service, values.sso)
   const command = Object.hasOwn(commands, name)
     ? commands[name as keyof typeof commands]
     : undefined
@@ -250,9 +258,6 @@ await runCommand(usage, async () => {
     dryRun: values['dry-run'],
     reason: values.reason,
   }
-  const client = new DomainClient({
-    baseUrl: process.env.DOMAINS_URL || 'http://127.0.0.1:3001',
-    credentials: await readCredentials('DOMAINS'),
-  })
+  const client = new DomainClient({ baseUrl, credentials: await readCredentials(service) })
   await command(client, args, flags)
 })

@@ -5,11 +5,14 @@ import { parseArgs } from 'node:util'
 import { FileClient } from '../file-client.ts'
 import { ProblemError } from '../problem-error.ts'
 import { unwrap } from '../unwrap.ts'
+import { readCredentials } from './credentials.ts'
+import { logIn } from './sso-login.ts'
 import { listLocalFiles, planSync } from './sync-plan.ts'
-import { formatTable, ProgressBar, readCredentials, runCommand, UsageError } from './terminal.ts'
+import { formatTable, ProgressBar, runCommand, UsageError } from './terminal.ts'
 
 const usage = `Files of the static service.
 
+  files login --sso                            log in by single sign-on, in a browser
   files list [directory/]                      list files, of one directory if named
   files put <file> [path]                      store a file; a path ending in / is a directory
   files remove <path>                          delete a file
@@ -17,6 +20,7 @@ const usage = `Files of the static service.
                                                upload what is new or changed; --delete removes what is not there
 
 FILES_URL (http://127.0.0.1:3002), FILES_TOKEN, or FILES_USERNAME and FILES_PASSWORD.
+None of them after login --sso, and in GitHub and GitLab jobs that a trust admits.
 `
 
 interface SyncFlags {
@@ -117,16 +121,17 @@ await runCommand(usage, async () => {
     options: {
       delete: { type: 'boolean', default: false },
       'dry-run': { type: 'boolean', default: false },
+      sso: { type: 'boolean', default: false },
     },
   })
   const [name = '', ...args] = positionals
+  const baseUrl = process.env.FILES_URL || 'http://127.0.0.1:3002'
+  const service = { prefix: 'FILES', baseUrl }
+  if (name === 'login') return logIn(service, values.sso)
   const command = Object.hasOwn(commands, name)
     ? commands[name as keyof typeof commands]
     : undefined
   if (!command) throw new UsageError(name ? `Unknown command: ${name}` : 'Name a command.')
-  const client = new FileClient({
-    baseUrl: process.env.FILES_URL || 'http://127.0.0.1:3002',
-    credentials: await readCredentials('FILES'),
-  })
+  const client = new FileClient({ baseUrl, credentials: await readCredentials(service) })
   await command(client, args, { remove: values.delete, dryRun: values['dry-run'] })
 })

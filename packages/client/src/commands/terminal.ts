@@ -1,7 +1,4 @@
-import { createInterface } from 'node:readline'
-import { Writable } from 'node:stream'
 import { ProblemError } from '../problem-error.ts'
-import type { Credentials } from '../session.ts'
 
 /** A usage error; the command prints it with its usage and exits with status 2. */
 export class UsageError extends Error {}
@@ -28,33 +25,6 @@ export async function runCommand(usage: string, command: () => Promise<void>) {
 
 const isParseError = (error: unknown): error is Error =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS')
-
-/** From `<PREFIX>_TOKEN`, or `<PREFIX>_USERNAME` and `<PREFIX>_PASSWORD`; a missing password is asked for. */
-export async function readCredentials(prefix: string): Promise<Credentials> {
-  const token = process.env[`${prefix}_TOKEN`]
-  if (token) return { token }
-  const username = process.env[`${prefix}_USERNAME`]
-  if (!username) throw new UsageError(`Set ${prefix}_TOKEN, or ${prefix}_USERNAME.`)
-  const password =
-    process.env[`${prefix}_PASSWORD`] ?? (await askPassword(`Password of ${username}: `))
-  if (password === undefined) throw new UsageError(`Set ${prefix}_PASSWORD or ${prefix}_TOKEN.`)
-  return { username, password }
-}
-
-/** One line of standard input, without echo at a terminal; undefined at its end. */
-async function askPassword(question: string): Promise<string | undefined> {
-  process.stderr.write(question)
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
-  const { stdin } = process
-  const lines = createInterface({ input: stdin, output: silent, terminal: stdin.isTTY })
-  try {
-    for await (const line of lines) return line
-    return undefined
-  } finally {
-    lines.close()
-    process.stderr.write('\n')
-  }
-}
 
 /** Rows as aligned columns. */
 export function formatTable(rows: (string | number)[][]): string {
