@@ -163,6 +163,23 @@ test('files: a file is stored under its own name, and removed', async () => {
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('(file_not_found)')])
 })
 
+test('files: a large file is stored in several requests', async () => {
+  const folder = createFolder({ 'large.bin': 'large '.repeat(3_000_000) })
+
+  const put = await run('files', ['put', join(folder, 'large.bin')])
+  const dry = await run('files', ['sync', folder, 'copies/', '--dry-run'])
+  const synced = await run('files', ['sync', folder, 'copies/'])
+  const again = await run('files', ['sync', folder, 'copies/'])
+
+  expect(put.stdout).toBe('/static/large.bin\n')
+  expect(dry.stdout).toBe('upload copies/large.bin\n')
+  expect([synced.stdout, again.stdout]).toEqual([
+    '1 uploaded, 0 deleted, 0 unchanged\n',
+    '0 uploaded, 0 deleted, 1 unchanged\n',
+  ])
+  await run('files', ['remove', 'large.bin'])
+})
+
 test('the packed client works in an empty folder: both commands, both clients, and its types', async () => {
   const folder = createFolder({
     'package.json': '{ "type": "module" }',

@@ -2,8 +2,10 @@ import createClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from '../generated/static-service.d.ts'
 import { trimSlashes } from './base-url.ts'
 import { ProblemError } from './problem-error.ts'
-import { createRetryingFetch, type RetryOptions } from './retrying-fetch.ts'
+import { partBytes, uploadResumably } from './resumable-upload.ts'
+import { createRetryingFetch, type RetryOptions, wait } from './retrying-fetch.ts'
 import { type Credentials, Session } from './session.ts'
+import { unwrap } from './unwrap.ts'
 
 export interface FileClientOptions extends RetryOptions {
   /** Address of the static service, for example `http://127.0.0.1:3002`. */
@@ -27,9 +29,11 @@ export class FileClient {
   readonly api: Client<paths>
   readonly #baseUrl: string
   readonly #session: Session
+  readonly #sleep: (milliseconds: number) => Promise<void>
 
   constructor(options: FileClientOptions) {
     this.#baseUrl = trimSlashes(options.baseUrl)
+    this.#sleep = options.sleep ?? wait
     this.#session = new Session(
       this.#baseUrl,
       options.credentials,
@@ -44,11 +48,17 @@ export class FileClient {
   }
 
   /**
-   * Stores a blob at a path, replacing what is there. The body is streamed.
+   * Stores a blob at a path, replacing what is there: more than 16 MiB in several requests, each of which is repeated after
+   * a failure.
    * @throws {ProblemError}
    */
   async upload(path: string, content: Blob, options: UploadOptions = {}): Promise<StoredFile> {
     const { onProgress, onlyIfNew, signal } = options
+    if (content.size > partBytes) {
+      const [baseUrl, send] = [this.#baseUrl, this.#session.send]
+      await uploadResumably(path, content, { ...options, baseUrl, send, sleep: this.#sleep })
+      return unwrap(this.api.GET('/api/files/{path}', { params: { path: { path } } }))
+    }
     const url = `${this.#baseUrl}/api/files/${encodePath(path)}`
     const response = await this.#session.send(
       new Request(url, {

@@ -34,5 +34,5 @@ const idempotent = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 const isRepeatable = ({ method, headers }: Request) =>
   idempotent.has(method) || headers.has('idempotency-key')
 
-const wait = (milliseconds: number) =>
+export const wait = (milliseconds: number) =>
   new Promise<void>((resolve) => setTimeout(resolve, milliseconds))

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { FileClient } from '../src/file-client.ts'
 
@@ -47,3 +48,90 @@ test('a rejected upload fails with the code of the service', async () => {
 
   await expect(uploading).rejects.toMatchObject({ code: 'quota_exceeded', status: 507 })
 })
+
+test('a large upload continues where the service says after each failure', async () => {
+  const bytes = randomBytes(40_000_000)
+  const service = new UploadService(['lost', 'cut', 'unavailable', 'locked'])
+  const client = clientOf(service)
+  const progress: number[] = []
+
+  const record = await client.upload('a/ü.bin', new Blob([bytes]), {
+    onProgress: (sent) => progress.push(sent),
+  })
+
+  expect(record).toMatchObject({ path: 'a/ü.bin' })
+  expect(Buffer.concat(service.chunks).equals(bytes)).toBe(true)
+  expect(Math.max(...service.chunks.map(({ length }) => length))).toBeLessThanOrEqual(16_777_216)
+  expect(service.metadata).toBe(`path ${btoa('a/Ã¼.bin')},overwrite ${btoa('true')}`)
+  expect([progress[0], progress.at(-1)]).toEqual([0, bytes.length])
+  expect(service.failures).toEqual([])
+})
+
+test('a large upload that the service refuses is removed there, and fails with its code', async () => {
+  const service = new UploadService(['refused'])
+  const client = clientOf(service)
+
+  const uploading = client.upload('a', new Blob([randomBytes(17_000_000)]), { onlyIfNew: true })
+
+  await expect(uploading).rejects.toMatchObject({ code: 'precondition_failed' })
+  expect(service.requests.at(-1)).toBe('DELETE /api/uploads/1')
+})
+
+const clientOf = (service: UploadService) =>
+  new FileClient({
+    baseUrl: 'http://127.0.0.1',
+    credentials: { token: 'ss_token' },
+    fetch: (request) => service.respond(request),
+    sleep: async () => undefined,
+  })
+
+type Failure = 'lost' | 'cut' | 'unavailable' | 'locked' | 'refused'
+
+/** The service's side of one resumable upload, whose first PATCHes fail in these ways. */
+class UploadService {
+  readonly chunks: Buffer[] = []
+  readonly requests: string[] = []
+  readonly failures: Failure[]
+  metadata = ''
+  #length = 0
+
+  constructor(failures: Failure[]) {
+    this.failures = failures
+  }
+
+  async respond(request: Request): Promise<Response> {
+    const { method, headers } = request
+    const { pathname } = new URL(request.url)
+    this.requests.push(`${method} ${pathname}`)
+    if (method === 'GET') return Response.json({ path: 'a/ü.bin' })
+    if (method === 'DELETE') return new Response(null, { status: 204 })
+    if (method === 'POST') {
+      this.#length = Number(headers.get('upload-length'))
+      this.metadata = headers.get('upload-metadata') ?? ''
+      return new Response(null, { status: 201, headers: { location: '/api/uploads/1' } })
+    }
+    if (method === 'PATCH') {
+      const failure = this.failures.shift()
+      if (failure === 'refused') return problem(412, 'precondition_failed')
+      if (failure === 'unavailable') return problem(503, 'unavailable')
+      if (failure === 'locked') return problem(423, 'upload_locked')
+      expect(Number(headers.get('upload-offset'))).toBe(this.#size)
+      const body = Buffer.from(await request.arrayBuffer())
+      this.chunks.push(failure === 'cut' ? body.subarray(0, body.length / 2) : body)
+      if (failure) throw new TypeError('fetch failed')
+    }
+    const isStored = this.#size === this.#length
+    const told = { 'upload-offset': String(this.#size) }
+    return new Response(null, {
+      status: method === 'HEAD' ? 200 : 204,
+      headers: isStored ? { ...told, 'content-location': '/api/files/a' } : told,
+    })
+  }
+
+  get #size() {
+    return this.chunks.reduce((sum, { length }) => sum + length, 0)
+  }
+}
+
+const problem = (status: number, code: string) =>
+  Response.json({ status, code, detail: code }, { status })

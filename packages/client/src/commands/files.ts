@@ -43,15 +43,18 @@ async function put(client: FileClient, [source, target = '']: string[]) {
   const path = target === '' || target.endsWith('/') ? target + basename(source) : target
   const content = await openAsBlob(source)
   const bar = new ProgressBar(content.size)
-  let sent = 0
-  const record = await client.upload(path, content, {
-    onProgress: (now) => {
-      bar.add(now - sent)
-      sent = now
-    },
-  })
+  const record = await client.upload(path, content, { onProgress: shownIn(bar) })
   bar.end()
   process.stdout.write(`${record.url}\n`)
+}
+
+/** Shows the progress of one file, which may begin again. */
+function shownIn(bar: ProgressBar) {
+  let shown = 0
+  return (sent: number) => {
+    bar.add(sent - shown)
+    shown = sent
+  }
 }
 
 async function remove(client: FileClient, [path]: string[]) {
@@ -75,9 +78,9 @@ async function sync(client: FileClient, [directory, prefix]: string[], flags: Sy
     return
   }
   const bar = new ProgressBar(plan.upload.reduce((sum, { size }) => sum + size, 0))
-  for (const { path, source, size } of plan.upload) {
-    await persistently(async () => client.upload(path, await openAsBlob(source)))
-    bar.add(size)
+  for (const { path, source } of plan.upload) {
+    const onProgress = shownIn(bar)
+    await persistently(async () => client.upload(path, await openAsBlob(source), { onProgress }))
   }
   bar.end()
   for (let at = 0; at < removed.length; at += 1000) {

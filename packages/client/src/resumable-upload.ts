@@ -1,0 +1,124 @@
+import type { UploadOptions } from './file-client.ts'
+import { ProblemError } from './problem-error.ts'
+import type { Fetch } from './retrying-fetch.ts'
+
+interface Dependencies {
+  /** Of the service, without a slash at its end. */
+  baseUrl: string
+  send: Fetch
+  sleep: (milliseconds: number) => Promise<void>
+}
+
+/** Bytes above which a file is sent in several requests, and of each of them: below the limits of proxies. */
+export const partBytes = 16_777_216
+
+/**
+ * Stores a blob by tus 1.0. What a lost connection or an unavailable service has broken off is continued where the service
+ * says, up to seven times without a byte more: in two minutes.
+ * @throws {ProblemError} when the service refuses the file.
+ */
+export async function uploadResumably(
+  path: string,
+  content: Blob,
+  options: UploadOptions & Dependencies,
+): Promise<void> {
+  const url = await retry(options, () => create(path, content, options))
+  try {
+    await appendAll(url, content, options)
+  } catch (error) {
+    // It counts among the unfinished uploads of its user.
+    await send('DELETE', url, { ...options, headers: {} }).catch(() => undefined)
+    throw error
+  }
+}
+
+async function appendAll(url: string, content: Blob, options: UploadOptions & Dependencies) {
+  const { onProgress, sleep } = options
+  let offset = 0
+  for (let failures = 0; ; ) {
+    onProgress?.(offset, content.size)
+    const part = content.slice(offset, offset + partBytes)
+    const answer = await attempt(() => append(url, { offset, part }, options))
+    if (answer?.isStored) return onProgress?.(content.size, content.size)
+    const before = offset
+    // What has broken off may have arrived all the same.
+    offset = answer?.offset ?? (await retry(options, () => readOffset(url, options)))
+    failures = offset > before ? 0 : failures + 1
+    if (failures > maxFailures) throw new Error('The upload makes no progress: try again later')
+    if (failures > 0) await sleep(pauseOf(failures))
+  }
+}
+
+async function create(path: string, { size }: Blob, options: UploadOptions & Dependencies) {
+  const metadata = { path, overwrite: String(!options.onlyIfNew) }
+  const pairs = Object.entries(metadata).map(([key, value]) => `${key} ${encode(value)}`)
+  const headers = { 'upload-length': String(size), 'upload-metadata': pairs.join(',') }
+  const response = await send('POST', '/api/uploads/', { ...options, headers })
+  return response.headers.get('location') ?? ''
+}
+
+async function append(
+  url: string,
+  { offset, part }: { offset: number; part: Blob },
+  options: UploadOptions & Dependencies,
+) {
+  const headers = {
+    'upload-offset': String(offset),
+    'content-type': 'application/offset+octet-stream',
+  }
+  const response = await send('PATCH', url, { ...options, headers, body: part })
+  return { offset: offsetOf(response), isStored: response.headers.has('content-location') }
+}
+
+const readOffset = async (url: string, options: UploadOptions & Dependencies) =>
+  offsetOf(await send('HEAD', url, { ...options, headers: {} }))
+
+const offsetOf = ({ headers }: Response) => Number(headers.get('upload-offset'))
+
+interface Sending extends UploadOptions, Dependencies {
+  headers: Record<string, string>
+  body?: Blob
+}
+
+async function send(method: string, url: string, options: Sending): Promise<Response> {
+  const { baseUrl, headers, body, signal } = options
+  const request = new Request(new URL(url, `${baseUrl}/`), {
+    method,
+    headers: { 'tus-resumable': '1.0.0', ...headers },
+    ...(body && { body }),
+    ...(signal && { signal }),
+  })
+  const response = await options.send(request)
+  if (!response.ok) throw await ProblemError.from(response)
+  await response.body?.cancel()
+  return response
+}
+
+async function retry<T>({ sleep }: Dependencies, task: () => Promise<T>): Promise<T> {
+  for (let failures = 1; ; failures += 1) {
+    const result = failures > maxFailures ? await task() : await attempt(task)
+    if (result !== undefined) return result
+    await sleep(pauseOf(failures))
+  }
+}
+
+/** Undefined after a failure that may pass. */
+async function attempt<T>(task: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await task()
+  } catch (error) {
+    if (!isPassing(error)) throw error
+    return undefined
+  }
+}
+
+// What `fetch` throws for a connection that fails is a TypeError. A full store is no failure that passes soon.
+const isPassing = (error: unknown) =>
+  error instanceof ProblemError
+    ? [408, 423, 429, 500, 502, 503, 504].includes(error.status) || error.code === 'offset_conflict'
+    : error instanceof TypeError
+
+const maxFailures = 7
+const pauseOf = (failures: number) => Math.min(30_000, 500 * 2 ** failures)
+
+const encode = (text: string) => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
