@@ -10,6 +10,7 @@ import { historyFlows } from './flows/history.ts'
 import { recordFlows } from './flows/records.ts'
 import { registrarFlows } from './flows/registrar.ts'
 import { sessionFlows } from './flows/session.ts'
+import { sharingFlows } from './flows/sharing.ts'
 import { tokenFlows } from './flows/tokens.ts'
 import { userFlows } from './flows/users.ts'
 import { Tester } from './tester.ts'
@@ -34,6 +35,7 @@ try {
     ...registrarFlows,
     ...fileFlows,
     ...fileHistoryFlows,
+    ...sharingFlows,
     ...sessionFlows,
     ...userFlows,
   }

@@ -50,6 +50,10 @@ export type RecordTypeName = Domains['setRrset']['parameters']['path']['type']
 
 export type FileRecord = Static['StoredFile']
 export type FileList = Answer<Files['listFiles']>
+export type Link = Static['Link']
+export type CreatedLink = Static['CreatedLink']
+export type NewLinkInput = Static['NewLinkInput']
+export type AccessRule = Static['AccessRule']
 export type FileChange = Static['Change']
 export type FileChanges = Answer<Files['listChanges']>
 export type FileHistory = Answer<Files['getHistory']>

@@ -1,16 +1,19 @@
+import { getPastContent, listFileHistory } from '../../api/file-history.js'
 import { contentUrl, getFile } from '../../api/static-service.js'
 import { html, nothing } from '../../core/html.js'
 import { currentRoute, decode, navigate } from '../../core/router.js'
 import { mayEdit } from '../../core/session.js'
 import { Resource, View } from '../../core/view.js'
-import { copy } from '../../ui/clipboard.js'
+import { copy, saveBlob } from '../../ui/clipboard.js'
 import { formatBytes, formatNumber, formatTime } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { show } from '../../ui/states.js'
+import { toast } from '../../ui/toast.js'
 import { deleteDialog } from '../delete-dialog.js'
 import { announceFilesChanged, filesChanged } from '../file-changes.js'
 import { moveDialog } from '../move-dialog.js'
 import { hrefToPath, nameOf, parentOf } from '../paths.js'
+import { openShareDialog } from '../sharing/share-dialog.js'
 import '../history/file-history.js'
 import './file-preview.js'
 
@@ -52,11 +55,16 @@ class FileDetails extends View {
     return html`
       <file-preview .file=${file}></file-preview>
       <div class="button-row">
-        <a class="button" href=${contentUrl(file.path, { download: true })} download>${icon('download')} Download</a>
+        ${
+          file.public === false
+            ? html`<button class="button" @click=${() => this.#download(file)}>${icon('download')} Download</button>`
+            : html`<a class="button" href=${contentUrl(file.path, { download: true })} download>${icon('download')} Download</a>`
+        }
         <button class="button" @click=${() => copy(url, 'Link')}>${icon('link')} Copy link</button>
         ${
           mayEdit('files')
             ? html`
+              <button class="button" @click=${() => openShareDialog(file.path)}>${icon('lock')} Share</button>
               <button class="button" @click=${() => this.#move(file)}>${icon('move')} Move</button>
               <button class="button" @click=${() => this.#delete(file)}>${icon('trash')} Delete</button>`
             : nothing
@@ -64,6 +72,7 @@ class FileDetails extends View {
       </div>
       <dl class="facts stacked">
         <div><dt>Address</dt><dd><a href=${url} target="_blank" rel="noopener noreferrer">${url}</a></dd></div>
+        ${file.public === false ? html`<div><dt>Access</dt><dd><span class="chip warn">${icon('lock')} private</span></dd></div>` : nothing}
         <div><dt>Type</dt><dd>${file.content_type} <span class="chip">${file.category}</span></dd></div>
         <div><dt>Size</dt><dd>${formatBytes(file.size)}${file.size >= 1000 ? html` <span class="muted">(${formatNumber(file.size)} bytes)</span>` : nothing}</dd></div>
         <div><dt>Changed</dt><dd>${formatTime(file.updated_at)} by ${file.uploaded_by}</dd></div>
@@ -74,6 +83,16 @@ class FileDetails extends View {
         </div>
       </dl>
       <file-history .path=${file.path}></file-history>`
+  }
+
+  /** A private one, with the login. @param {FileRecord} file */
+  async #download({ path, name }) {
+    try {
+      const { history } = await listFileHistory(path)
+      saveBlob(name, await getPastContent(path, history[0]?.change ?? 0))
+    } catch (error) {
+      toast(error instanceof Error ? error.message : String(error), 'bad')
+    }
   }
 
   /** @param {FileRecord} file */

@@ -1,3 +1,4 @@
+import { getPastContent, listFileHistory } from '../../api/file-history.js'
 import { contentUrl } from '../../api/static-service.js'
 import { html, nothing } from '../../core/html.js'
 import { Resource, View } from '../../core/view.js'
@@ -10,35 +11,51 @@ const textBytes = 64 * 1024
 const isText =
   /^(?:text\/|application\/(?:json|xml|javascript|yaml|toml|x-sh|sql)\b)|[+](?:json|xml)\b/
 
-/** A file as it looks. Texts are shown as text, never as a page; PDF in a frame without any rights. */
+/** A file as it looks. Texts are shown as text, never as a page. A private one comes by way of the API. */
 class FilePreview extends View {
   /** @type {FileRecord | undefined} */
   #file
-  #text = new Resource(this, (signal) => this.#load(signal))
+  #content = new Resource(this, (signal) => this.#load(signal))
 
   /** @param {FileRecord} file */
   set file(file) {
-    if (file.sha256 === this.#file?.sha256 && file.path === this.#file.path) return
+    const isSame = file.sha256 === this.#file?.sha256 && file.path === this.#file.path
+    if (isSame && file.public === this.#file?.public) return
     this.#file = file
-    this.#text.value = undefined
-    if (kindOf(file) === 'text') queueMicrotask(() => void this.#text.reload())
-    this.update()
+    this.#forget()
+    queueMicrotask(() => void this.#content.reload())
   }
 
-  // A few bytes of a large file are enough to look at.
+  opened() {
+    this.signal.addEventListener('abort', () => this.#forget())
+  }
+
+  #forget() {
+    const { url } = this.#content.value ?? {}
+    if (url?.startsWith('blob:')) URL.revokeObjectURL(url)
+    this.#content.value = undefined
+  }
+
   /** @param {AbortSignal} signal */
   async #load(signal) {
-    if (!this.#file || this.#file.size === 0) return ''
-    const headers = { range: `bytes=0-${textBytes - 1}` }
-    const response = await fetch(urlOf(this.#file), { headers, signal })
-    if (!response.ok) throw new Error(`The content could not be loaded (${response.status}).`)
-    return response.text()
+    const file = this.#file
+    if (!file || kindOf(file) === 'none' || kindOf(file) === 'pdf') return { url: '', text: '' }
+    if (file.public === false) {
+      const { history } = await listFileHistory(file.path, signal)
+      const content = await getPastContent(file.path, history[0]?.change ?? 0)
+      const text = kindOf(file) === 'text' ? await content.slice(0, textBytes).text() : ''
+      return { url: URL.createObjectURL(content), text }
+    }
+    return { url: urlOf(file), text: kindOf(file) === 'text' ? await loadText(file, signal) : '' }
   }
 
   template() {
     const file = this.#file
-    if (!file) return nothing
-    const url = urlOf(file)
+    return file ? show(this.#content, (content) => this.#preview(file, content), 5) : nothing
+  }
+
+  /** @param {FileRecord} file @param {{ url: string, text: string }} content */
+  #preview(file, { url, text }) {
     switch (kindOf(file)) {
       case 'image':
         return html`<img class="preview-image" src=${url} alt="Preview of ${file.name}" />`
@@ -47,11 +64,9 @@ class FilePreview extends View {
       case 'video':
         return html`<video controls preload="metadata" src=${url} aria-label=${file.name}></video>`
       case 'pdf':
-        return html`
-          <p class="note">Chromium shows no PDF in a protected frame: <a href=${url} target="_blank" rel="noopener noreferrer">open it in a new tab</a>.</p>
-          <iframe class="preview-frame" sandbox src=${url} title="Preview of ${file.name}"></iframe>`
+        return html`<p class="muted preview-none">A PDF is shown best by itself: <a href=${urlOf(file)} target="_blank" rel="noopener noreferrer">open it in a new tab</a>.</p>`
       case 'text':
-        return show(this.#text, (text) => this.#textPreview(text, file), 5)
+        return this.#textPreview(text, file)
       default:
         return html`<p class="muted preview-none">No preview for this kind of file.</p>`
     }
@@ -63,6 +78,16 @@ class FilePreview extends View {
       <pre class="preview-text" tabindex="0" aria-label="Content">${text}</pre>
       ${size > textBytes ? html`<p class="note">The first ${formatBytes(textBytes)} of ${formatBytes(size)}.</p>` : nothing}`
   }
+}
+
+// A few bytes of a large file are enough to look at.
+/** @param {FileRecord} file @param {AbortSignal} signal */
+async function loadText(file, signal) {
+  if (file.size === 0) return ''
+  const headers = { range: `bytes=0-${textBytes - 1}` }
+  const response = await fetch(urlOf(file), { headers, signal })
+  if (!response.ok) throw new Error(`The content could not be loaded (${response.status}).`)
+  return response.text()
 }
 
 /** @param {FileRecord} file */

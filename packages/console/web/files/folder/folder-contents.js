@@ -14,6 +14,7 @@ import { deleteDialog } from '../delete-dialog.js'
 import { announceFilesChanged, filesChanged } from '../file-changes.js'
 import { moveDialog } from '../move-dialog.js'
 import { hrefToPath, nameOf } from '../paths.js'
+import { openShareDialog } from '../sharing/share-dialog.js'
 import { chooseFiles } from '../upload/choose-files.js'
 import { categoryBar } from './category-bar.js'
 import { FileSource } from './file-source.js'
@@ -128,6 +129,7 @@ class FolderContents extends View {
               onInput: this.#search,
             })}
             ${this.#folder ? html`<button class="button" @click=${this.#download}>${icon('download')} Download</button>` : nothing}
+            ${this.#folder && mayEdit('files') ? html`<button class="button" @click=${() => openShareDialog(this.#folder)}>${icon('lock')} Share</button>` : nothing}
             ${
               mayEdit('files')
                 ? html`

@@ -1,0 +1,168 @@
+import {
+  createLink,
+  listAccessRules,
+  listLinks,
+  revokeLink,
+  setAccessRule,
+} from '../../api/sharing.js'
+import { html, nothing } from '../../core/html.js'
+import { isAdmin } from '../../core/session.js'
+import { Resource, View } from '../../core/view.js'
+import { copy } from '../../ui/clipboard.js'
+import { openDialog } from '../../ui/dialog.js'
+import { checkbox, selectField, textField } from '../../ui/form.js'
+import { formatTime } from '../../ui/format.js'
+import { icon } from '../../ui/icons.js'
+import { errorNotice, notice, show } from '../../ui/states.js'
+
+/** @import { AccessRule, Link } from '../../api/schema.d.ts' */
+
+const day = 86_400
+
+/** Links to a file or a folder, and whether a folder is private. @param {string} path a folder ends in `/` */
+export const openShareDialog = (path) =>
+  openDialog({
+    title: `Share ${path}`,
+    draw: () => html`<share-dialog .path=${path}></share-dialog>`,
+  })
+
+class ShareDialog extends View {
+  path = ''
+  #links = new Resource(this, (signal) => listLinks(this.path, signal))
+  #rules = new Resource(this, (signal) => listAccessRules(signal))
+  #days = '7'
+  #downloads = ''
+  #url = ''
+  #isBusy = false
+  /** @type {unknown} */
+  #error
+
+  opened() {
+    void this.#links.reload()
+    if (this.#isLockable()) void this.#rules.reload()
+  }
+
+  #isLockable() {
+    return this.path.endsWith('/') && isAdmin('files')
+  }
+
+  template() {
+    return html`
+      <div class="dialog-body">
+        ${this.#isLockable() ? show(this.#rules, (rules) => this.#lock(rules), 1) : nothing}
+        ${this.#url ? this.#made() : this.#form()} ${errorNotice(this.#error)}
+        ${show(this.#links, (links) => this.#list(links), 1)}
+      </div>`
+  }
+
+  /** @param {AccessRule[]} rules */
+  #lock(rules) {
+    const rule = rules
+      .filter(({ prefix }) => this.path.startsWith(prefix))
+      .sort((one, other) => other.prefix.length - one.prefix.length)[0]
+    return checkbox({
+      label: 'Private folder',
+      isChecked: rule?.public === false,
+      hint: 'Its files are served only to people and programs that log in, and by links.',
+      onChange: (isPrivate) =>
+        void this.#do(async () => {
+          await setAccessRule(this.path, !isPrivate)
+          await this.#rules.reload()
+        }),
+    })
+  }
+
+  #form() {
+    return html`
+      <form class="share-form" @submit=${this.#create}>
+        <div class="field-pair">
+          ${selectField({
+            id: 'link-days',
+            label: 'Link valid for',
+            value: this.#days,
+            options: [
+              ['1', '1 day'],
+              ['7', '7 days'],
+              ['30', '30 days'],
+              ['365', '1 year'],
+            ],
+            onInput: (value) => {
+              this.#days = value
+            },
+          })}
+          ${textField({
+            id: 'link-downloads',
+            label: 'Downloads',
+            value: this.#downloads,
+            inputMode: 'numeric',
+            hint: 'Empty: as many as they like',
+            onInput: (value) => {
+              this.#downloads = value.trim()
+            },
+          })}
+        </div>
+        <button class="button primary" ?disabled=${this.#isBusy}>${icon('link')} Make a link</button>
+      </form>`
+  }
+
+  #made() {
+    return html`
+      ${notice(html`<p><strong>Copy it now.</strong> The link is shown this once. Whoever has it reads the files.</p>`, 'good')}
+      <div class="token-value">
+        <code data-link>${this.#url}</code>
+        <button class="button primary" @click=${() => copy(this.#url, 'Link')}>${icon('copy')} Copy</button>
+      </div>`
+  }
+
+  /** @param {Link[]} links */
+  #list(links) {
+    if (links.length === 0) return html`<p class="muted">No links yet.</p>`
+    return html`
+      <h3>Links</h3>
+      <ul class="plain-list">
+        ${links.map(
+          (link) => html`
+            <li>
+              <span>${link.name ?? link.by}, until ${formatTime(link.expires_at)}</span>
+              ${link.downloads_left === null ? nothing : html`<span class="chip">${link.downloads_left} downloads left</span>`}
+              <button class="link-button" @click=${() => this.#revoke(link)}>Revoke</button>
+            </li>`,
+        )}
+      </ul>`
+  }
+
+  /** @param {Event} event */
+  #create = (event) => {
+    event.preventDefault()
+    return this.#do(async () => {
+      const downloads = this.#downloads ? { downloads: Number(this.#downloads) } : {}
+      const expires = Number(this.#days) * day
+      this.#url = (await createLink({ path: this.path, expires_in: expires, ...downloads })).url
+      await this.#links.reload()
+    })
+  }
+
+  /** @param {Link} link */
+  #revoke = ({ id }) =>
+    this.#do(async () => {
+      await revokeLink(id)
+      this.#url = ''
+      await this.#links.reload()
+    })
+
+  /** @param {() => Promise<void>} task */
+  async #do(task) {
+    this.#isBusy = true
+    this.#error = undefined
+    this.update()
+    try {
+      await task()
+    } catch (error) {
+      this.#error = error
+    }
+    this.#isBusy = false
+    this.update()
+  }
+}
+
+customElements.define('share-dialog', ShareDialog)

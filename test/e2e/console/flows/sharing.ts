@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import type { Flows } from '../tester.ts'
+
+/** Private folders, and links to what is in them. */
+export const sharingFlows: Flows = {
+  'makes a folder private, shares it by a link, and revokes the link': async (tester) => {
+    const { page, everything } = tester
+    const api = await tester.filesApi()
+    await api.upload('shared/photos/one.txt', 'one')
+    const status = async (url: string) => (await fetch(url)).status
+    const file = `${everything.files}/static/shared/photos/one.txt`
+    assert.equal(await status(file), 200)
+
+    await tester.goTo('/files/shared/photos/')
+    await tester.button(/^Share$/).click()
+    await page.getByLabel('Private folder').check()
+    await page.getByLabel('Private folder').and(page.locator(':checked')).waitFor()
+    await tester.button('Make a link').click()
+    const link = (await page.locator('[data-link]').textContent()) ?? ''
+    await tester.button('Revoke').waitFor()
+    await tester.checkAccessibility('share a folder')
+    await tester.picture('share-folder')
+    assert.equal(await status(file), 404)
+    assert.equal(await status(`${link.replace(/\/$/, '')}/one.txt`), 200)
+
+    await tester.button('Revoke').click()
+    await tester.text('No links yet').waitFor()
+    assert.equal(await status(`${link.replace(/\/$/, '')}/one.txt`), 404)
+    await page.keyboard.press('Escape')
+    await tester.goTo('/files/shared/photos/one.txt')
+    await tester.text('private').waitFor()
+    await tester.checkAccessibility('a private file')
+    await tester.picture('file-private')
+  },
+}
