@@ -5,6 +5,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   realpathSync,
   rmSync,
   writeFileSync,
@@ -149,6 +150,38 @@ test('files: a directory is synchronized, then only what changed', async () => {
   expect(dry.stdout).toBe('upload site/b.txt\ndelete site/css/a.css\n')
   expect(second.stdout).toBe('1 uploaded, 1 deleted, 1 unchanged\n')
   expect(listed.stdout).toMatch(/^7 .*site\/b\.txt\n11 .*site\/index\.html\n$/)
+})
+
+test('files: a directory is deployed in one step, rolled back, downloaded, and a change reverted', async () => {
+  const folder = createFolder({ 'index.html': 'one', 'a.js': 'a', 'gone/x': 'x' })
+  const first = await run('files', ['deploy', folder, 'app/', '--version', 'app-1'])
+  writeFileSync(join(folder, 'index.html'), 'two')
+  rmSync(join(folder, 'gone'), { recursive: true })
+  writeFileSync(join(folder, 'new'), 'n'.repeat(100_000))
+  const dry = await run('files', ['deploy', folder, 'app/', '--dry-run'])
+  const second = await run('files', ['deploy', folder, 'app/'])
+  const again = await run('files', ['deploy', folder, 'app/'])
+  const states = await run('files', ['history', 'app/index.html'])
+  const copy = join(folder, 'copy')
+  const downloaded = await run('files', ['download', 'app/', copy, '--at', 'app-1'])
+  const rolledBack = await run('files', ['rollback', 'app/'])
+  const [, change = ''] = /change (\d+)/.exec(rolledBack.stdout) ?? []
+  const reverted = await run('files', ['revert', change])
+
+  expect(first.stdout).toMatch(
+    /^\+ app\/a.js\n\+ app\/gone\/x\n\+ app\/index.html\nchange \d+: 3 added, 0 replaced, 0 removed, 0 unchanged\n$/,
+  )
+  expect(dry.stdout).toBe('send index.html\nsend new\n')
+  expect(second.stdout).toMatch(
+    /^- app\/gone\/x\n~ app\/index.html\n\+ app\/new\nchange \d+: 1 added, 1 replaced, 1 removed, 1 unchanged\n$/,
+  )
+  expect(again.stdout).toBe('0 added, 0 replaced, 0 removed, 3 unchanged\n')
+  expect(states.stdout.trim().split('\n')).toHaveLength(2)
+  expect(downloaded.stderr).toBe('')
+  expect(readFileSync(join(copy, 'index.html'), 'utf8')).toBe('one')
+  expect(readFileSync(join(copy, 'gone/x'), 'utf8')).toBe('x')
+  expect(rolledBack.stdout).toMatch(/1 added, 1 replaced, 1 removed/)
+  expect(reverted.stdout).toMatch(/1 added, 1 replaced, 1 removed/)
 })
 
 test('files: a file is stored under its own name, and removed', async () => {

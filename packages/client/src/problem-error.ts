@@ -5,6 +5,8 @@ export interface Problem {
   detail: string
   request_id?: string
   errors?: { path: string; message: string }[]
+  /** Of `contents_missing`: digests. */
+  missing?: unknown
 }
 
 /** An error response. `message` is the problem's `detail`, followed by each validation fault. */
@@ -16,6 +18,9 @@ export class ProblemError extends Error {
   /** The faults of a request that failed validation, each with its JSON Pointer; else empty. */
   readonly errors: { path: string; message: string }[]
 
+  /** The digests that a manifest names and that are not stored, up to 1,000; else empty. */
+  readonly missing: string[]
+
   constructor(problem: Problem) {
     const faults = (problem.errors ?? []).map(({ path, message }) => `  ${path}: ${message}`)
     super([problem.detail, ...faults].join('\n'))
@@ -24,6 +29,7 @@ export class ProblemError extends Error {
     this.code = problem.code
     this.requestId = problem.request_id
     this.errors = problem.errors ?? []
+    this.missing = Array.isArray(problem.missing) ? problem.missing.map(String) : []
   }
 
   /** The error of a response whose body was not read yet. A body that is no problem is described by its status. */

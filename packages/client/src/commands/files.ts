@@ -9,6 +9,7 @@ import { readCredentials } from './credentials.ts'
 import { logIn } from './sso-login.ts'
 import { listLocalFiles, planSync } from './sync-plan.ts'
 import { formatTable, ProgressBar, runCommand, UsageError } from './terminal.ts'
+import { deploy, download, history, revert, rollback } from './trees.ts'
 
 const usage = `Files of the static service.
 
@@ -18,6 +19,16 @@ const usage = `Files of the static service.
   files remove <path>                          delete a file
   files sync <directory> <prefix/> [--delete] [--dry-run]
                                                upload what is new or changed; --delete removes what is not there
+  files deploy <directory> <prefix/> [--version v] [--changelog text] [--dry-run]
+                                               make prefix/ what the directory is, in one step; sends only what is missing
+  files download <prefix/> <directory> [--at v]
+                                               write prefix/ below a directory, as it is or was
+  files rollback <prefix/> [--to v] [--dry-run]
+                                               make prefix/ what it was before its last change, or at v
+  files history <path>                         list every state of a path
+  files revert <change> [--overwrite]          take back what one change did
+
+v is a version, the number of a change or an RFC 3339 instant.
 
 FILES_URL (http://127.0.0.1:3002), FILES_TOKEN, or FILES_USERNAME and FILES_PASSWORD.
 None of them after login --sso, and in GitHub and GitLab jobs that a trust admits.
@@ -28,7 +39,7 @@ interface SyncFlags {
   dryRun: boolean
 }
 
-const commands = { list, put, remove, sync }
+const commands = { list, put, remove, sync, deploy, download, rollback, history, revert }
 
 async function list(client: FileClient, [directory]: string[]) {
   for await (const files of readPages(client, directory)) {
@@ -125,6 +136,11 @@ await runCommand(usage, async () => {
       delete: { type: 'boolean', default: false },
       'dry-run': { type: 'boolean', default: false },
       sso: { type: 'boolean', default: false },
+      overwrite: { type: 'boolean', default: false },
+      version: { type: 'string' },
+      changelog: { type: 'string' },
+      at: { type: 'string' },
+      to: { type: 'string' },
     },
   })
   const [name = '', ...args] = positionals
@@ -136,5 +152,6 @@ await runCommand(usage, async () => {
     : undefined
   if (!command) throw new UsageError(name ? `Unknown command: ${name}` : 'Name a command.')
   const client = new FileClient({ baseUrl, credentials: await readCredentials(service) })
-  await command(client, args, { remove: values.delete, dryRun: values['dry-run'] })
+  const { delete: remove, 'dry-run': dryRun, version, changelog, at, to, overwrite } = values
+  await command(client, args, { remove, dryRun, version, changelog, at, to, overwrite })
 })

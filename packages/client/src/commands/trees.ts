@@ -1,0 +1,186 @@
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createReadStream, openAsBlob } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { FileClient } from '../file-client.ts'
+import { ProblemError } from '../problem-error.ts'
+import { unwrap } from '../unwrap.ts'
+import { type LocalFile, listLocalFiles } from './sync-plan.ts'
+import { formatTable, ProgressBar, UsageError } from './terminal.ts'
+
+// A folder as one thing: what `files deploy`, `download`, `rollback`, `history` and `revert` do.
+
+export interface TreeFlags {
+  dryRun: boolean
+  version: string | undefined
+  changelog: string | undefined
+  at: string | undefined
+  to: string | undefined
+  overwrite: boolean
+}
+
+/** Makes a directory of the store what a local one is, in one step. Only contents that are missing there are sent. */
+export async function deploy(client: FileClient, [source, prefix]: string[], flags: TreeFlags) {
+  if (!source) throw new UsageError('Name a directory.')
+  const path = readPrefix(prefix)
+  const files: HashedFile[] = []
+  for (const file of await listLocalFiles(source, '')) files.push(await hashed(file))
+  const manifest = JSON.stringify({
+    files: Object.fromEntries(files.map(({ path: name, sha256 }) => [name, { sha256 }])),
+  })
+  const byDigest = new Map(files.map((file) => [file.sha256, file]))
+  const { version, changelog, dryRun } = flags
+  const query = {
+    ...(version === undefined ? {} : { version }),
+    ...(changelog === undefined ? {} : { changelog }),
+    dry_run: dryRun,
+  }
+  for (;;) {
+    try {
+      return printResult(client, await putTree(client, path, { manifest, query }))
+    } catch (error) {
+      if (!(error instanceof ProblemError) || error.code !== 'contents_missing') throw error
+      const missing = error.missing.flatMap((digest) => byDigest.get(digest) ?? [])
+      if (missing.length === 0) throw error
+      if (dryRun) return printMissing(missing)
+      await send(client, missing)
+    }
+  }
+}
+
+function readPrefix(prefix: string | undefined): string {
+  if (prefix?.endsWith('/')) return prefix === '/' ? '' : prefix.replace(/^\//, '')
+  throw new UsageError('Name a directory of the store, with a slash at its end; / is all of it.')
+}
+
+type HashedFile = LocalFile & { sha256: string }
+
+async function hashed(file: LocalFile): Promise<HashedFile> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(file.source), hash)
+  return { ...file, sha256: hash.digest('hex') }
+}
+
+const putTree = (
+  { api }: FileClient,
+  path: string,
+  { manifest, query }: { manifest: string; query: object },
+) =>
+  unwrap(
+    api.PUT('/api/trees/{path}', {
+      params: { path: { path }, query },
+      body: new Blob([manifest]),
+      bodySerializer: (body) => body,
+    }),
+  )
+
+async function send({ api }: FileClient, files: HashedFile[]) {
+  const bar = new ProgressBar(files.reduce((sum, { size }) => sum + size, 0))
+  const waiting = [...files]
+  const work = async () => {
+    for (let file = waiting.pop(); file; file = waiting.pop()) {
+      const { source, sha256, size } = file
+      await unwrap(
+        api.PUT('/api/contents/{sha256}', {
+          params: { path: { sha256 } },
+          body: await openAsBlob(source),
+          bodySerializer: (body) => body,
+        }),
+      )
+      bar.add(size)
+    }
+  }
+  await Promise.all(Array.from({ length: parallel }, work))
+  bar.end()
+}
+
+const parallel = 8
+
+type TreeResult = Omit<Awaited<ReturnType<typeof putTree>>, 'prefix' | 'files' | 'bytes_received'>
+
+async function printResult({ api }: FileClient, { change, ...counts }: TreeResult) {
+  if (change) {
+    const params = { path: { id: change.id }, query: { page_size: 200 } }
+    const { files } = await unwrap(api.GET('/api/changes/{id}', { params }))
+    const signOf = (isBefore: boolean, isAfter: boolean) =>
+      isBefore && isAfter ? '~' : isAfter ? '+' : '-'
+    for (const { path, before, after } of files)
+      process.stdout.write(`${signOf(before !== null, after !== null)} ${path}\n`)
+  }
+  const { added, replaced, removed, unchanged } = counts
+  const number = change ? `change ${change.id}: ` : ''
+  process.stdout.write(
+    `${number}${added} added, ${replaced} replaced, ${removed} removed, ${unchanged} unchanged\n`,
+  )
+}
+
+function printMissing(files: HashedFile[]) {
+  for (const { path } of files) process.stdout.write(`send ${path}\n`)
+}
+
+/** Writes a directory of the store, as it is or was, below a local one; needs the program tar. */
+export async function download(client: FileClient, [prefix, target]: string[], { at }: TreeFlags) {
+  const path = readPrefix(prefix)
+  if (!target) throw new UsageError('Name a local directory.')
+  const params = { path: { path }, query: at === undefined ? {} : { at } }
+  const { response, error } = await client.api.GET('/api/trees/{path}', {
+    params,
+    parseAs: 'stream',
+  })
+  if (error !== undefined) throw new ProblemError(error)
+  if (!response.ok || !response.body) throw await ProblemError.from(response)
+  await mkdir(target, { recursive: true })
+  const tar = spawn('tar', ['-xf', '-', '-C', target], { stdio: ['pipe', 'inherit', 'inherit'] })
+  const ended = once(tar, 'close')
+  // As undici has it, whose types are not those of Node.
+  await pipeline(Readable.fromWeb(response.body as never), tar.stdin)
+  const [code] = await ended
+  if (code !== 0) throw new Error(`tar has failed with status ${code}`)
+}
+
+/** Makes a directory what it was: before its last change, or at a version, a change or an instant. */
+export async function rollback(client: FileClient, [prefix]: string[], { to, dryRun }: TreeFlags) {
+  const path = readPrefix(prefix)
+  const at = to ?? String(await changeBefore(client, path))
+  const manifest = JSON.stringify({ from: path, at })
+  await printResult(client, await putTree(client, path, { manifest, query: { dry_run: dryRun } }))
+}
+
+async function changeBefore({ api }: FileClient, prefix: string): Promise<number> {
+  const query = { prefix, page_size: 1 }
+  const { changes } = await unwrap(api.GET('/api/changes', { params: { query } }))
+  const [last] = changes
+  if (!last) throw new UsageError(`Nothing has changed below ${prefix}.`)
+  return last.id - 1
+}
+
+/** Prints every state of a path, newest first. */
+export async function history({ api }: FileClient, [path]: string[]) {
+  if (!path) throw new UsageError('Name a path.')
+  const query = { path, page_size: 200 }
+  const { history: states } = await unwrap(api.GET('/api/history', { params: { query } }))
+  const rows = states.map(({ change, at, by, action, sha256, size }) => [
+    change,
+    at,
+    by,
+    action,
+    size ?? '-',
+    sha256?.slice(0, 12) ?? 'no file',
+  ])
+  process.stdout.write(formatTable(rows))
+}
+
+/** Takes back what one change did. */
+export async function revert(client: FileClient, [change]: string[], { overwrite }: TreeFlags) {
+  if (!change || !/^\d{1,15}$/.test(change)) throw new UsageError('Name the number of a change.')
+  const made = await unwrap(
+    client.api.POST('/api/changes/{id}/revert', {
+      params: { path: { id: Number(change) } },
+      body: { overwrite },
+    }),
+  )
+  await printResult(client, { ...made, unchanged: 0, change: made })
+}
