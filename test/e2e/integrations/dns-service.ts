@@ -110,7 +110,7 @@ async function createToken(url: string, limits: object): Promise<string> {
   const created = await fetch(`${url}/api/tokens`, {
     method: 'POST',
     headers: { ...json, authorization: `Bearer ${access_token}` },
-    body: JSON.stringify({ name: 'integrations', ...limits }),
+    body: JSON.stringify({ name: `integrations ${crypto.randomUUID()}`, ...limits }),
   })
   return Token.parse(await created.json()).token
 }

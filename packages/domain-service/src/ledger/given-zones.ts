@@ -1,5 +1,6 @@
 import {
   forUpdate,
+  join,
   name,
   now,
   type Sql,
@@ -25,7 +26,7 @@ export interface GivenZone {
   isSubmitted: boolean
   zone: KnownZone
   /** Of a submitted zone whose write is not known to be done: what it was compared with. */
-  base: KnownZone | undefined
+  base?: KnownZone | undefined
 }
 
 /** An API token and a domain. */
@@ -50,7 +51,7 @@ interface ZoneRow {
 const zones = name('given_zones')
 const keptMs = 600_000
 const pruneIntervalMs = 60_000
-const maxOfToken = 32
+const maxOfToken = 16
 // Two processes may have been given the same zone, and each uses up one.
 const maxEqual = 4
 
@@ -67,7 +68,7 @@ export class GivenZones {
   async add(to: GivenTo, zone: KnownZone): Promise<void> {
     await this.#prune()
     const text = JSON.stringify(zone)
-    await insert(this.#sql, to, { isSubmitted: false, zone: text, base: null })
+    await insert(this.#sql, to, { isSubmitted: false, zone })
     const isOwn = isOf(to)
     const isEqual = sql`${isOwn} and is_submitted = 0 and zone = ${text}`
     await this.#sql.run(sql`delete from ${zones} where ${isEqual} and id not in
@@ -107,13 +108,15 @@ export class GivenZones {
       const chosen = choose(rows.map(toGivenZone))
       if (!chosen) return undefined
       await transaction.run(sql`delete from ${zones} where id = ${chosen.used.id}`)
-      return { ...chosen, id: await insertSubmitted(transaction, to, submitted, chosen.base) }
+      const { used, base } = chosen
+      const id = await insert(transaction, to, { isSubmitted: true, zone: submitted, base })
+      return { id, used, base }
     })
   }
 
   /** Remembers a submitted zone that was compared with a zone that the client was not given. */
   submit(to: GivenTo, submitted: KnownZone, base: KnownZone): Promise<number> {
-    return insertSubmitted(this.#sql, to, submitted, base)
+    return insert(this.#sql, to, { isSubmitted: true, zone: submitted, base })
   }
 
   /** The write of a submitted zone is done. */
@@ -125,10 +128,7 @@ export class GivenZones {
   async giveBack(id: number, to: GivenTo, used: GivenZone | undefined): Promise<void> {
     await this.#sql.transaction(async (transaction) => {
       await transaction.run(sql`delete from ${zones} where id = ${id}`)
-      if (!used) return
-      const { isSubmitted, zone, base } = used
-      const texts = { zone: JSON.stringify(zone), base: base ? JSON.stringify(base) : null }
-      await insert(transaction, to, { isSubmitted, ...texts })
+      if (used) await insert(transaction, to, used)
     })
   }
 
@@ -141,26 +141,15 @@ export class GivenZones {
 
 const isOf = ({ token, domain }: GivenTo) => sql`token = ${token} and domain = ${domain}`
 
-const insertSubmitted = (
-  database: SqlTransaction,
-  to: GivenTo,
-  submitted: KnownZone,
-  base: KnownZone,
-) =>
-  insert(database, to, {
-    isSubmitted: true,
-    zone: JSON.stringify(submitted),
-    base: JSON.stringify(base),
-  })
-
 async function insert(
   database: SqlTransaction,
   { token, domain }: GivenTo,
-  { isSubmitted, zone, base }: { isSubmitted: boolean; zone: string; base: string | null },
+  { isSubmitted, zone, base }: Pick<GivenZone, 'isSubmitted' | 'zone' | 'base'>,
 ): Promise<number> {
+  const texts = [JSON.stringify(zone), base ? JSON.stringify(base) : null]
   const row = await database.get<{ id: number }>(
     sql`insert into ${zones} (token, domain, at, is_submitted, zone, base)
-      values (${token}, ${domain}, ${now}, ${isSubmitted ? 1 : 0}, ${zone}, ${base}) returning id`,
+      values (${token}, ${domain}, ${now}, ${isSubmitted ? 1 : 0}, ${join(texts)}) returning id`,
   )
   if (!row) throw new Error('a given zone was not stored')
   return row.id

@@ -1,5 +1,5 @@
 import type { ApiTokens, Caller } from '@domains-and-files/auth'
-import { type App, type HttpError, receiveBody } from '@domains-and-files/http'
+import { type App, HttpError, receiveBody } from '@domains-and-files/http'
 import {
   type Envelope,
   errors,
@@ -14,6 +14,7 @@ import { toHttpError } from '../json-protocol.ts'
 import { commandsOf, type DoorSources } from './commands.ts'
 
 const url = '/integrations/registrar/xml.response'
+const server = 'domain-service'
 const maxWaitMs = 25_000
 const retryAfterSeconds = 15
 // 150 texts of 2,500 characters, each byte percent-encoded.
@@ -30,25 +31,30 @@ export async function registerRegistrarDoor(app: App, dependencies: Dependencies
   const commands = commandsOf(dependencies)
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     const params = paramsOf(request)
-    const requested = (params.get('Command') ?? '').toLowerCase()
-    const command = commands.get(requested)
-    const envelope = envelopeOf(reply, { command: command?.name, requested })
-    try {
-      const caller = await authenticate(params, request, tokens)
-      params.require('Command', errors.commandMissing)
-      if (!command) throw commandUnknown()
-      const running = command.run(params, { caller, requestId: request.id })
-      running.catch(() => undefined) // After the time limit nobody waits for it.
-      const result = await Promise.race([running, delay(clock, maxWaitMs)])
-      if (!result) throw registrarBusy(retryAfterSeconds)
-      return sendXml(reply, renderResult(envelope(), result))
-    } catch (error) {
-      return refuse(error instanceof Error ? error : new Error(String(error)), {
-        request,
-        reply,
-        envelope,
-      })
+    const caller = await authenticate(params, request, tokens)
+    const command = commands.get(params.require('Command', errors.commandMissing).toLowerCase())
+    if (!command) throw commandUnknown()
+    const running = command.run(params, { caller, requestId: request.id })
+    running.catch(() => undefined) // After the time limit nobody waits for it.
+    const result = await Promise.race([running, delay(clock, maxWaitMs)])
+    if (!result) throw registrarBusy(retryAfterSeconds)
+    return sendXml(reply, renderResult(envelopeOf(request, reply), result))
+  }
+  const envelopeOf = (request: FastifyRequest, { elapsedTime }: FastifyReply): Envelope => {
+    const requested = (paramsOf(request).get('Command') ?? '').toLowerCase()
+    const milliseconds = Math.round(elapsedTime)
+    return { command: commands.get(requested)?.name, requested, milliseconds, server }
+  }
+  const errorHandler = (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
+    const refusal = error instanceof errors.ErrorResponse ? error : toHttpError(error, request)
+    if (refusal instanceof HttpError && isTransient(refusal)) {
+      reply.problemCode = refusal.code
+      reply.headers({ 'retry-after': String(retryAfterSeconds), ...refusal.headers })
+      return reply.code(405).type('text/plain; charset=utf-8').send('Too many requests')
     }
+    reply.problemCode = refusal instanceof HttpError ? refusal.code : 'registrar_protocol'
+    const answer = refusal instanceof HttpError ? toRefusal(refusal) : refusal
+    return sendXml(reply, renderRefusal(envelopeOf(request, reply), answer))
   }
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
@@ -64,8 +70,7 @@ export async function registerRegistrarDoor(app: App, dependencies: Dependencies
       bodyLimit: maxFormBytes,
       schema: { hide: true },
       handler,
-      errorHandler: (error, request, reply) =>
-        refuse(error, { request, reply, envelope: envelopeOf(reply) }),
+      errorHandler,
     })
   })
 }
@@ -76,16 +81,6 @@ function paramsOf({ url, body }: FastifyRequest): Params {
   const query = new URLSearchParams(start < 0 ? '' : url.slice(start))
   return new Params(query, body instanceof URLSearchParams ? body : [])
 }
-
-const envelopeOf =
-  (reply: FastifyReply, command: Partial<Envelope> = {}) =>
-  (): Envelope => ({
-    command: undefined,
-    requested: '',
-    ...command,
-    milliseconds: Math.round(reply.elapsedTime),
-    server: 'domain-service',
-  })
 
 async function authenticate(
   params: Params,
@@ -100,24 +95,6 @@ async function authenticate(
 
 const commandUnknown = () =>
   new errors.ErrorResponse('1019102', 'This command is not available here, so nothing was sent')
-
-interface Refused {
-  request: FastifyRequest
-  reply: FastifyReply
-  envelope: () => Envelope
-}
-
-function refuse(error: FastifyError | Error, { request, reply, envelope }: Refused) {
-  if (error instanceof errors.ErrorResponse) {
-    reply.problemCode = `registrar_protocol_${error.number}`
-    return sendXml(reply, renderRefusal(envelope(), error))
-  }
-  const failure = toHttpError(error as FastifyError, request) // It reads what a FastifyError has beyond an Error only if present.
-  reply.problemCode = failure.code
-  if (!isTransient(failure)) return sendXml(reply, renderRefusal(envelope(), toRefusal(failure)))
-  reply.headers({ 'retry-after': String(retryAfterSeconds), ...failure.headers })
-  return reply.code(405).type('text/plain; charset=utf-8').send('Too many requests')
-}
 
 const sendXml = (reply: FastifyReply, body: string) =>
   reply.code(200).type('text/xml; charset=utf-8').send(Buffer.from(body))
