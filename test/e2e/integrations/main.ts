@@ -50,6 +50,11 @@ async function tryRegistrarProtocol(acme: AcmeServer, dns: DnsService) {
   await using front = await startRegistrarFront(folder, dns.url)
   const token = await dns.createToken({ role: 'editor', domains: [domain] })
   const before = dns.records(domain)
+  await step("lego by the registrar's protocol: ten certificates at once", async () => {
+    const names = Array.from({ length: 10 }, (_, n) => `host${n}.${domain}`)
+    await Promise.all(names.map((name) => runLego({ acme, dns, token, names: [name], front })))
+    assert.deepEqual(dns.records(domain), before)
+  })
   for (const names of [
     [`www.${domain}`],
     [`mail.${domain}`, `*.web.${domain}`],

@@ -7,6 +7,7 @@ import {
   type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
+import { slices } from '../clock.ts'
 import type { RecordInput } from '../dns/record-validation.ts'
 
 /** What a client knows of a zone: those of its records that its token may write. */
@@ -51,9 +52,7 @@ interface ZoneRow {
 const zones = name('given_zones')
 const keptMs = 600_000
 const pruneIntervalMs = 60_000
-const maxOfToken = 16
-// Two processes may have been given the same zone, and each uses up one.
-const maxEqual = 4
+const maxOfToken = 100
 
 /** The zones that API tokens were given in the last ten minutes, shared by all replicas. */
 export class GivenZones {
@@ -67,14 +66,18 @@ export class GivenZones {
   /** Remembers a zone that a client was given. */
   async add(to: GivenTo, zone: KnownZone): Promise<void> {
     await this.#prune()
-    const text = JSON.stringify(zone)
-    await insert(this.#sql, to, { isSubmitted: false, zone })
     const isOwn = isOf(to)
-    const isEqual = sql`${isOwn} and is_submitted = 0 and zone = ${text}`
-    await this.#sql.run(sql`delete from ${zones} where ${isEqual} and id not in
-      (select id from ${zones} where ${isEqual} order by id desc limit ${maxEqual})`)
-    await this.#sql.run(sql`delete from ${zones} where ${isOwn} and id not in
-      (select id from ${zones} where ${isOwn} order by id desc limit ${maxOfToken})`)
+    const text = JSON.stringify(zone)
+    await this.#sql.transaction(async (transaction) => {
+      // Processes that share a token are given the same zone, and each uses up one.
+      const equal = await transaction.all<{ copies: number }>(
+        sql`delete from ${zones} where ${isOwn} and is_submitted = 0 and zone = ${text} returning copies`,
+      )
+      const copies = equal.reduce((sum, row) => sum + row.copies, 1)
+      await insert(transaction, to, { isSubmitted: false, zone, copies })
+      await transaction.run(sql`delete from ${zones} where ${isOwn} and id not in
+        (select id from ${zones} where ${isOwn} order by id desc limit ${maxOfToken})`)
+    })
   }
 
   /** The records that the client has spelled otherwise. */
@@ -105,10 +108,17 @@ export class GivenZones {
         sql`select id, is_submitted, zone, base from ${zones}
           where ${isOf(to)} and at > ${now} - ${keptMs} order by id`,
       )
-      const chosen = choose(rows.map(toGivenZone))
+      const given: GivenZone[] = []
+      const nextSlice = slices()
+      for (const row of rows) {
+        await nextSlice()
+        given.push(toGivenZone(row))
+      }
+      const chosen = choose(given)
       if (!chosen) return undefined
-      await transaction.run(sql`delete from ${zones} where id = ${chosen.used.id}`)
       const { used, base } = chosen
+      await transaction.run(sql`delete from ${zones} where id = ${used.id} and copies = 1`)
+      await transaction.run(sql`update ${zones} set copies = copies - 1 where id = ${used.id}`)
       const id = await insert(transaction, to, { isSubmitted: true, zone: submitted, base })
       return { id, used, base }
     })
@@ -144,12 +154,12 @@ const isOf = ({ token, domain }: GivenTo) => sql`token = ${token} and domain = $
 async function insert(
   database: SqlTransaction,
   { token, domain }: GivenTo,
-  { isSubmitted, zone, base }: Pick<GivenZone, 'isSubmitted' | 'zone' | 'base'>,
+  { isSubmitted, zone, base, copies = 1 }: Omit<GivenZone, 'id'> & { copies?: number },
 ): Promise<number> {
   const texts = [JSON.stringify(zone), base ? JSON.stringify(base) : null]
   const row = await database.get<{ id: number }>(
-    sql`insert into ${zones} (token, domain, at, is_submitted, zone, base)
-      values (${token}, ${domain}, ${now}, ${isSubmitted ? 1 : 0}, ${join(texts)}) returning id`,
+    sql`insert into ${zones} (token, domain, at, is_submitted, copies, zone, base)
+      values (${token}, ${domain}, ${now}, ${isSubmitted ? 1 : 0}, ${copies}, ${join(texts)}) returning id`,
   )
   if (!row) throw new Error('a given zone was not stored')
   return row.id

@@ -165,6 +165,7 @@ const givenZones = sql`
     domain text not null,
     at ${int8} not null,
     is_submitted integer not null,
+    copies integer not null default 1,
     zone text not null,
     base text
   ) ${strict};

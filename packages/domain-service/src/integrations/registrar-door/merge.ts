@@ -15,16 +15,30 @@ export function chooseGiven(
 ): { used: GivenZone; base: KnownZone } | undefined {
   const list = keysOf(submitted, domain)
   const zones = given.map((used) => ({ used, keys: keysOf(used.zone, domain) }))
-  let best: { used: GivenZone; base: KnownZone; removals: number } | undefined
+  let best: (Explanation & { base: KnownZone }) | undefined
   for (const [index, { used, keys }] of zones.entries()) {
     if (isOutdated({ used, keys }, zones.slice(index + 1), list)) continue
     const removals = without(keys, list).length
-    if (best && best.removals < removals) continue
+    const additions = without(list, keys).length
+    const explanation = { used, removals, additions }
+    if (best && isBetter(best, explanation)) continue
     // A repeat of a list whose write is not known to be done has the same difference again.
     const isRepeat = removals === 0 && list.size === keys.size
-    best = { used, base: (isRepeat && used.base) || used.zone, removals }
+    best = { ...explanation, base: (isRepeat && used.base) || used.zone }
   }
   return best
+}
+
+interface Explanation {
+  used: GivenZone
+  removals: number
+  additions: number
+}
+
+// Processes that share a token: what one of them has removed is not added again by the list of another.
+function isBetter(older: Explanation, newer: Explanation): boolean {
+  if (older.removals !== newer.removals) return older.removals < newer.removals
+  return newer.used.isSubmitted && older.additions < newer.additions
 }
 
 interface KeyedZone {

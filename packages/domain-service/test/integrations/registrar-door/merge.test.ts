@@ -37,6 +37,7 @@ test.each([
   ],
   ['its own list is left behind by what it added later', ['za!', 'zab!', 'zab'], 'za', 2, 'zab'],
   ['all that it added goes at once', ['zc!', 'zcd!', 'zcd'], 'z', 2, 'zcd'],
+  ['what another process of the token removed is not added', ['zabc', 'zbc!'], 'zac', 0, 'zabc'],
   ['unless it has not read since', ['zc!', 'zcd!'], 'z', 0, 'zc'],
   ['with others’ records in between', ['z!', 'zd!', 'zdx'], 'z', 0, 'z'],
   ['the same list again is its own', ['za!'], 'za', 0, 'za'],

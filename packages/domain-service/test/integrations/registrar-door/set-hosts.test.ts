@@ -55,23 +55,27 @@ test('a list is one change of the history, with its token, whoever else writes',
 })
 
 test.each([
-  ['one token', 1],
-  ['two tokens', 2],
+  ['one token', true],
+  ['tokens of their own', false],
 ])(
-  'two clients with %s that were given the same zone keep each other’s records',
-  async (_case, tokens) => {
+  'six clients with %s that were given the same zone keep each other’s records',
+  async (_case, isShared) => {
     await using service = await start({ domains })
-    const one = await openDoor(service)
-    const other = tokens === 1 ? await openDoor(service, one.key) : await openDoor(service)
-    const zones = await Promise.all([one.rows(), other.rows()])
+    const first = await openDoor(service)
+    const numbers = [0, 1, 2, 3, 4, 5]
+    const doors = await Promise.all(
+      numbers.map(() => (isShared ? openDoor(service, first.key) : openDoor(service))),
+    )
+    const rows = await first.rows()
+    await Promise.all(doors.map((door) => door.rows()))
 
-    await Promise.all([
-      one.setHosts([...zones[0], txt('one')]),
-      other.setHosts([...zones[1], txt('other')]),
-    ])
-    await one.setHosts([...zones[0], txt('one'), txt('third')])
+    await Promise.all(doors.map((door, at) => door.setHosts([...rows, txt(`n${at}`)])))
+    await Promise.all(
+      doors.map((door, at) => door.setHosts([...rows, txt(`n${at}`), txt(`m${at}`)])),
+    )
 
-    expect(names(service).sort()).toEqual(['@', 'one', 'other', 'third', 'www'])
+    const own = numbers.flatMap((at) => [`m${at}`, `n${at}`])
+    expect(names(service).sort()).toEqual(['@', 'www', ...own].sort())
   },
 )
 
