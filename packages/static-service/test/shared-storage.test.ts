@@ -111,7 +111,7 @@ test('calls to S3 and the objects that wait for their deletion are metrics', asy
   expect(text).toMatch(/^static_s3_objects_waiting\{kind="intents"\} 0$/m)
 })
 
-test('rules count with the response at every replica', async () => {
+test('rules and deletions of links count with the response at every replica', async () => {
   await using stores = await startSharedStores()
   await using one = await start({ env: stores.env })
   await using other = await start({ env: stores.env })
@@ -128,4 +128,13 @@ test('rules count with the response at every replica', async () => {
   seen.push(await read(), await isPublic())
 
   expect(seen).toEqual([200, false, 404, true, 200, false, 404, 200, true])
+  const json = { path: 'a/b.txt', downloads: 1 }
+  const opened: number[] = []
+  for (const isDeleted of [true, false]) {
+    const { body: link } = await one.call('POST', '/api/links', { json })
+    if (isDeleted) await one.call('DELETE', `/api/links/${link.id}`)
+    for (const replica of [other, one])
+      opened.push((await replica.call('GET', String(link.url), { user: 'nobody' })).status)
+  }
+  expect(opened).toEqual([404, 404, 200, 404])
 })

@@ -49,6 +49,7 @@ async function fill(service: Service) {
   await service.call('DELETE', '/api/files/a.txt')
   await service.call('POST', '/api/versions/', { json: { version: '1.0.0', changelog: 'First' } })
   await service.call('PUT', '/api/access/in', { json: { public: false } })
+  await service.call('POST', '/api/links', { json: { path: 'docs/', downloads: 3 } })
 }
 
 const questions = [
@@ -60,6 +61,7 @@ const questions = [
   '/api/files/docs/large.bin',
   '/api/versions',
   '/api/access',
+  '/api/links',
 ]
 
 /** What the service answers, but for the address of the service. */

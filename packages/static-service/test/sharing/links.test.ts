@@ -1,0 +1,70 @@
+import { SqliteSql } from '@domains-and-files/persistence'
+import { expect, test } from 'vitest'
+import { Links } from '../../src/sharing/links.ts'
+import { sharingTables } from '../../src/sharing/tables.ts'
+
+function begin() {
+  let now = 1_000_000
+  const database = new SqliteSql({ file: ':memory:', migrations: { sharing: sharingTables } })
+  const links = new Links(database, () => now)
+  const create = async (downloadsLeft: number | null, lifetimeS = 604_800) =>
+    links.create({ path: 'a/', name: null, maker: 'user:a', by: 'a', downloadsLeft, lifetimeS })
+  return { links, create, pass: (ms: number) => (now += ms), database }
+}
+
+test('a link is found until it expires', async () => {
+  const { links, create, pass } = begin()
+  const { link, token } = await create(null, 60)
+
+  pass(59_999)
+  expect(await links.find(token)).toEqual(link)
+  pass(1)
+  expect(await links.find(token)).toBeUndefined()
+  expect(await links.list({})).toEqual([])
+})
+
+test('a later range belongs to a download for an hour, and is a new one then', async () => {
+  const { links, create, pass } = begin()
+  const { link, token } = await create(2)
+  const left = async () => (await links.find(token))?.downloadsLeft
+
+  expect(await links.admit(link, 'a/b', true)).toBe(true)
+  pass(3_599_999)
+  expect([await links.admit(link, 'a/b', false), await left()]).toEqual([true, 1])
+  pass(1)
+  expect([await links.isUnderWay(link, 'a/b'), await left()]).toEqual([false, 1])
+  expect([await links.admit(link, 'a/b', false), await left()]).toEqual([true, 0])
+  pass(3_600_000)
+  expect([await links.admit(link, 'a/b', false), await left()]).toEqual([false, 0])
+})
+
+test('a link that is deleted or has expired admits nothing, also where a download is under way', async () => {
+  const { links, create, pass } = begin()
+  const [short, deleted] = [await create(5, 60), await create(5)]
+  for (const { link } of [short, deleted]) expect(await links.admit(link, 'a/b', true)).toBe(true)
+
+  pass(60_000)
+  await links.remove(deleted.link.id, () => true)
+
+  for (const { link } of [short, deleted]) {
+    expect(await links.admit(link, 'a/b', false)).toBe(false)
+    expect(await links.isUnderWay(link, 'a/b')).toBe(false)
+  }
+})
+
+test('only digests of tokens are stored', async () => {
+  const { create, database } = begin()
+  const { token } = await create(null)
+
+  expect(token).toMatch(/^[\w-]{22}$/)
+  expect(database.database.serialize().includes(token)).toBe(false)
+})
+
+test('a user has at most 1000 links, of which expired ones do not count', async () => {
+  const { create, pass } = begin()
+  for (let count = 0; count < 1000; count += 1) await create(null, 60)
+
+  await expect(create(null)).rejects.toMatchObject({ code: 'too_many_links' })
+  pass(60_000)
+  expect((await create(null)).token).toBeDefined()
+})
