@@ -681,7 +681,7 @@ export interface paths {
         };
         /**
          * List who changed which files, newest first
-         * @description Each request that changes files is one change.
+         * @description Each request that changes files is one change. Callers limited to folders see those that changed nothing outside them.
          */
         get: operations["listChanges"];
         put?: never;

@@ -1,3 +1,4 @@
+import { callerOf } from '@domains-and-files/auth'
 import {
   type App,
   afterQuery,
@@ -36,7 +37,8 @@ const tags = ['history']
 const listChangesSchema = {
   operationId: 'listChanges',
   summary: 'List who changed which files, newest first',
-  description: 'Each request that changes files is one change.',
+  description:
+    'Each request that changes files is one change. Callers limited to folders see those that changed nothing outside them.',
   tags,
   querystring: z.strictObject({
     ...pageQuery(50, 200),
@@ -77,12 +79,15 @@ const listChangesSchema = {
 function listChanges(app: App, slash: string, catalog: Catalog) {
   app.get(
     `/api/changes${slash}`,
-    { config: { access: 'viewer' }, schema: listChangesSchema },
+    { config: { access: 'viewer', folders: 'prefix' }, schema: listChangesSchema },
     async (request, reply) => {
       checkEncoding(request.url)
       const { after, page_size: pageSize, ...query } = request.query
       const prefix = readDirectory(query.prefix)
-      const found = await catalog.history.changes({ ...query, prefix, pageSize, before: after })
+      const { folders: within } = callerOf(request)
+      const found = await catalog.history.changes({
+        ...{ ...query, prefix, within, pageSize, before: after },
+      })
       return {
         changes: found.changes.map(describeChange),
         pagination: paginate(request.query, found.total),
@@ -126,11 +131,12 @@ const getChangeSchema = {
 function getChange(app: App, catalog: Catalog) {
   app.get(
     '/api/changes/:id',
-    { config: { access: 'viewer' }, schema: getChangeSchema },
+    { config: { access: 'viewer', folders: 'handler' }, schema: getChangeSchema },
     async (request, reply) => {
       const { id } = request.params
       const { after, page, page_size: pageSize } = request.query
-      const found = await catalog.history.change({ id, page, pageSize, after })
+      const { folders: within } = callerOf(request)
+      const found = await catalog.history.change({ id, within, page, pageSize, after })
       if (!found) throw changeNotFound(id)
       const state = (file: { digest: string; size: number } | null) =>
         file && { sha256: file.digest, size: file.size }
@@ -179,10 +185,14 @@ const revertChangeSchema = {
 function revertChange(app: App, catalog: Catalog) {
   app.post(
     '/api/changes/:id/revert',
-    { config: { access: 'editor' }, schema: revertChangeSchema },
+    { config: { access: 'editor', folders: 'handler' }, schema: revertChangeSchema },
     async (request) => {
       const { overwrite = false } = request.body ?? {}
-      return describeChange(await catalog.revert(request.params.id, overwrite, actorOf(request)))
+      const { id } = request.params
+      const { folders: within } = callerOf(request)
+      const seen = within && (await catalog.history.change({ id, within, page: 1, pageSize: 1 }))
+      if (within && !seen) throw changeNotFound(id)
+      return describeChange(await catalog.revert(id, overwrite, actorOf(request)))
     },
   )
 }

@@ -28,6 +28,8 @@ beforeAll(async () => {
 
 afterAll(() => service[Symbol.asyncDispose]())
 
+const multipart = 'multipart/form-data; boundary=boundary-of-tests'
+
 interface Options {
   json?: unknown
   form?: Part[]
@@ -36,7 +38,7 @@ interface Options {
 
 async function as(name: string, method: string, path: string, options: Options = {}) {
   const { json, form, headers } = options
-  const type = form && { 'content-type': 'multipart/form-data; boundary=boundary-of-tests' }
+  const type = form && { 'content-type': multipart }
   const { status, body } = await service.call(method, path, {
     ...(json !== undefined && { json }),
     ...(form && { body: writeForm(form) }),
@@ -152,6 +154,30 @@ test.each(['/api/files', '/api/files/tree', '/api/files/categories', '/api/versi
     expect((await as('both', 'GET', `${url}?prefix=docs/sub/`)).status).toBe(200)
   },
 )
+
+test('changes are seen and reverted that changed nothing outside', async () => {
+  const change = async () => {
+    const { body } = await service.call('GET', '/api/changes?page_size=1')
+    return (body.changes as { id: number }[])[0]?.id
+  }
+  await service.put('docs/own.txt', 'own')
+  const own = await change()
+  const form = [files('docs/both.txt'), files('secret/both.txt')]
+  const sent = { body: writeForm(form), headers: { 'content-type': multipart } }
+  await service.call('POST', '/api/files/upload/batch', sent)
+  const both = await change()
+  const read = (id: unknown) => as('docs', 'GET', `/api/changes/${id}`)
+
+  const { body } = await as('docs', 'GET', '/api/changes?page_size=200')
+  const paths = (body.changes as { paths: string[] }[]).flatMap((each) => each.paths)
+  expect(new Set(paths)).toEqual(new Set(['docs/own.txt', 'docs/a.txt', 'docs/sub/b.html']))
+  expect((await as('docs', 'GET', '/api/changes?prefix=secret')).status).toBe(404)
+  expect([(await read(own)).status, (await read(both)).status]).toEqual([200, 404])
+  expect((await read(both)).body.code).toBe((await read(999_999)).body.code)
+  const revert = (id: unknown) => as('docs', 'POST', `/api/changes/${id}/revert`)
+  expect([(await revert(both)).status, (await revert(own)).status]).toEqual([404, 200])
+  await service.call('POST', `/api/changes/${both}/revert`)
+})
 
 test('inside of its folders a limited editor does everything', async () => {
   const answers = [

@@ -1,4 +1,10 @@
-import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import {
+  join,
+  name,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
 import type { ChangeAction, ChangeEntry } from '../changes/change-entry.ts'
 import { below } from '../changes/load-files.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
@@ -13,6 +19,8 @@ export interface ChangeQuery {
   action?: ChangeAction | undefined
   /** ISO 8601 in UTC, with milliseconds: changes at this time or later. */
   since?: string | undefined
+  /** Only changes of files in these folders and of no others. */
+  within?: readonly string[] | undefined
   page: number
   pageSize: number
   /** Changes before this one, in place of the page. */
@@ -59,8 +67,15 @@ export async function listChanges(
   return { changes, total: counted?.total ?? 0, next }
 }
 
-function conditionsOf({ prefix, by, action, since }: Omit<ChangeQuery, 'page' | 'pageSize'>) {
+function conditionsOf({
+  prefix,
+  by,
+  action,
+  since,
+  within,
+}: Omit<ChangeQuery, 'page' | 'pageSize'>) {
   return [
+    isWithin(within),
     ...(by === undefined ? [] : [sql`entry.changed_by = ${by}`]),
     ...(action === undefined ? [] : [sql`entry.action = ${action}`]),
     ...(since === undefined ? [] : [sql`entry.at >= ${since}`]),
@@ -73,8 +88,18 @@ function conditionsOf({ prefix, by, action, since }: Omit<ChangeQuery, 'page' | 
   ]
 }
 
+// Each folder ends in a slash.
+function isWithin(folders: readonly string[] | undefined): Statement {
+  if (!folders) return sql`1 = 1`
+  const inside = folders.map((folder) => sql`(${below(folder.slice(0, -1), sql`file.`)})`)
+  return sql`not exists (select 1 from ${name('changed_files')} file
+    where file.change_id = entry.id and not (${join([sql`1 = 0`, ...inside], ' or ')}))`
+}
+
 export interface ChangePageQuery {
   id: number
+  /** As in `ChangeQuery`. */
+  within?: readonly string[] | undefined
   page: number
   pageSize: number
   /** Files after this path, in place of the page. */
@@ -92,10 +117,11 @@ export interface ChangePage {
 
 export async function readChange(
   database: SqlTransaction,
-  { id, page, pageSize, after }: ChangePageQuery,
+  { id, within, page, pageSize, after }: ChangePageQuery,
 ): Promise<ChangePage | undefined> {
   const row = await database.get<EntryRow>(
-    sql`select ${entryColumns} from ${name('changes')} where id = ${id}`,
+    sql`select ${entryColumns} from ${name('changes')} entry
+      where id = ${id} and ${isWithin(within)}`,
   )
   if (!row) return undefined
   const rows = await database.all<{ path: string; before: string | null; after: string | null }>(
