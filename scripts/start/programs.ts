@@ -51,12 +51,20 @@ export function listPrograms(settings: StartSettings, admin: Admin | undefined):
         ...shared,
         ...(usesSandbox ? sandboxAccount(sandbox.port, rate) : {}),
         DATA_DIR: join(dataDir, 'domain-service'),
+        // For single sign-on. One from outside is that of the static service.
+        PUBLIC_BASE_URL: `http://127.0.0.1:${portBase}`,
       },
     },
     {
       name: 'static-service',
       port: portBase + 1,
-      env: { ...shared, DATA_DIR: join(dataDir, 'static-service') },
+      env: {
+        ...shared,
+        DATA_DIR: join(dataDir, 'static-service'),
+        ...(process.env.OIDC_ISSUER && !process.env.PUBLIC_BASE_URL
+          ? { PUBLIC_BASE_URL: `http://127.0.0.1:${portBase + 1}` }
+          : {}),
+      },
     },
     {
       name: 'console',

@@ -165,7 +165,8 @@ const redeemCode = (dependencies: Dependencies) => {
   })
 }
 
-const noStore = { 'cache-control': 'no-store' }
+// The address of the callback has a code, too.
+const noStore = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }
 
 const locationDoc = { location: { description: 'Where to go', example: 'https://id.example.com/' } }
 
