@@ -68,6 +68,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
     catalog,
     compressor,
     memoryBytes: rules.memoryCacheBytes - recordBytes,
+    graceSeconds: rules.graceSeconds,
     describe: (row) => describeFile(row, rules),
   })
   const clientAddress = clientAddressReader(config.trustProxy)

@@ -41,8 +41,9 @@ export const Settings = z.object({
   STATIC_SITES: z
     .string()
     .transform((list) => list.split(',').map((each) => each.trim()))
-    .refine((list) => list.every(isDirectory), 'must be directories such as docs/,app/')
+    .refine((list) => list.every(isSite), 'must be directories such as docs/,previews/*')
     .optional(),
+  SITE_GRACE_S: z.coerce.number().int().min(0).max(31_536_000).default(86_400),
   STATIC_SITE_CSP: headerValue.default(
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'self'",
   ),
@@ -100,6 +101,8 @@ export function readConfig(env: Record<string, string | undefined>) {
       /** Content-Security-Policy of HTML, SVG and XML; undefined: none. */
       csp: policyOf(settings.STATIC_CSP),
       sites: sitesOf(settings),
+      /** Seconds for which files of sites that a deploy removed are served. */
+      graceSeconds: settings.KEEP_HISTORY_DAYS === 0 ? 0 : settings.SITE_GRACE_S,
       memoryCacheBytes: settings.MEMORY_CACHE_BYTES,
       /** The proxy that sends large files; undefined: the service sends them. */
       offload: to === 'off' ? undefined : { to, minBytes },
@@ -111,17 +114,21 @@ export function readConfig(env: Record<string, string | undefined>) {
 const isDirectory = (text: string) =>
   text === '/' || (text.endsWith('/') && findPathFault(text.slice(0, -1)) === undefined)
 
+// Or all that are directly below one.
+const isSite = (text: string) => isDirectory(text.endsWith('/*') ? text.slice(0, -1) : text)
+
 const policyOf = (setting: string) => (setting === 'off' ? undefined : setting)
 
 // The innermost site is found first.
 const sitesOf = ({ STATIC_SITES, STATIC_SITE_CSP, STATIC_INDEX }: z.output<typeof Settings>) =>
   (STATIC_SITES ?? [])
+    .toSorted((one, other) => other.length - one.length)
     .map((text) => ({
-      directory: text.slice(0, -1),
+      directory: text.replace(/\/\*?$/, ''),
+      isParent: text.endsWith('*'),
       index: STATIC_INDEX ?? 'index.html',
       csp: policyOf(STATIC_SITE_CSP),
     }))
-    .sort((one, other) => other.directory.length - one.directory.length)
 
 // Bodies are left to a trusted proxy only.
 function requireProxy(settings: z.output<typeof Settings>, context: z.core.$RefinementCtx) {

@@ -17,6 +17,8 @@ interface Dependencies {
   catalog: Catalog
   compressor: Compressor
   memoryBytes: number
+  /** Seconds for which files of sites that a deploy removed are found; default: 0. */
+  graceSeconds?: number
   describe: (row: FileRow) => ServedFile
 }
 
@@ -29,6 +31,7 @@ export class ContentCache {
   readonly #catalog: Catalog
   readonly #store: BlobStore
   readonly #compressor: Compressor
+  readonly #graceSeconds: number
   readonly #describe: (row: FileRow) => ServedFile
   readonly #files: LruLoader<ServedFile>
   readonly #codings: LruLoader<readonly ContentCoding[]>
@@ -36,11 +39,13 @@ export class ContentCache {
   readonly #chunks: ChunkMemory
   readonly #proofs: IntegrityProofs
 
-  constructor({ store, catalog, compressor, memoryBytes, describe }: Dependencies) {
+  constructor({ store, catalog, compressor, ...options }: Dependencies) {
+    const { memoryBytes, graceSeconds = 0, describe } = options
     const share = Math.floor(memoryBytes / 8)
     this.#catalog = catalog
     this.#store = store
     this.#compressor = compressor
+    this.#graceSeconds = graceSeconds
     this.#describe = describe
     this.#proofs = new IntegrityProofs(store.verified)
     this.#files = new LruLoader(share, () => 4096)
@@ -71,6 +76,17 @@ export class ContentCache {
   /** The file at this path, if it is remembered; only where `find` remembers files. */
   peek(path: string): ServedFile | undefined {
     return this.#files.peek(path)
+  }
+
+  /** The file that a deploy, a restore or a revert has removed from this path within the grace; never HTML. */
+  async findEnded(path: string): Promise<ServedFile | undefined> {
+    if (this.#graceSeconds === 0) return undefined
+    const since = new Date(Date.now() - 1000 * this.#graceSeconds).toISOString()
+    const row = await this.#catalog.history.lastDeployed({ path, since })
+    if (!row || row.contentType === 'text/html') return undefined
+    const file = this.#describe(row)
+    const headers = { ...file.headers, 'cache-control': 'public, max-age=0, must-revalidate' }
+    return { ...file, headers }
   }
 
   /** The codings that a file is stored in, identity among them. Requests the compressed forms that it could have. */

@@ -44,16 +44,26 @@ export class ReadableFiles {
       : this.#ifPublic(request, path, file)
   }
 
+  /** The file that a deploy or the like has removed from a path, while it may still be served. */
+  async findEnded(request: IncomingMessage, path: string): Promise<Found> {
+    const file = await this.#cache.findEnded(path)
+    return this.#rules.isPublic(path) ? file : this.#findPrivate(request, path, async () => file)
+  }
+
   #ifPublic(request: IncomingMessage, path: string, file: Found): Found | Promise<Found> {
     if (!this.#rules.isPublic(path)) return this.#findPrivate(request, path)
     if (file) file.publicBy = this.#rules.version
     return file
   }
 
-  async #findPrivate(request: IncomingMessage, path: string): Promise<Found> {
+  async #findPrivate(
+    request: IncomingMessage,
+    path: string,
+    find = async () => this.#cache.find(path),
+  ): Promise<Found> {
     const reader = await this.#findReader(request)
     if (!reader || !allowsPath(reader, path)) return undefined
-    const file = await this.#cache.find(path)
+    const file = await find()
     return file && asPrivate(file, privateHeaders)
   }
 }

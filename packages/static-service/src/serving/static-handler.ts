@@ -239,6 +239,13 @@ export class StaticHandler implements RawRoute {
       if (index && (await this.#files.find(request, join(path, index))))
         return this.#redirect(request)
     }
+    const isInSite = !isDirectory && siteOf(path, this.#rules) !== undefined
+    const ended = isInSite ? await this.#files.findEnded(request, path) : undefined
+    // Under its path only, as if nothing followed it: no date, no query.
+    if (ended) {
+      const target = { path, isDirectory, query: undefined }
+      return this.#serve({ ...asked, target, isFallback: true }, ended)
+    }
     const page = notFoundPage(path, this.#rules)
     const file = page === undefined ? undefined : await this.#files.find(request, page)
     if (!file) throw fileNotFound(path)

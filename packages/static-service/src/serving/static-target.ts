@@ -6,6 +6,8 @@ import { hasEncodedSlash, join, readPath } from '../files/file-path.ts'
 export interface SitePolicy {
   /** Without slashes at its ends; the root is empty. */
   directory: string
+  /** Each directory directly below is a site of its own, and this is none. */
+  isParent: boolean
   /** File that answers for its directory. */
   index: string
   /** Content-Security-Policy of HTML, SVG and XML; undefined: none. */
@@ -22,14 +24,22 @@ export interface StaticPolicies {
 }
 
 /** The innermost site that a path, of a file or of a directory, belongs to. */
-export const siteOf = (path: string, { sites }: StaticPolicies): SitePolicy | undefined =>
-  sites.find(
-    ({ directory }) => directory === '' || path === directory || path.startsWith(`${directory}/`),
-  )
+export function siteOf(path: string, { sites }: StaticPolicies): SitePolicy | undefined {
+  for (const site of sites) {
+    const { directory, isParent } = site
+    const start = directory === '' ? '' : `${directory}/`
+    if (!isParent && (path === directory || path.startsWith(start))) return site
+    const [name = ''] = path.startsWith(start) ? path.slice(start.length).split('/', 1) : []
+    if (isParent && name !== '') return { ...site, directory: start + name }
+  }
+  return undefined
+}
 
+/** Of a file. */
 export const cspOf = (path: string, policies: StaticPolicies): string | undefined => {
   const site = siteOf(path, policies)
-  return site ? site.csp : policies.csp
+  // A file beside sites is in none of them.
+  return site && site.directory !== path ? site.csp : policies.csp
 }
 
 /** The name of the file that answers for this directory. */

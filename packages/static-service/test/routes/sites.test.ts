@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Service, start } from '../support/start.ts'
 import { startStatic } from '../support/static-start.ts'
+import { digestOf } from '../support/stored-contents.ts'
 
 const files = {
   'docs/index.html': '<link rel=stylesheet href=style.css><h1>Docs</h1>',
@@ -125,4 +126,81 @@ test('a date says nothing about a path where another file may answer later', asy
   expect(own.status).toBe(304)
   const known = { 'If-None-Match': fallback.headers.etag ?? '' }
   expect((await service.ask('/static/site/guide', known)).status).toBe(304)
+})
+
+test('each directory directly below one named with * is a site; a file beside them is in none', async () => {
+  await using service = await start({ env: { STATIC_SITES: 'previews/*' } })
+  for (const path of ['previews/pr-1/index.html', 'previews/pr-1/404.html', 'previews/x.html'])
+    await service.put(path, `<h1>${path}`)
+
+  const index = await get(service, 'previews/pr-1/')
+  const missing = await get(service, 'previews/pr-1/none')
+  const redirected = await get(service, 'previews/pr-1')
+  const beside = await get(service, 'previews/x.html')
+  const parent = await get(service, 'previews/')
+
+  expect(index.bytes.toString()).toBe('<h1>previews/pr-1/index.html')
+  expect(index.headers['content-security-policy']).toMatch(/^default-src 'self'/)
+  expect([missing.status, missing.bytes.toString()]).toEqual([404, '<h1>previews/pr-1/404.html'])
+  expect(redirected.headers.location).toBe('./pr-1/')
+  expect(beside.headers['content-security-policy']).toMatch(/^sandbox/)
+  expect([parent.status, parent.body.code]).toEqual([404, 'file_not_found'])
+})
+
+describe('a page that was loaded before a deploy', () => {
+  const env = { STATIC_SITES: 'app/', KEEP_HISTORY_DAYS: '1' }
+  const old = { 'app/index.html': 'old', 'app/a.1.js': 'a()', 'app/old.html': 'old page' }
+
+  async function startDeployed(more: Record<string, string> = {}): Promise<Service> {
+    const service = await start({ env: { ...env, ...more } })
+    for (const [path, content] of Object.entries(old)) await service.put(path, content)
+    await service.put('beside/a.1.js', 'a()')
+    await service.put('app/deleted.js', 'deleted')
+    await service.call('POST', '/api/files/delete', { json: { paths: ['app/deleted.js'] } })
+    await service.put('next/index.html', 'new')
+    for (const path of ['app/', 'beside/'])
+      await service.call('PUT', `/api/trees/${path}`, { json: { from: 'next/' } })
+    return service
+  }
+
+  test('still gets the assets that the deploy removed, but no page and nothing that was deleted', async () => {
+    await using service = await startDeployed()
+
+    const asset = await get(service, 'app/a.1.js')
+    const immutable = await get(service, `app/a.1.js?v=${digestOf('a()')}`)
+    const head = await get(service, 'app/a.1.js', 'HEAD')
+
+    expect([asset.status, asset.bytes.toString()]).toEqual([200, 'a()'])
+    expect(asset.headers['content-type']).toContain('javascript')
+    for (const { headers } of [asset, immutable, head])
+      expect(headers['cache-control']).toBe('public, max-age=0, must-revalidate')
+    expect((await get(service, 'app/')).bytes.toString()).toBe('new')
+    for (const path of ['app/old.html', 'app/deleted.js', 'beside/a.1.js', 'app/never.js'])
+      expect((await get(service, path)).status, path).toBe(404)
+    const { body } = await service.call('GET', '/api/files/app/a.1.js')
+    expect(body.code).toBe('file_not_found')
+    // Deleted for good, once it is stored and deleted again.
+    await service.put('app/a.1.js', 'b()')
+    expect((await get(service, 'app/a.1.js')).bytes.toString()).toBe('b()')
+    await service.call('DELETE', '/api/files/app/a.1.js')
+    expect((await get(service, 'app/a.1.js')).status).toBe(404)
+  })
+
+  test('gets private assets with a login only', async () => {
+    await using service = await startDeployed()
+    await service.call('PUT', '/api/access/app/', { json: { public: false } })
+
+    expect((await get(service, 'app/a.1.js')).status).toBe(404)
+    const { status, headers } = await service.call('GET', '/static/app/a.1.js')
+    expect([status, headers['cache-control']]).toEqual([200, 'private, no-cache'])
+  })
+
+  test.each([{ SITE_GRACE_S: '0' }, { KEEP_HISTORY_DAYS: '0' }])(
+    'gets none with %o',
+    async (settings) => {
+      await using service = await startDeployed(settings)
+
+      expect((await get(service, 'app/a.1.js')).status).toBe(404)
+    },
+  )
 })

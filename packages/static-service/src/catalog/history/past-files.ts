@@ -39,6 +39,12 @@ export interface HistoryReads {
   /** Files below a directory (the root is empty) as a change left them, by path: those whose rows are kept; see `isGone`. */
   filesAt(query: PastQuery): Promise<FileRow[]>
 
+  /**
+   * The file that a deploy, a restore or a revert ended at this time (ISO 8601 in UTC, with milliseconds) or later, if
+   * that was the last end at its path.
+   */
+  lastDeployed(query: { path: string; since: string }): Promise<FileRow | undefined>
+
   /** Whether a file of the scope was there after the change, and its row is not kept any more. */
   isGone(scope: PastScope): Promise<boolean>
 }
@@ -50,6 +56,7 @@ export const historyReads = (database: Sql): HistoryReads => ({
   states: (query) => readStates(database, query),
   fileAt: (query) => fileAt(database, query),
   filesAt: (query) => filesAt(database, query),
+  lastDeployed: (query) => lastDeployed(database, query),
   isGone: (scope) => isGone(database, scope),
 })
 
@@ -97,6 +104,20 @@ async function fileAt(
 ): Promise<FileRow | undefined> {
   const row = await database.get<Row>(rowsAt(isIn({ path }), change))
   return row && toFile(row)
+}
+
+async function lastDeployed(
+  database: Pick<SqlTransaction, 'get'>,
+  { path, since }: { path: string; since: string },
+): Promise<FileRow | undefined> {
+  const row = await database.get<Row & { action: ChangeAction; endedAt: string }>(
+    sql`select ${rowColumns}, action, ended_at "endedAt"
+      from ${name('past_files')} join ${name('changes')} on id = ended_by
+      where path = ${path} order by ended_by desc limit 1`,
+  )
+  if (!row || row.endedAt < since) return undefined
+  const { action, endedAt: _, ...file } = row
+  return ['deploy', 'restore', 'revert'].includes(action) ? toFile(file) : undefined
 }
 
 export async function isGone(

@@ -87,6 +87,8 @@ class SqliteDatabase implements CatalogDatabase {
       filesAt: (query) => reader.ask('filesAt', query),
       fileAt: (query) => reader.ask('fileAt', query),
       isGone: (scope) => reader.ask('isGone', scope),
+      // A look-up by key.
+      lastDeployed: (query) => here.lastDeployed(query),
       changeAt: (time) => reader.ask('changeAt', time),
       states: (query) => reader.ask('states', query),
       findMoveRefusal: (move) => reader.ask('findMoveRefusal', move),
