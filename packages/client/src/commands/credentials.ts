@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
+import type { components } from '../../generated/static-service.d.ts'
 import { trimSlashes } from '../base-url.ts'
 import { ProblemError } from '../problem-error.ts'
 import type { Credentials } from '../session.ts'
@@ -25,10 +27,10 @@ export async function readCredentials(service: Service): Promise<Credentials> {
   if (token) return { token }
   const username = process.env[`${prefix}_USERNAME`]
   if (username) return { username, password: await readPassword(prefix, username) }
-  const subjectToken = findWorkloadToken(service)
-  if (subjectToken) return { obtain: async () => exchange(service, await subjectToken()) }
-  const stored = (await readTokens())[trimSlashes(service.baseUrl)]
-  if (stored && Date.parse(stored.expires_at) > Date.now()) return { token: stored.token }
+  const obtain = findWorkload(service)
+  if (obtain) return { obtain }
+  const stored = await findToken(trimSlashes(service.baseUrl))
+  if (stored) return { token: stored }
   throw new UsageError(
     `Set ${prefix}_TOKEN, or ${prefix}_USERNAME, or log in: ${prefix.toLowerCase()} login --sso.`,
   )
@@ -56,24 +58,35 @@ async function askPassword(question: string): Promise<string | undefined> {
   }
 }
 
-/** Gets the token of this CI job, if there is one: a new one each time from GitHub, the one of the job from GitLab. */
-function findWorkloadToken({ prefix, baseUrl }: Service): (() => Promise<string>) | undefined {
+/** How this CI job gets a token of the service, if it offers one of its own. */
+function findWorkload(service: Service): (() => Promise<string>) | undefined {
   const { ACTIONS_ID_TOKEN_REQUEST_URL: url, ACTIONS_ID_TOKEN_REQUEST_TOKEN: secret } = process.env
-  const ofJob = process.env[`${prefix}_ID_TOKEN`]
-  if (ofJob) return async () => ofJob
+  const ofJob = process.env[`${service.prefix}_ID_TOKEN`]
+  if (ofJob) return () => exchangeOnce(service, ofJob)
   if (!url || !secret) return undefined
-  const audience = process.env[`${prefix}_AUDIENCE`] || trimSlashes(baseUrl)
+  const audience = process.env[`${service.prefix}_AUDIENCE`] || trimSlashes(service.baseUrl)
   return async () => {
     const request = new URL(url)
     request.searchParams.set('audience', audience)
     const response = await fetch(request, { headers: { authorization: `Bearer ${secret}` } })
     if (!response.ok) throw new Error(`GitHub offers this job no token: ${response.status}`)
-    return readField(await response.json(), 'value')
+    const { token } = await exchange(service, readField(await response.json(), 'value'))
+    return token
   }
 }
 
+// All commands of a GitLab job have the same token, which the service exchanges once.
+async function exchangeOnce(service: Service, ofJob: string): Promise<string> {
+  const key = `job ${createHash('sha256').update(`${service.baseUrl} ${ofJob}`).digest('hex')}`
+  const known = await findToken(key)
+  if (known) return known
+  const { token, expiresIn } = await exchange(service, ofJob)
+  await storeToken(key, token, expiresIn)
+  return token
+}
+
 /** RFC 8693. */
-async function exchange({ baseUrl }: Service, subjectToken: string): Promise<string> {
+async function exchange({ baseUrl }: Service, subjectToken: string) {
   const response = await fetch(`${trimSlashes(baseUrl)}/api/auth/token`, {
     method: 'POST',
     body: new URLSearchParams({
@@ -82,7 +95,10 @@ async function exchange({ baseUrl }: Service, subjectToken: string): Promise<str
       subject_token_type: 'urn:ietf:params:oauth:token-type:jwt',
     }),
   })
-  if (response.ok) return readField(await response.json(), 'access_token')
+  if (response.ok) {
+    const body = (await response.json()) as components['schemas']['ExchangedToken'] // As documented.
+    return { token: body.access_token, expiresIn: body.expires_in }
+  }
   if (response.status !== 400) throw await ProblemError.from(response)
   const detail = readField(await response.json(), 'error_description')
   throw new ProblemError({ status: 400, code: 'invalid_grant', detail })
@@ -114,11 +130,16 @@ async function readTokens(): Promise<StoredTokens> {
   }
 }
 
-/** Stores the token of a login, for this user of the machine only. `expiresIn` is in seconds. */
-export async function storeToken({ baseUrl }: Service, token: string, expiresIn: number) {
+async function findToken(key: string): Promise<string | undefined> {
+  const stored = (await readTokens())[key]
+  return stored && Date.parse(stored.expires_at) > Date.now() ? stored.token : undefined
+}
+
+/** Stores a token for this user of the machine only: that of a login by the address of its service. `expiresIn` is in seconds. */
+export async function storeToken(key: string, token: string, expiresIn: number) {
   const file = tokensFile()
   const expires_at = new Date(Date.now() + expiresIn * 1000).toISOString()
-  const tokens = { ...(await readTokens()), [trimSlashes(baseUrl)]: { token, expires_at } }
+  const tokens = { ...(await readTokens()), [key]: { token, expires_at } }
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   const temporary = `${file}.${process.pid}.tmp`
   await writeFile(temporary, `${JSON.stringify(tokens, null, 2)}\n`, { mode: 0o600 })

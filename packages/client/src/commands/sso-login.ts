@@ -29,7 +29,7 @@ export async function logIn(service: Service, isSso: boolean): Promise<void> {
   })
   if (!response.ok) throw await ProblemError.from(response)
   const login = (await response.json()) as LoggedIn // As both services document.
-  await storeToken(service, login.access_token, login.expires_in)
+  await storeToken(trimSlashes(service.baseUrl), login.access_token, login.expires_in)
   const minutes = Math.floor(login.expires_in / 60)
   process.stdout.write(`Logged in as ${login.user.username} for ${minutes} minutes.\n`)
 }

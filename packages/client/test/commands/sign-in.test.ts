@@ -101,9 +101,11 @@ test('in a job of GitHub its token is exchanged', async () => {
   })
 })
 
-test('in a job of GitLab the token that it offers is exchanged, and a refusal is said', async () => {
-  expect((await files(['list'], { FILES_ID_TOKEN: 'of gitlab' })).code).toBe(0)
-  expect(authorizations()).toEqual(['Bearer of-job'])
+test('in a job of GitLab the token that it offers is exchanged once for all commands, and a refusal is said', async () => {
+  for (const _command of [1, 2])
+    expect((await files(['list'], { FILES_ID_TOKEN: 'of gitlab' })).code).toBe(0)
+  expect(authorizations()).toEqual(['Bearer of-job', 'Bearer of-job'])
+  expect(requests.filter(({ path }) => path === '/api/auth/token')).toHaveLength(1)
 
   const refused = await files(['list'], { FILES_ID_TOKEN: 'refused' })
 
