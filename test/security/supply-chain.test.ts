@@ -91,6 +91,7 @@ const allowedOfTools = [
   'MPL-2.0',
   'PSF-2.0',
   'Python-2.0',
+  'Unlicense',
 ]
 
 test.each([

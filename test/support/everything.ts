@@ -37,6 +37,7 @@ export async function startEverything(
       PORT_BASE: String(portBase),
       NODE_ENV: 'development',
       METRICS_TOKEN: metricsToken,
+      WEBHOOK_NETWORKS: '127.0.0.1/32',
       ...rates,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

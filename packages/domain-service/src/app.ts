@@ -1,6 +1,7 @@
 import { type Auth, auth } from '@domains-and-files/auth'
-import { type EventLog, registerEventRoutes } from '@domains-and-files/events'
+import { serveEvents } from '@domains-and-files/events'
 import { type App, createApp, type Logger, type Metrics } from '@domains-and-files/http'
+import type { Sql } from '@domains-and-files/persistence'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
@@ -31,7 +32,7 @@ export interface Dependencies {
   ledger: Ledger
   challenges: ChallengeStore
   givenZones: GivenZones
-  events: EventLog
+  outbox: Sql
   clock: Clock
   zones: ZoneWriter
   metrics: Metrics | undefined
@@ -76,7 +77,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       registerHistoryRoutes(app, { ledger, zones })
       registerChangeRoutes(app, { ledger, zones })
       registerApprovalRoutes(app, { ledger, zones })
-      registerEventRoutes(app, { log: parts.events, source: eventSource, clock: parts.clock })
+      serveEvents(app, { ...parts, source: eventSource })
       registerRegistrarRoutes(app, { registrar, domains, name: config.account.registrar })
       await registerIntegrations(app, { ...parts, ...caches, tokens: parts.auth.apiTokens })
     },

@@ -1,5 +1,6 @@
 import { isIPv4 } from 'node:net'
 import { authConfig, authSettings, checkAuthSettings } from '@domains-and-files/auth'
+import { webhookConfig, webhookSettings } from '@domains-and-files/events'
 import {
   databaseConfig,
   databaseSettings,
@@ -16,6 +17,7 @@ export const Settings = z.object({
   ...serverSettings({ port: 3001, dataDir: 'data/domain-service' }),
   ...authSettings,
   ...databaseSettings,
+  ...webhookSettings,
   SANDBOX_URL: z
     .url({ protocol: /^https?$/, error: 'must be an http or https URL' })
     .default('http://127.0.0.1:3003/xml.response'),
@@ -81,6 +83,7 @@ export function readConfig(env: Record<string, string | undefined>) {
     cacheTtl: settings.CACHE_TTL_MS,
     domainsTtlMs: settings.DOMAINS_TTL_MS,
     verify: settings.VERIFY_WRITES,
+    webhooks: webhookConfig(settings),
     historyDays: settings.HISTORY_DAYS,
     acmeMaxAgeSeconds: settings.ACME_MAX_AGE,
     externalDnsDomains: settings.EXTERNAL_DNS_DOMAINS?.length

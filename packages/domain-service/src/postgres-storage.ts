@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { authMigrations } from '@domains-and-files/auth'
+import { webhookMigrations } from '@domains-and-files/events'
 import {
   type Logger,
   type Metrics,
@@ -31,7 +32,7 @@ export const openPostgres = (database: Database, log: Logger) =>
   Postgres.open({
     ...database,
     schema,
-    migrations: { ...authMigrations, ...migrations },
+    migrations: { ...authMigrations, ...migrations, ...webhookMigrations },
     onError: (error) => log.warn({ err: error }, 'database not available'),
   })
 

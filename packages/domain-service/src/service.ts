@@ -1,5 +1,5 @@
 import { openAuth } from '@domains-and-files/auth'
-import { EventLog } from '@domains-and-files/events'
+import { webhookMigrations } from '@domains-and-files/events'
 import { type App, createMetrics, type Logger, type Metrics } from '@domains-and-files/http'
 import { DatabaseRefusedError, DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
@@ -46,7 +46,10 @@ async function compose(config: Config, log: Logger, clock: Clock): Promise<App> 
   const metrics = await createMetrics(config.metricsToken)
   const { postgres, storage } = await openStorage(config, { log, clock, metrics })
   try {
-    const auth = await openAuth(config, { audience: 'domain-service', log, database: postgres })
+    const auth = await openAuth(config, {
+      ...{ audience: 'domain-service', log, database: postgres },
+      migrations: webhookMigrations,
+    })
     const { account, timeout: timeoutMs, cacheTtl: cacheTtlMs, verify, historyDays } = config
     const { ledger, challenges, givenZones, quota } = storage
     const calls = createCallHistogram(metrics)
@@ -72,7 +75,7 @@ async function compose(config: Config, log: Logger, clock: Clock): Promise<App> 
       ledger,
       challenges,
       givenZones,
-      events: new EventLog(storage.database),
+      outbox: storage.database,
       zones,
       clock,
       metrics,

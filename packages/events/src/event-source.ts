@@ -6,6 +6,8 @@ import type { StoredEvent } from './outbox.ts'
 /** What a service tells of. */
 export interface EventSource {
   types: readonly [string, ...string[]]
+  /** What webhooks can be limited to. */
+  scope: 'domains' | 'folders'
   /** The data of an event, as the API has it, for a reader with these rights; undefined: it is not theirs. */
   describe: (event: StoredEvent, rights: Rights) => object | undefined
   example: Event

@@ -37,3 +37,45 @@ export const eventTables: SqlTable[] = [
   { name: 'events', key: ['id'] },
   { name: 'event_sequence', key: ['singleton'] },
 ]
+
+/**
+ * Webhooks and what was delivered to them: in PostgreSQL, or beside the API tokens in DATA_DIR. Times are milliseconds since
+ * 1970.
+ */
+export const webhookMigrations = {
+  webhooks: [
+    sql`create table ${name('webhooks')} (
+      id text not null primary key,
+      definition text not null,
+      secret text not null,
+      created_at ${int8} not null,
+      created_by text not null,
+      is_paused ${int8} not null default 0,
+      -- Events up to here have been delivered, or have a row below.
+      position ${text} not null,
+      -- One process at a time delivers to it.
+      claim text,
+      claimed_until ${int8} not null default 0
+    ) ${strict};
+    create table ${name('webhook_deliveries')} (
+      webhook text not null references ${name('webhooks')} (id) on delete cascade,
+      event ${text} not null,
+      type text not null,
+      status text not null,
+      tries ${int8} not null,
+      next_at ${int8} not null,
+      at ${int8} not null,
+      ms ${int8} not null,
+      response_status ${int8},
+      answer text,
+      primary key (webhook, event)
+    ) ${strict};
+    create index pending_deliveries on ${name('webhook_deliveries')} (webhook, next_at) where status = 'pending'`,
+  ],
+} satisfies Migrations
+
+/** What a backup of the webhooks holds: parents first. */
+export const webhookTables: SqlTable[] = [
+  { name: 'webhooks', key: ['id'] },
+  { name: 'webhook_deliveries', key: ['webhook', 'event'] },
+]

@@ -1,4 +1,5 @@
 import { type Auth, auth } from '@domains-and-files/auth'
+import { serveEvents } from '@domains-and-files/events'
 import {
   type App,
   clientAddressReader,
@@ -7,6 +8,7 @@ import {
   type HealthReport,
   type Logger,
   type Metrics,
+  systemClock,
 } from '@domains-and-files/http'
 import packageJson from '../package.json' with { type: 'json' }
 import type { BlobStore } from './blobs/blob-store.ts'
@@ -20,6 +22,7 @@ import { registerAccessRoutes } from './routes/access.ts'
 import { registerBrowseRoutes } from './routes/browse.ts'
 import { registerBulkRoutes } from './routes/bulk-changes.ts'
 import { registerChangeRoutes } from './routes/changes.ts'
+import { eventSource } from './routes/events.ts'
 import { FileRecordCache } from './routes/file-record-cache.ts'
 import { fileDescriber } from './routes/file-schema.ts'
 import { registerFileRoutes } from './routes/files.ts'
@@ -104,6 +107,8 @@ export function buildApp(parts: Dependencies): Promise<App> {
       await app.register(auth, parts.auth)
       findReader = (request) =>
         app.findReader({ headers: request.headers, ip: clientAddress(request) })
+      const clock = systemClock
+      serveEvents(app, { ...parts, outbox: catalog.outbox, source: eventSource, clock })
       limitToFolders(app)
       const { publicBaseUrl: base, maxBatchFiles, maxUploadBytes: maxBytes, quotaBytes } = config
       const describe = fileDescriber(access, base)
@@ -166,5 +171,6 @@ const tags = [
   { name: 'access', description: 'Private folders, and links to files' },
   { name: 'history', description: 'What changed, by whom' },
   { name: 'versions', description: 'Version records' },
+  { name: 'events', description: 'What happens, for those who want to know' },
   { name: 'operations', description: 'For probes and operators' },
 ]

@@ -1,4 +1,5 @@
 import { authConfig, authSettings, checkAuthSettings } from '@domains-and-files/auth'
+import { webhookConfig, webhookSettings } from '@domains-and-files/events'
 import {
   databaseConfig,
   databaseSettings,
@@ -20,6 +21,7 @@ export const Settings = z.object({
   ...authSettings,
   ...databaseSettings,
   ...s3Settings,
+  ...webhookSettings,
   MAX_UPLOAD_BYTES: bytes.min(1).default(1_073_741_824),
   UPLOAD_EXPIRES_S: z.coerce.number().int().min(1).max(2_592_000).default(86_400),
   MAX_BATCH_FILES: z.coerce.number().int().min(1).max(1000).default(100),
@@ -79,6 +81,7 @@ export function readConfig(env: Record<string, string | undefined>) {
     database: databaseConfig(settings),
     /** Contents in S3; set if and only if `database` is. */
     s3: s3Config(settings),
+    webhooks: webhookConfig(settings),
     maxUploadBytes: settings.MAX_UPLOAD_BYTES,
     /** Milliseconds after which an unfinished resumable upload is removed. */
     uploadLifetimeMs: settings.UPLOAD_EXPIRES_S * 1000,

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { openAuth } from '@domains-and-files/auth'
+import { webhookMigrations } from '@domains-and-files/events'
 import { type App, createMetrics, type Logger } from '@domains-and-files/http'
 import { openDataDir } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
@@ -21,7 +22,7 @@ export async function createService(config: Config, log: Logger): Promise<App> {
   const { catalog, store, uploads, database, tidied } = storage
   const auth = await openAuth(config, {
     ...{ audience: 'static-service', log, database },
-    migrations: { sharing: sharingTables },
+    migrations: { sharing: sharingTables, ...webhookMigrations },
   })
   const rules = await AccessRules.open(auth.database, {
     isPublicByDefault: config.isPublicByDefault,

@@ -1,4 +1,5 @@
 import { authMigrations } from '@domains-and-files/auth'
+import { eventMigrations, webhookMigrations } from '@domains-and-files/events'
 import { type Logger, registerDatabaseMetrics } from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
 import { Bucket } from './blobs/s3/bucket.ts'
@@ -34,6 +35,8 @@ export async function openSharedStorage(config: SharedConfig, log: Logger): Prom
     migrations: {
       ...authMigrations,
       catalog: catalogMigrations,
+      ...eventMigrations,
+      ...webhookMigrations,
       contents: contentMigrations,
       sharing: sharingTables,
       uploads: uploadMigrations,

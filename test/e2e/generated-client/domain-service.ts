@@ -5,6 +5,7 @@ import { runApprovals } from './approvals.ts'
 // Generated from /openapi.json by test/e2e/generated-clients.test.ts.
 import type { paths } from './generated/openapi-typescript/domain-service.ts'
 import { need, type Watch } from './watch.ts'
+import { runWebhooks } from './webhooks.ts'
 import { runZoneEdits } from './zone-edits.ts'
 
 /** Calls every operation of the domain service, with types generated from its OpenAPI document. */
@@ -23,6 +24,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   await api.GET('/')
   await api.GET('/api/auth/me')
   await runAccounts(baseUrl, access_token, watch)
+  await runWebhooks(baseUrl, access_token, watch)
   const made = await api.POST('/api/tokens', {
     body: { name: 'nightly', expires_in: 3600, records: [{ name: 'home', types: ['A'] }] },
   })

@@ -4,6 +4,7 @@ import { runAccounts } from './accounts.ts'
 // Generated from /openapi.json by test/e2e/generated-clients.test.ts.
 import type { paths } from './generated/openapi-typescript/static-service.ts'
 import { need, type Watch } from './watch.ts'
+import { runWebhooks } from './webhooks.ts'
 
 /** Calls every operation of the static service, with types generated from its OpenAPI document. */
 export async function runScenario(baseUrl: string, password: string, watch: Watch) {
@@ -17,6 +18,7 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   await api.GET('/')
   await api.GET('/api/auth/me')
   await runAccounts(baseUrl, access_token, watch)
+  await runWebhooks(baseUrl, access_token, watch)
   const made = await api.POST('/api/tokens', {
     body: { name: 'nightly', expires_in: 3600, records: [{ name: 'home', types: ['A'] }] },
   })
@@ -135,6 +137,8 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   const { changes = [] } =
     (await api.GET('/api/changes', { params: { query: { action: 'move' } } })).data ?? {}
   const { id = 0 } = changes[0] ?? {}
+  const events = await api.GET('/api/events')
+  expect(events.data?.events.map(({ type }) => type)).toContain('files.changed')
   const change = await api.GET('/api/changes/{id}', { params: { path: { id } } })
   const history = await api.GET('/api/history', { params: { query: { path: 'notes/moved.txt' } } })
   const past = await api.GET('/api/history/content', {

@@ -8,7 +8,7 @@ import {
   readAuthFolder,
   readAuthSchema,
 } from '@domains-and-files/auth'
-import { eventTables } from '@domains-and-files/events'
+import { eventTables, webhookMigrations, webhookTables } from '@domains-and-files/events'
 import {
   type BackupSource,
   type DatabaseTarget,
@@ -47,8 +47,10 @@ export async function openFolderSource(places: DataPlaces): Promise<BackupSource
   return {
     read: ({ rows }) =>
       database.snapshot((snapshot) =>
-        readAuthFolder(places, (auth) =>
-          rows([...readTables(snapshot, tables), ...auth.tables], auth.files),
+        readAuthFolder(
+          places,
+          (auth) => rows([...readTables(snapshot, tables), ...auth.tables], auth.files),
+          webhookTables,
         ),
       ),
     [Symbol.asyncDispose]: () => database.close(),
@@ -57,9 +59,11 @@ export async function openFolderSource(places: DataPlaces): Promise<BackupSource
 
 export async function openFolderTarget(folder: string): Promise<RestoreTarget> {
   const database = new SqliteSql({ file: join(folder, databaseName), migrations })
-  const tokens = openAuthFile(folder)
+  const tokens = openAuthFile(folder, webhookMigrations)
+  const isBesideTokens = (table: string) =>
+    isAuthTable(table) || webhookTables.some(({ name }) => name === table)
   return {
-    write: (table, rows) => write(isAuthTable(table) ? tokens : database, table, rows),
+    write: (table, rows) => write(isBesideTokens(table) ? tokens : database, table, rows),
     async [Symbol.asyncDispose]() {
       await tokens.close()
       await database.close()
@@ -75,7 +79,7 @@ const openPostgres = (settings: Database) =>
     ...settings,
     timeoutMs: batchTimeoutMs,
     schema,
-    migrations: { ...authMigrations, ...migrations },
+    migrations: { ...authMigrations, ...migrations, ...webhookMigrations },
     onError: () => undefined, // A statement that fails is reported by itself.
     isRestore: true,
   })
@@ -88,7 +92,7 @@ export async function openDatabaseSource(settings: Database): Promise<BackupSour
   return {
     read: ({ rows }) =>
       database.snapshot(async (snapshot) => {
-        const auth = await readAuthSchema(snapshot)
+        const auth = await readAuthSchema(snapshot, webhookTables)
         await rows([...readTables(snapshot, tables), ...auth.tables], auth.files)
       }),
     [Symbol.asyncDispose]: () => database.close(),
@@ -99,7 +103,7 @@ export async function openDatabaseTarget(settings: Database): Promise<DatabaseTa
   const database = await openPostgres(settings)
   return {
     database,
-    tables: [...tables.map(({ name }) => name), 'users', 'api_tokens'],
+    tables: [...[...tables, ...webhookTables].map(({ name }) => name), 'users', 'api_tokens'],
     write: (table, rows) => write(database, table, rows),
     writeFiles: importUsers,
     [Symbol.asyncDispose]: () => database.close(),

@@ -7,6 +7,7 @@ import { storedChange } from './openapi-examples.ts'
 /** What this service tells of, for GET /api/events and webhooks. */
 export const eventSource: EventSource = {
   types: changeEvents,
+  scope: 'domains',
   describe: (event, rights) => {
     const change = changeOf(event)
     return allowsDomain(rights, change.domain)

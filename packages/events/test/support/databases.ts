@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Migrations, Postgres, type Sql, SqliteSql } from '@domains-and-files/persistence'
 import { testDatabase } from '../../../../test/support/postgres/test-database.ts'
-import { eventMigrations } from '../../src/index.ts'
+import { eventMigrations, webhookMigrations } from '../../src/index.ts'
 
-const migrations: Migrations = eventMigrations
+const migrations: Migrations = { ...eventMigrations, ...webhookMigrations }
 
 /** A database of each form, whose clock a test moves. */
 export interface TestDatabase extends AsyncDisposable {

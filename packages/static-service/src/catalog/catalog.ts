@@ -1,3 +1,4 @@
+import type { Sql } from '@domains-and-files/persistence'
 import type { StoredBlob } from '../blobs/staged-blob.ts'
 import type {
   CategoryCount,
@@ -17,6 +18,8 @@ import type { OpenedTree, TreeFile, TreePageQuery, TreeQueryAt } from './listing
 
 /** Which file is at which path, and the version records. A change is durable when its promise resolves. */
 export interface Catalog extends CatalogChanges, CatalogReads, CatalogArchive {
+  /** Holds the events that it appends, to be read. */
+  readonly outbox: Sql
   /** Changes that are carried out in slices go on when the catalog is opened again. */
   close(): Promise<void>
 }

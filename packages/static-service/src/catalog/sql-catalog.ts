@@ -1,5 +1,5 @@
 import { HttpError } from '@domains-and-files/http'
-import { DatabaseUnavailableError, name, now, sql } from '@domains-and-files/persistence'
+import { DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
 import type { StoredBlob } from '../blobs/staged-blob.ts'
 import { pathConflict, preconditionFailed, quotaExceeded } from '../errors.ts'
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-record.ts'
@@ -188,6 +188,10 @@ export class SqlCatalog extends Queries implements Catalog {
 
   listVersions(page: number, pageSize: number): Promise<ListedVersion[]> {
     return this.#database.long.versions({ skip: (page - 1) * pageSize, take: pageSize })
+  }
+
+  get outbox(): Sql {
+    return this.#database.sql
   }
 
   get history(): HistoryReads {

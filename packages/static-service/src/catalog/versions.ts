@@ -1,3 +1,4 @@
+import { appendEvents } from '@domains-and-files/events'
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { NewVersion, VersionRow } from '../files/file-record.ts'
 import type { ListedVersion } from './catalog.ts'
@@ -19,7 +20,9 @@ export async function recordVersion(
       (select last_change from ${name('catalog')})
     from ${name('versions')} where true
     on conflict (version) do nothing returning ${versionColumns}`)
-  return row ? { done: 'record', version: row } : { refused: 'version_exists', path: version }
+  if (!row) return { refused: 'version_exists', path: version }
+  await appendEvents(transaction, [{ type: 'version.created', by: createdBy, data: row }])
+  return { done: 'record', version: row }
 }
 
 /** Maximum bytes of a changelog in a list. */

@@ -6,6 +6,7 @@ import {
   readAuthFolder,
   readAuthSchema,
 } from '@domains-and-files/auth'
+import { webhookMigrations, webhookTables } from '@domains-and-files/events'
 import {
   announceBackup,
   type BackupBlobs,
@@ -38,7 +39,9 @@ import {
 
 // Compressed forms are not backed up: the service makes them again on demand.
 
-const keptTables = sharedTables.map(({ name }) => name)
+/** Beside the API tokens. */
+const otherTables = [...sharedTables, ...webhookTables]
+const keptTables = otherTables.map(({ name }) => name)
 
 const tablesOf = ({ files, versions, contents }: CatalogSnapshot): Table[] => [
   { name: 'files', rows: () => asRows(files()) },
@@ -67,7 +70,7 @@ export async function openFolderSource(places: DataPlaces): Promise<BackupSource
         readAuthFolder(
           places,
           ({ tables, files }) => work.rows([...tablesOf(snapshot), ...tables], files),
-          sharedTables,
+          otherTables,
         ),
       )
       await work.blobs((digest) => blobs.open(digest))
@@ -86,7 +89,7 @@ export async function openSharedSource(): Promise<BackupSource> {
     // Small blobs are rows, so all are read in the snapshot.
     read: (work) =>
       postgres.snapshot(async (transaction) => {
-        const { tables, files } = await readAuthSchema(transaction, sharedTables)
+        const { tables, files } = await readAuthSchema(transaction, otherTables)
         await work.rows([...tablesOf(await snapshotOf(transaction)), ...tables], files)
         await work.blobs((digest) =>
           blobs.openAt(transaction, digest).then(explained, throwExplained),
@@ -112,7 +115,7 @@ function explained(blob: OpenBlob | undefined): ReadableBlob | undefined {
 export async function openFolderTarget(folder: string): Promise<RestoreTarget> {
   await using opened = new AsyncDisposableStack()
   const stores = opened.use(await openFolder(folder))
-  const tokens = openAuthFile(folder, { sharing: sharingTables })
+  const tokens = openAuthFile(folder, { sharing: sharingTables, ...webhookMigrations })
   opened.defer(() => tokens.close())
   return targetOf(stores, tokens, opened.move())
 }

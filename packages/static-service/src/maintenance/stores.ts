@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { authMigrations } from '@domains-and-files/auth'
+import { eventMigrations, webhookMigrations } from '@domains-and-files/events'
 import { databaseConfig, databaseSettings, HttpError, readEnv } from '@domains-and-files/http'
 import {
   createDirectory,
@@ -84,6 +85,8 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
     migrations: {
       ...authMigrations,
       catalog: catalogMigrations,
+      ...eventMigrations,
+      ...webhookMigrations,
       contents: contentMigrations,
       sharing: sharingTables,
       uploads: uploadMigrations,

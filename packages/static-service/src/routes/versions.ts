@@ -32,7 +32,7 @@ function createVersion(app: App, slash: string, catalog: Catalog) {
     async (request, reply) => {
       const createdBy = callerOf(request).username
       const version = await catalog.record({ ...request.body, createdBy })
-      return reply.code(201).send(describe(version))
+      return reply.code(201).send(describeVersion(version))
     },
   )
 }
@@ -46,7 +46,7 @@ function listVersions(app: App, slash: string, catalog: Catalog) {
       const { versions: total } = await catalog.totals()
       return {
         versions: versions.map(({ isTruncated, ...version }) => ({
-          ...describe(version),
+          ...describeVersion(version),
           ...(isTruncated ? { changelog_truncated: true as const } : {}),
         })),
         pagination: paginate(query, total),
@@ -65,7 +65,7 @@ function getCurrentVersion(app: App, slash: string, catalog: Catalog) {
       const etag = etagOf(newest)
       reply.header('etag', etag).header('cache-control', 'public, max-age=5')
       if (isCurrent(request.headers['if-none-match'], etag)) return reply.code(304).send(undefined)
-      return reply.send(describe(newest))
+      return reply.send(describeVersion(newest))
     },
   )
 }
@@ -96,12 +96,12 @@ function getVersion(app: App, slash: string, catalog: Catalog) {
     async ({ params }) => {
       const version = await catalog.findVersion(params.version)
       if (!version) throw versionNotFound(params.version)
-      return describe(version)
+      return describeVersion(version)
     },
   )
 }
 
-const describe = ({ id, version, changelog, createdBy, createdAt }: VersionRow) => ({
+export const describeVersion = ({ id, version, changelog, createdBy, createdAt }: VersionRow) => ({
   id,
   version,
   changelog,

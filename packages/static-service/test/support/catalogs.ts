@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { eventMigrations } from '@domains-and-files/events'
 import {
   Postgres,
   render,
@@ -87,7 +88,7 @@ export async function openReplica(
     maxConnections: 5,
     timeoutMs: 30_000,
     schema: schemaName,
-    migrations: { catalog: catalogMigrations },
+    migrations: { catalog: catalogMigrations, ...eventMigrations },
     onError: () => undefined,
   })
   onTestFinished(() => postgres.close())

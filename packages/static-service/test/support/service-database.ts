@@ -1,4 +1,5 @@
 import { authMigrations } from '@domains-and-files/auth'
+import { eventMigrations, webhookMigrations } from '@domains-and-files/events'
 import { Postgres } from '@domains-and-files/persistence'
 import { type TestDatabase, testDatabase } from '../../../../test/support/postgres/test-database.ts'
 import { contentMigrations } from '../../src/blobs/s3/migrations.ts'
@@ -18,6 +19,8 @@ async function migrate(url: string) {
     migrations: {
       ...authMigrations,
       catalog: catalogMigrations,
+      ...eventMigrations,
+      ...webhookMigrations,
       contents: contentMigrations,
       uploads: uploadMigrations,
     },

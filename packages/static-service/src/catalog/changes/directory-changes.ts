@@ -6,6 +6,7 @@ import { isIntoItself, movedPath, moveRows, removeRows } from './apply-command.t
 import { type ChangeCause, causeOf } from './change-entry.ts'
 import type { DirectoryMove } from './commands.ts'
 import { type DirectoryCommand, type Outcome, refusalOf } from './commands.ts'
+import { appendSlicedEvent } from './file-events.ts'
 import { below, type Group, loadBelow, loadTarget } from './load-files.ts'
 import type { StoredFile } from './loaded-files.ts'
 import { writeChanges } from './write-changes.ts'
@@ -144,29 +145,45 @@ async function continueChange(group: Group, id: number, limit: number): Promise<
   )
   if (!change)
     return { done: 'slice', files: 0, bytesFreed: 0, freed: [], changed: [], isLast: true }
-  const { directory, target } = change
+  const { directory } = change
   const recorded = { cause: JSON.parse(change.cause), recordedAs: id }
   const rows = await loadBelow(transaction, directory, { limit, before: id })
   const isLast = rows.length < limit
-  if (isLast) await abandon(group, id)
-  else {
+  if (!isLast) {
     await transaction.run(
       sql`update ${name('unfinished_changes')} set touched_at = ${nowMs} where id = ${id}`,
     )
   }
+  const outcome = await changeSlice(group, rows, { ...change, ...recorded, isLast })
+  if (isLast && 'done' in outcome) await abandon(group, id)
+  return outcome
+}
+
+interface Slice extends Required<Recorded>, Omit<UnfinishedChange, 'cause'> {
+  isLast: boolean
+}
+
+async function changeSlice(group: Group, rows: StoredFile[], slice: Slice): Promise<Outcome> {
+  const { directory, target, isLast, cause, recordedAs } = slice
+  const recorded = { cause, recordedAs }
   const files = rows.length
   if (target === null) {
     const { bytes: bytesFreed, digests: freed } = await removeThese(group, rows, recorded)
     return { done: 'slice', files, bytesFreed, freed, changed: 'all', isLast }
   }
-  const move = { from: directory, to: target, overwrite: change.overwrite === 1, ...recorded }
+  const move = { from: directory, to: target, overwrite: slice.overwrite === 1, ...recorded }
   const moved = await moveThese(group, rows, move)
   if (!('done' in moved) || moved.done !== 'move') return moved
   return { done: 'slice', files, bytesFreed: 0, freed: moved.freed, changed: 'all', isLast }
 }
 
+/** Ends a change in slices, whether all of it was done or not. */
 async function abandon({ transaction }: Group, id: number): Promise<Outcome> {
-  await transaction.run(sql`delete from ${name('unfinished_changes')} where id = ${id}`)
+  const ended = await transaction.get<{ directory: string; target: string | null }>(
+    sql`delete from ${name('unfinished_changes')} where id = ${id} returning directory, target`,
+  )
+  if (ended)
+    await appendSlicedEvent(transaction, { id, directories: [ended.directory, ended.target] })
   return { done: 'other' }
 }
 

@@ -129,6 +129,10 @@ export class LoadedFiles {
     return this.#recordedAs ?? this.#lastChange + 1
   }
 
+  get isSlice(): boolean {
+    return this.#recordedAs !== undefined
+  }
+
   get isChanged(): boolean {
     return this.#lastChange > this.#loadedChange
   }

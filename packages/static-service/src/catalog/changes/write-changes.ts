@@ -4,6 +4,7 @@ import type { RecordedState } from '../listing/list-changes.ts'
 import { fold, searchIndexOf } from '../listing/search-index.ts'
 import { among, records } from '../records.ts'
 import type { Target } from './apply-command.ts'
+import { appendFileEvents } from './file-events.ts'
 import type { Group } from './load-files.ts'
 import type { FileChange, LoadedFiles, StoredFile } from './loaded-files.ts'
 import type { TrackedRows } from './tracked-rows.ts'
@@ -27,6 +28,7 @@ export async function writeChanges(
       after: after !== undefined,
     })
   }
+  if (!table.isSlice) await appendFileEvents(transaction, table.changes)
 }
 
 // A file that moved has a new row. Rows are ended first, since another may get their path.

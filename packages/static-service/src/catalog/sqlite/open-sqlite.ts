@@ -1,3 +1,4 @@
+import { eventMigrations } from '@domains-and-files/events'
 import { SqliteSql } from '@domains-and-files/persistence'
 import { catalogMigrations } from '../migrations.ts'
 
@@ -8,7 +9,10 @@ export const databaseFile = (dataDir: string) => `${dataDir}/${databaseName}`
 
 /** The catalog's database, created and migrated where needed. */
 export function openDatabase(file: string): SqliteSql {
-  const sql = new SqliteSql({ file, migrations: { catalog: catalogMigrations } })
+  const sql = new SqliteSql({
+    file,
+    migrations: { catalog: catalogMigrations, ...eventMigrations },
+  })
   tuneWriter(sql)
   return sql
 }

@@ -1,0 +1,35 @@
+import type { Auth } from '@domains-and-files/auth'
+import type { App, Clock, Logger } from '@domains-and-files/http'
+import type { Sql } from '@domains-and-files/persistence'
+import { registerEventRoutes } from './event-routes.ts'
+import type { EventSource } from './event-source.ts'
+import { EventLog } from './outbox.ts'
+import { WebhookDispatcher } from './webhooks/dispatcher.ts'
+import { DeliverySender } from './webhooks/send-delivery.ts'
+import { registerWebhookRoutes } from './webhooks/webhook-routes.ts'
+import type { WebhookConfig } from './webhooks/webhook-settings.ts'
+import { WebhookStore } from './webhooks/webhook-store.ts'
+
+interface Dependencies {
+  /** Where the service appends events. */
+  outbox: Sql
+  /** Holds the webhooks, by `webhookMigrations`. */
+  auth: Pick<Auth, 'database'>
+  source: EventSource
+  config: { webhooks: WebhookConfig }
+  clock: Clock
+  log: Logger
+}
+
+/** Serves the events of a service and its webhooks, and delivers to these while the app is open. */
+export function serveEvents(app: App, parts: Dependencies) {
+  const { source, clock, config, log: logger } = parts
+  const store = new WebhookStore(parts.auth.database)
+  const log = new EventLog(parts.outbox)
+  const sender = new DeliverySender(clock, config.webhooks.networks)
+  const dispatcher = new WebhookDispatcher({ store, log, source, sender, logger })
+  registerEventRoutes(app, { log, source, clock })
+  registerWebhookRoutes(app, { store, log, dispatcher, source, config: config.webhooks })
+  app.addHook('onReady', async () => dispatcher.start())
+  app.addHook('onClose', () => dispatcher.close())
+}

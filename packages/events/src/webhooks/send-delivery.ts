@@ -1,0 +1,133 @@
+import { createHmac } from 'node:crypto'
+import type { LookupAddress } from 'node:dns'
+import { type IncomingMessage, request as requestHttp } from 'node:http'
+import { request as requestHttps } from 'node:https'
+import type { LookupFunction } from 'node:net'
+import type { Clock } from '@domains-and-files/http'
+import type { Event } from '../event-source.ts'
+import { resolveHost } from './addresses.ts'
+
+const timeoutMs = 10_000
+const maxBodyBytes = 65_536
+const maxAnswerBytes = 1024
+
+export interface Sending {
+  url: string
+  secret: string
+  event: Event
+}
+
+/** How one try ended. */
+export interface Attempt {
+  /** Null: no response. */
+  status: number | null
+  ms: number
+  /** The beginning of the response's body, or why there is none. */
+  answer: string
+}
+
+/** Sends events as Standard Webhooks (https://www.standardwebhooks.com) has them. */
+export class DeliverySender {
+  readonly #clock: Clock
+  /** Networks that webhooks may lead to although they are private. */
+  readonly #networks: readonly string[]
+  readonly #closing = new AbortController()
+
+  constructor(clock: Clock, networks: readonly string[]) {
+    this.#clock = clock
+    this.#networks = networks
+  }
+
+  /** One try; it follows no redirect. Never throws. */
+  async send({ url, secret, event }: Sending): Promise<Attempt> {
+    const startedAt = this.#clock.now()
+    const end = (status: number | null, answer: string): Attempt => ({
+      status,
+      ms: this.#clock.now() - startedAt,
+      answer,
+    })
+    const abort = new AbortController()
+    const signal = AbortSignal.any([abort.signal, this.#closing.signal])
+    const timer = this.#clock.setTimer(() => abort.abort(), timeoutMs)
+    const body = bodyOf(event)
+    const headers = {
+      ...signatureOf(event.id, body, secret),
+      'content-type': 'application/json',
+      'user-agent': 'domains-and-files',
+    }
+    try {
+      const aborted = new Promise<never>((_, reject) => {
+        signal.addEventListener('abort', () => reject(new Error('no response within 10 s')))
+      })
+      const exchange = this.#post(new URL(url), { headers, body, signal })
+      exchange.catch(() => undefined) // It ends after the time limit, too.
+      const { status, answer } = await Promise.race([exchange, aborted])
+      return end(status, answer)
+    } catch (error) {
+      return end(null, error instanceof Error ? error.message : String(error))
+    } finally {
+      timer.cancel()
+    }
+  }
+
+  /** Ends the tries under way. */
+  close() {
+    this.#closing.abort()
+  }
+
+  async #post(
+    url: URL,
+    {
+      headers,
+      body,
+      signal,
+    }: { headers: Record<string, string>; body: string; signal: AbortSignal },
+  ) {
+    const addresses = await resolveHost(url.hostname, this.#networks)
+    const request = url.protocol === 'https:' ? requestHttps : requestHttp
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      request(url, { method: 'POST', headers, signal, agent: false, lookup: pinnedTo(addresses) })
+        .on('response', resolve)
+        .on('error', reject)
+        .end(body)
+    })
+    return { status: response.statusCode ?? 0, answer: await readStart(response) }
+  }
+}
+
+const pinnedTo =
+  (addresses: LookupAddress[]): LookupFunction =>
+  (_host, { all }, done) => {
+    const [first] = addresses
+    if (all || !first) done(null, addresses)
+    else done(null, first.address, first.family)
+  }
+
+async function readStart(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of response) {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes >= maxAnswerBytes) break // Which closes the connection.
+  }
+  return Buffer.concat(chunks).subarray(0, maxAnswerBytes).toString()
+}
+
+/** A larger event is sent without its data, which is whole in GET /api/events. */
+function bodyOf(event: Event): string {
+  const whole = JSON.stringify(event)
+  if (Buffer.byteLength(whole) <= maxBodyBytes) return whole
+  return JSON.stringify({ ...event, data: null, truncated: true })
+}
+
+function signatureOf(id: string, body: string, secret: string) {
+  const timestamp = String(Math.floor(Date.now() / 1000))
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
+  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': `v1,${signature}`,
+  }
+}

@@ -1,0 +1,316 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createLogger } from '@domains-and-files/http'
+import { Webhook as Verifier } from 'standardwebhooks'
+import { describe, expect, it } from 'vitest'
+import { type EventSource, toEvent } from '../src/event-source.ts'
+import { appendEvents, EventLog } from '../src/outbox.ts'
+import { isRefused } from '../src/webhooks/addresses.ts'
+import { WebhookDispatcher } from '../src/webhooks/dispatcher.ts'
+import { DeliverySender } from '../src/webhooks/send-delivery.ts'
+import { retryDelaysMs, WebhookStore } from '../src/webhooks/webhook-store.ts'
+import { forms, start, type TestDatabase } from './support/databases.ts'
+
+interface Received {
+  path: string
+  id: string
+  body: {
+    id: string
+    type: string
+    data: { domain?: string; number?: number } | null
+    truncated?: true
+  }
+  headers: Record<string, string>
+  text: string
+}
+
+/** A receiver whose answers a test chooses by path. */
+async function openReceiver(answer: (received: Received) => number | 'hang') {
+  const received: Received[] = []
+  const arrived = new EventTarget()
+  const read = async (request: IncomingMessage) => {
+    let text = ''
+    for await (const chunk of request.setEncoding('utf8')) text += chunk
+    const headers = Object.fromEntries(
+      Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
+    )
+    const id = headers['webhook-id'] ?? ''
+    return { path: request.url ?? '', id, headers, text, body: JSON.parse(text) }
+  }
+  const server = createServer(async (request, response) => {
+    const each = await read(request)
+    received.push(each)
+    arrived.dispatchEvent(new Event('arrived'))
+    const status = answer(each)
+    if (status === 'hang') return
+    response.writeHead(status, { location: '/redirected' }).end(`answer of ${each.path}`)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo // It listens on a port.
+  return {
+    received,
+    url: (path: string) => `http://127.0.0.1:${port}${path}`,
+    /** Resolves when so many have arrived. */
+    count: async (wanted: number) => {
+      while (received.length < wanted) await once(arrived, 'arrived')
+      return received
+    },
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+const source: EventSource = {
+  types: ['zone.changed', 'change.refused'],
+  scope: 'domains',
+  describe: ({ data }, { domains }) => {
+    const about = data as { domain: string } // Appended below.
+    return domains && !domains.includes(about.domain) ? undefined : about
+  },
+  example: toEvent(
+    { id: '0'.repeat(26), type: 'zone.changed', by: null, requestId: null, data: {} },
+    {},
+  ),
+}
+
+const append = (
+  db: TestDatabase,
+  number: number,
+  { domain = 'example.com', type = 'zone.changed' } = {},
+) =>
+  db.sql.transaction((transaction) =>
+    appendEvents(transaction, [{ type, data: { domain, number } }]),
+  )
+
+const logger = createLogger({ name: 'test', level: 'silent' })
+
+/** One process; `endTimeLimits` ends the time limits of all its tries. */
+function openProcess(sql: TestDatabase['sql'], stack: AsyncDisposableStack) {
+  const log = new EventLog(sql)
+  const store = new WebhookStore(sql)
+  const timers = new Set<() => void>()
+  const setTimer = (callback: () => void) => {
+    timers.add(callback)
+    return { cancel: () => timers.delete(callback) }
+  }
+  const sender = new DeliverySender({ now: Date.now, setTimer }, ['127.0.0.0/8'])
+  const dispatcher = new WebhookDispatcher({ store, log, source, sender, logger, pollMs: 20 })
+  dispatcher.start()
+  const endTimeLimits = () => {
+    for (const end of timers) end()
+  }
+  stack.defer(() => {
+    endTimeLimits()
+    return dispatcher.close()
+  })
+  return { log, store, endTimeLimits }
+}
+
+const settled = (store: WebhookStore, id: string, count: number) =>
+  expect
+    .poll(async () => (await store.deliveries(id)).filter(({ tries }) => tries > 0).length)
+    .toBe(count)
+
+describe.each(forms)('webhooks in $form', ({ open }) => {
+  it('get the events of their types and domains, signed as Standard Webhooks has it', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    const receiver = stack.use(await openReceiver(() => 204))
+    const { log, store } = openProcess(db.sql, stack)
+    await append(db, 1)
+    const by = { createdBy: 'admin', position: await log.end() }
+    const all = await store.create({ url: receiver.url('/all') }, by)
+    await store.create(
+      { url: receiver.url('/some'), types: ['zone.changed'], domains: ['example.org'] },
+      by,
+    )
+    await append(db, 2, { type: 'change.refused', domain: 'example.org' })
+    await append(db, 3, { domain: 'example.org' })
+    await append(db, 4)
+    const received = await receiver.count(4)
+    const numbers = (path: string) =>
+      received.filter((each) => each.path === path).map(({ body }) => body.data?.number)
+    expect(numbers('/all')).toEqual([2, 3, 4])
+    expect(numbers('/some')).toEqual([3])
+    const [first] = received.filter(({ path }) => path === '/all')
+    expect(first?.body.id).toBe(first?.id)
+    const now = Date.now()
+    expect(Math.abs(now - 1000 * Number(first?.headers['webhook-timestamp']))).toBeLessThan(240_000)
+    const verifier = new Verifier(all.secret)
+    expect(verifier.verify(first?.text ?? '', first?.headers ?? {})).toEqual(first?.body)
+    expect(() => verifier.verify(`${first?.text} `, first?.headers ?? {})).toThrow()
+    await settled(store, all.id, 3)
+    expect(await store.deliveries(all.id)).toMatchObject(
+      [4, 3, 2].map(() => ({ status: 'delivered', tries: 1, response_status: 204 })),
+    )
+  })
+
+  it('are tried again by schedule, with the same id, then given up; others do not wait', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    const receiver = stack.use(
+      await openReceiver(({ path, body }) =>
+        path === '/fails' && body.data?.number === 1 ? 302 : 200,
+      ),
+    )
+    const { log, store } = openProcess(db.sql, stack)
+    const by = { createdBy: 'admin', position: await log.end() }
+    const { id } = await store.create({ url: receiver.url('/fails') }, by)
+    await append(db, 1)
+    await append(db, 2)
+    await receiver.count(2)
+    await settled(store, id, 2)
+    let now = start
+    for (const [at, delay] of retryDelaysMs.entries()) {
+      now += delay - 1
+      await db.setTime(now)
+      expect(await store.due(await log.end()), `too early for try ${at + 2}`).toEqual([])
+      now += Math.ceil(delay / 5) + 1
+      await db.setTime(now)
+      await receiver.count(at + 3)
+      await expect
+        .poll(
+          async () =>
+            (await store.deliveries(id)).find(({ status }) => status !== 'delivered')?.tries,
+        )
+        .toBe(at + 2)
+    }
+    const [last] = (await store.deliveries(id)).filter(
+      ({ response_status }) => response_status === 302,
+    )
+    expect(last).toMatchObject({ status: 'failed', tries: 10, answer: 'answer of /fails' })
+    const tries = receiver.received.filter(({ body }) => body.data?.number === 1)
+    expect(new Set(tries.map((each) => each.id)).size).toBe(1)
+    expect(receiver.received.map(({ path }) => path)).not.toContain('/redirected')
+    await db.setTime(now + 100 * 3_600_000)
+    expect(await store.due(await log.end())).toEqual([])
+    await store.retry(id, last?.event ?? '')
+    await receiver.count(12)
+  })
+
+  it('keep what happens while they are paused; 410 pauses them', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    let answer = 410
+    const receiver = stack.use(await openReceiver(() => answer))
+    const { log, store } = openProcess(db.sql, stack)
+    const by = { createdBy: 'admin', position: await log.end() }
+    const { id } = await store.create({ url: receiver.url('/') }, by)
+    await append(db, 1)
+    await expect.poll(async () => (await store.get(id)).isPaused).toBe(true)
+    await append(db, 2)
+    await db.setTime(start + 60_000)
+    expect(await store.due(await log.end())).toEqual([])
+    answer = 200
+    await store.update(id, { isPaused: false })
+    const received = await receiver.count(3)
+    expect(received.map(({ body }) => body.data?.number)).toEqual([1, 1, 2])
+  })
+
+  it('are shared by processes; one that ends in a delivery is taken over, with the same id', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    const receiver = stack.use(await openReceiver(() => 200))
+    const processes = await Promise.all([db.another(), db.another(), db.another()])
+    const [first] = processes.map((sql) => openProcess(sql, stack))
+    const by = { createdBy: 'admin', position: (await first?.log.end()) ?? '' }
+    const { store } = first ?? openProcess(db.sql, stack)
+    const hooks = await Promise.all(
+      ['/a', '/b', '/c'].map((path) => store.create({ url: receiver.url(path) }, by)),
+    )
+    // As left by a process that was killed during a delivery.
+    const claimed = await store.claim(hooks[0]?.id ?? '')
+    expect(claimed).toBeDefined()
+    for (let number = 0; number < 10; number++) await append(db, number)
+    await receiver.count(20)
+    expect(receiver.received.filter(({ path }) => path === '/a')).toEqual([])
+    await db.setTime(start + 30_001)
+    const received = await receiver.count(30)
+    for (const path of ['/a', '/b', '/c']) {
+      const own = received.filter((each) => each.path === path)
+      expect(own.map(({ body }) => body.data?.number)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+      expect(new Set(own.map(({ id }) => id)).size).toBe(10)
+    }
+    const attempt = { status: 200, ms: 1, answer: '' }
+    const late = { event: received[0]?.id ?? '', type: 'zone.changed', tries: 0, attempt }
+    expect(claimed && (await store.record(claimed, late)), 'its claim is over').toBe(false)
+  })
+
+  it('that hang delay no other; a large event is sent without its data', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    const receiver = stack.use(await openReceiver(({ path }) => (path === '/slow' ? 'hang' : 200)))
+    const { log, store, endTimeLimits } = openProcess(db.sql, stack)
+    const by = { createdBy: 'admin', position: await log.end() }
+    const slow = await store.create({ url: receiver.url('/slow') }, by)
+    await append(db, 1)
+    await receiver.count(1)
+    await store.create({ url: receiver.url('/fast') }, { ...by })
+    await append(db, 2, { domain: 'x'.repeat(70_000) })
+    const received = await receiver.count(3)
+    const [, large] = received.filter(({ path }) => path === '/fast')
+    expect(large?.body).toMatchObject({ data: null, truncated: true })
+    expect(received.filter(({ path }) => path === '/slow')).toHaveLength(1)
+    endTimeLimits()
+    await settled(store, slow.id, 1)
+    expect((await store.deliveries(slow.id))[0]).toMatchObject({
+      response_status: null,
+      answer: 'no response within 10 s',
+    })
+  })
+})
+
+describe('addresses of webhooks', () => {
+  it.each([
+    ...[
+      '127.0.0.1',
+      '10.1.2.3',
+      '172.31.0.1',
+      '192.168.1.1',
+      '169.254.169.254',
+      '100.100.100.200',
+      '0.0.0.0',
+    ],
+    ...[
+      '::1',
+      '::',
+      'fe80::1',
+      'fe80::1%lo',
+      'fd00:ec2::254',
+      'ff02::1',
+      '::ffff:127.0.0.1',
+      '::ffff:7f00:1',
+    ],
+    ...[
+      '64:ff9b::10.0.0.1',
+      '64:ff9b::7f00:1',
+      '64:ff9b:1::1',
+      '2002:7f00:1::',
+      '::127.0.0.1',
+      '255.255.255.255',
+      '168.63.129.16',
+    ],
+  ])('%s is refused', (address) => {
+    expect(isRefused(address, [])).toBe(true)
+  })
+
+  it.each(['9.9.9.9', '2620:fe::fe', '64:ff9b::9.9.9.9', '::ffff:9.9.9.9'])(
+    '%s is not',
+    (address) => {
+      expect(isRefused(address, [])).toBe(false)
+    },
+  )
+
+  it.each([
+    ['10.1.2.3', '10.1.0.0/16', false],
+    ['10.2.2.3', '10.1.0.0/16', true],
+    ['::ffff:10.1.2.3', '10.1.0.0/16', false],
+    ['::1', '::1/128', false],
+    ['127.0.0.1', '::1/128', true],
+  ])('%s with WEBHOOK_NETWORKS=%s: %s', (address, network, expected) => {
+    expect(isRefused(address, [network])).toBe(expected)
+  })
+})

@@ -1,0 +1,53 @@
+import { appendEvents } from '@domains-and-files/events'
+import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { parentOf } from '../../files/path-segments.ts'
+import type { ChangeEntry } from './change-entry.ts'
+import type { FileChange } from './loaded-files.ts'
+
+/** What an event `files.changed` stores: the entry of the change, and where it was. */
+export interface FilesChanged {
+  entry: ChangeEntry
+  /** With a trailing slash; the root is empty. Of many directories the first hundred. */
+  directories: string[]
+  /** Files below these directories were changed, too. */
+  isDeep: boolean
+}
+
+const maxDirectories = 100
+
+/** Records an event for each change of files, in the transaction of the changes. */
+export async function appendFileEvents(transaction: SqlTransaction, changes: FileChange[]) {
+  const told = changes.map(({ entry, files }): FilesChanged => {
+    const directories = new Set(files.map(({ key }) => withSlash(parentOf(key) ?? '')))
+    return { entry, directories: [...directories].slice(0, maxDirectories), isDeep: false }
+  })
+  await append(transaction, told)
+}
+
+/** The same of a change in slices, once its last slice is written. */
+export async function appendSlicedEvent(
+  transaction: SqlTransaction,
+  { id, directories }: { id: number; directories: (string | null)[] },
+) {
+  const row = await transaction.get<Omit<ChangeEntry, 'paths'> & { paths: string }>(
+    sql`select id, at, changed_by "by", token, request_id "requestId", action, prefix, version,
+      added, replaced, removed, bytes, paths from ${name('changes')} where id = ${id}`,
+  )
+  if (!row) return
+  const entry = { ...row, paths: JSON.parse(row.paths) }
+  const known = directories.filter((directory) => directory !== null).map(withSlash)
+  await append(transaction, [{ entry, directories: known, isDeep: true }])
+}
+
+const append = (transaction: SqlTransaction, told: FilesChanged[]) =>
+  appendEvents(
+    transaction,
+    told.map((data) => ({
+      type: 'files.changed',
+      by: data.entry.by,
+      requestId: data.entry.requestId,
+      data,
+    })),
+  )
+
+const withSlash = (directory: string) => (directory === '' ? '' : `${directory}/`)

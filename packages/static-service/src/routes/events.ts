@@ -1,0 +1,39 @@
+import { allowsPath, type Rights } from '@domains-and-files/auth'
+import type { EventSource } from '@domains-and-files/events'
+import type { FilesChanged } from '../catalog/changes/file-events.ts'
+import type { VersionRow } from '../files/file-record.ts'
+import { describeChange } from './change-schema.ts'
+import { change } from './openapi-examples.ts'
+import { describeVersion } from './versions.ts'
+
+/** What this service tells of, for GET /api/events and webhooks. */
+export const eventSource: EventSource = {
+  types: ['files.changed', 'version.created'],
+  scope: 'folders',
+  // The catalog appended both.
+  describe: ({ type, data }, rights) =>
+    type === 'version.created'
+      ? describeVersion(data as VersionRow)
+      : describeFiles(data as FilesChanged, rights),
+  example: {
+    id: '01KEZ5H3C0000ABCDEFGHJKMNP',
+    type: 'files.changed',
+    at: change.at,
+    by: change.by,
+    request_id: change.request_id,
+    data: change,
+  },
+}
+
+/** A reader who does not see all directories of a change gets what is in its own, and no counts. */
+function describeFiles({ entry, directories, isDeep }: FilesChanged, rights: Rights) {
+  const { folders } = rights
+  const described = describeChange(entry)
+  if (!folders || directories.every((directory) => allowsPath(rights, directory))) return described
+  const isInside = (directory: string) =>
+    allowsPath(rights, directory) || (isDeep && folders.some((own) => own.startsWith(directory)))
+  if (!directories.some(isInside)) return undefined
+  const { id, at, by, token, request_id, action, version, paths } = described
+  const own = paths.filter((path) => allowsPath(rights, path))
+  return { id, at, by, token, request_id, action, prefix: null, version, paths: own }
+}

@@ -1,0 +1,75 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { start } from '../support/start.ts'
+
+const Page = z.object({
+  events: z.array(
+    z.looseObject({
+      id: z.string(),
+      type: z.string(),
+      by: z.string().nullable(),
+      request_id: z.string().nullable(),
+      data: z.looseObject({ id: z.number(), action: z.string().optional() }),
+    }),
+  ),
+  next: z.string(),
+})
+
+test('each change of files and each version is an event, for those who see its folders', async () => {
+  await using service = await start()
+  const read = async (token?: string) => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    const { bytes } = await service.call('GET', '/api/events', { headers })
+    return Page.parse(JSON.parse(bytes.toString())).events
+  }
+  await service.put('docs/1.txt', 'one', { headers: { 'x-request-id': 'the-first' } })
+  await service.put('site/2.txt', 'two', { user: 'editor' })
+  await service.call('POST', '/api/files/move', { json: { from: 'site/2.txt', to: 'docs/2.txt' } })
+  await service.call('DELETE', '/api/files/missing.txt')
+  await service.call('POST', '/api/versions', { json: { version: '1', changelog: 'one' } })
+  const events = await read()
+  expect(events.map(({ type, by, data }) => [type, by, data.action])).toEqual([
+    ['files.changed', 'admin', 'upload'],
+    ['files.changed', 'editor', 'upload'],
+    ['files.changed', 'admin', 'move'],
+    ['version.created', 'admin', undefined],
+  ])
+  expect(events[0]?.request_id).toBe('the-first')
+  const { bytes } = await service.call('GET', '/api/changes')
+  const { changes } = z
+    .object({ changes: z.array(z.unknown()) })
+    .parse(JSON.parse(bytes.toString()))
+  expect(events.slice(0, 3).map(({ data }) => data)).toEqual(changes.toReversed())
+
+  const made = await service.call('POST', '/api/tokens', {
+    json: { name: 'docs', role: 'viewer', folders: ['docs/'] },
+  })
+  const { token } = z.object({ token: z.string() }).parse(JSON.parse(made.bytes.toString()))
+  const own = await read(token)
+  expect(own.map(({ id }) => id)).toEqual([events[0]?.id, events[2]?.id, events[3]?.id])
+  expect(own[0]).toEqual(events[0])
+  expect(own[1]?.data).toMatchObject({ action: 'move', paths: ['docs/2.txt'] })
+  expect(JSON.stringify(own)).not.toContain('site/')
+})
+
+test('a webhook of some folders gets what happens in them', async () => {
+  const env = { WEBHOOK_HTTP: 'true', WEBHOOK_NETWORKS: '127.0.0.0/8' }
+  await using service = await start({ env })
+  const bodies: string[] = []
+  await using receiver = createServer(async (request, response) => {
+    for await (const chunk of request.setEncoding('utf8')) bodies.push(chunk)
+    response.end()
+  }).listen(0, '127.0.0.1')
+  await once(receiver, 'listening')
+  const { port } = receiver.address() as AddressInfo // It listens on a port.
+  const json = { url: `http://127.0.0.1:${port}/`, folders: ['docs'], types: ['files.changed'] }
+  expect((await service.call('POST', '/api/webhooks', { json })).status).toBe(201)
+  await service.put('site/1.txt', 'one')
+  await service.put('docs/2.txt', 'two')
+  await expect.poll(() => bodies.length).toBe(1)
+  expect(JSON.parse(bodies[0] ?? '')).toMatchObject({ data: { paths: ['docs/2.txt'] } })
+  receiver.closeAllConnections()
+})
