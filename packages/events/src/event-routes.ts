@@ -21,7 +21,7 @@ export function registerEventRoutes(app: App, { log, source, clock }: Dependenci
   app.addHook('preClose', async () => streams.close())
   app.get(
     '/api/events',
-    { config: { access: 'viewer' }, schema: schemaOf(source) },
+    { config: { access: 'viewer', folders: 'handler' }, schema: schemaOf(source) },
     async (request, reply) => {
       const { after: position, types, limit } = request.query
       const lastSeen = positionOf(request.headers['last-event-id']) ?? position

@@ -42,6 +42,13 @@ declare module 'fastify' {
      * validated.
      */
     moreFaults?: (request: { params: unknown; body: unknown }) => Fault[]
+    /**
+     * How a route limits callers that are limited to folders; a route without it refuses them, as if nothing were there.
+     * `path`: the wildcard of its URL is the path of a file. `prefix`: it covers the directory of this query parameter, which
+     * becomes the only folder of a caller that names none. `handler`: it calls `requirePath` and `requireDirectory`.
+     * `none`: it shows and changes nothing below a path.
+     */
+    folders?: 'path' | 'prefix' | 'handler' | 'none'
     /** The path whose routes serve the other methods of this one; without it they are 405. */
     otherMethods?: string
   }

@@ -124,7 +124,7 @@ const AtDelivery = z.strictObject({
   delivery: z.string().meta({ examples: [eventId] }),
 })
 const common = { tags: ['events'], errors: [webhookNotFound(id)] }
-const access = { access: 'admin' } as const
+const access = { access: 'admin', folders: 'handler' } as const
 
 const createWebhook = (parts: Dependencies, { New, Created }: Schemas) =>
   defineRoute({

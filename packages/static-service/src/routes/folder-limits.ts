@@ -4,18 +4,6 @@ import type { FastifyRequest } from 'fastify'
 import { directoryNotFound, fileNotFound } from '../errors.ts'
 import { readDirectory, readUrlPath } from '../files/file-path.ts'
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /**
-     * How a route limits callers that are limited to folders; a route without it refuses them, as if nothing were there.
-     * `path`: the wildcard of its URL is the path of a file. `prefix`: it covers the directory of this query parameter, which
-     * becomes the only folder of a caller that names none. `handler`: it calls `requirePath` and `requireDirectory`.
-     * `none`: it shows and changes nothing below a path.
-     */
-    folders?: 'path' | 'prefix' | 'handler' | 'none'
-  }
-}
-
 /**
  * Limits the routes that are registered from now on to the folders of their callers, before the hooks of the route, and
  * before validation: what is outside a caller's folders is absent, whatever else is wrong with the request.
