@@ -1,7 +1,15 @@
 export { callerOf } from './access-control.ts'
 export type { ApiTokens } from './api-tokens/api-tokens.ts'
 export { importUsers, isAuthTable, readAuthFolder, readAuthSchema } from './auth-backup.ts'
-export { Domains, Folders, isInNetworks, Network, type RecordLimit, type Rrset, writableTypes } from './limits.ts'
+export {
+  Domains,
+  Folders,
+  isInNetworks,
+  Network,
+  type RecordLimit,
+  type Rrset,
+  writableTypes,
+} from './limits.ts'
 export type { HashQueue } from './login/password.ts'
 export { type Auth, openAuth, openAuthFile } from './open-auth.ts'
 export { type AuthOptions, auth } from './plugin.ts'

@@ -7,7 +7,9 @@ import { need, type Watch } from './watch.ts'
 export async function runWebhooks(baseUrl: string, adminToken: string, watch: Watch) {
   const api = createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${adminToken}` } })
   api.use(watch)
-  const added = await api.POST('/api/webhooks', { body: { url: 'https://127.0.0.1:9/', name: 'nobody' } })
+  const added = await api.POST('/api/webhooks', {
+    body: { url: 'https://127.0.0.1:9/', name: 'nobody' },
+  })
   const params = { path: { id: need(added.data).id } }
   await api.GET('/api/webhooks')
   await api.GET('/api/webhooks/{id}', { params })

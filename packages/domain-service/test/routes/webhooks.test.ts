@@ -71,7 +71,10 @@ test('a webhook is made, tested, paused, changed and deleted by admins; its secr
   const hosts = '/api/domains/example.com/dns/hosts/A'
   await service.call('POST', hosts, { body: { name: 'one', address: '192.0.2.2' } })
   await expect.poll(() => receiver.bodies.length).toBe(2)
-  expect(receiver.bodies[1]).toMatchObject({ type: 'zone.changed', data: { domain: 'example.com' } })
+  expect(receiver.bodies[1]).toMatchObject({
+    type: 'zone.changed',
+    data: { domain: 'example.com' },
+  })
   await expect
     .poll(async () => (await ask(service, 'GET', `/${id}/deliveries`)).body.deliveries)
     .toMatchObject([{ id: receiver.bodies[1]?.id, status: 'delivered', response_status: 200 }, {}])
@@ -83,7 +86,12 @@ test('a webhook is made, tested, paused, changed and deleted by admins; its secr
   const paused = await ask(service, 'PATCH', `/${id}`, { paused: true, types: ['change.refused'] })
   expect(paused.body).toMatchObject({ paused: true, types: ['change.refused'] })
   expect((await ask(service, 'DELETE', `/${id}`)).status).toBe(204)
-  for (const [method, path] of [['GET', ''], ['GET', '/deliveries'], ['POST', '/test'], ['DELETE', '']] as const)
+  for (const [method, path] of [
+    ['GET', ''],
+    ['GET', '/deliveries'],
+    ['POST', '/test'],
+    ['DELETE', ''],
+  ] as const)
     expect((await ask(service, method, `/${id}${path}`)).body.code).toBe('webhook_not_found')
 })
 
@@ -104,7 +112,12 @@ test('what is not for others is refused: roles, URLs, addresses, a 51st webhook'
     const answer = await ask(service, 'POST', '', { url: refused })
     expect([answer.status, answer.body.code], refused).toEqual([400, 'webhook_url_refused'])
   }
-  for (const body of [{}, { url, types: ['other'] }, { url, folders: ['a/'] }, { url, secret: 'x' }])
+  for (const body of [
+    {},
+    { url, types: ['other'] },
+    { url, folders: ['a/'] },
+    { url, secret: 'x' },
+  ])
     expect((await ask(service, 'POST', '', body)).body.code).toBe('validation_failed')
   for (let count = 0; count < 50; count++)
     expect((await ask(service, 'POST', '', { url })).status).toBe(201)
