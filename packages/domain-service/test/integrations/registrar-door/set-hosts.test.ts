@@ -40,7 +40,7 @@ test('a list adds, changes and removes what it changes in the zone that the clie
   expect(service.sandbox.zone('example.com').emailType).toBe('FWD')
 })
 
-test('a list is one change of the history, with its token, whoever else writes', async () => {
+test('a list is one change of the history, with its token, beside the writes of others', async () => {
   await using service = await start({ domains })
   const door = await openDoor(service)
   const rows = await door.rows()
