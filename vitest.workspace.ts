@@ -90,7 +90,7 @@ export default defineConfig({
             : [
                 'test/routes/records/*.test.ts',
                 'test/routes/{history,changes,approvals,rrsets,record-limits,zone-file}.test.ts',
-                'test/zones/idempotent-writes.test.ts',
+                'test/zones/{idempotent-writes,outside-changes}.test.ts',
                 'test/zones/batch/{write-batch,verified-write}.test.ts',
                 'test/integrations/httpreq.test.ts',
                 'test/integrations/registrar-door/set-hosts.test.ts',

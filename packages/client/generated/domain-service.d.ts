@@ -781,7 +781,7 @@ export interface paths {
         };
         /**
          * What has happened, oldest first
-         * @description Events of the last 30 days about what the caller may see. Read on with `after` = `next`, at the end too: nothing is missed. Types: `zone.changed`, `change.proposed`, `change.refused`, `change.unconfirmed`.
+         * @description Events of the last 30 days about what the caller may see. Read on with `after` = `next`, at the end too: nothing is missed. Types: `zone.changed`, `zone.changed_outside`, `change.proposed`, `change.refused`, `change.unconfirmed`.
          *
          *     With `Accept: text/event-stream` the response stays open and sends each event when it happens (server-sent events; a comment every 15 seconds). After a break, send the last id as `Last-Event-ID`, as browsers do.
          */
@@ -2099,8 +2099,8 @@ export interface components {
              * @description when the change was requested
              */
             created_at: string;
-            /** @description a username, or domain-service for a repaired late write */
-            by: string;
+            /** @description a username, or domain-service for a repaired late write; null: changed outside */
+            by: string | null;
             /** @description name of the API token that was used */
             token?: string;
             /** @description the x-request-id of the write */
@@ -2108,11 +2108,16 @@ export interface components {
             /** @description who approved it */
             approved_by?: string;
             /**
+             * Format: date-time
+             * @description of a change made outside: when the zone was last seen without it
+             */
+            seen_since?: string;
+            /**
              * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved
              * @enum {string}
              */
             status: "proposed" | "rejected" | "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
-            /** @description late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter */
+            /** @description outside: not made through this service. late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter */
             reason?: string;
             /**
              * @description queued in a backup that was restored: waits for an admin
@@ -2278,8 +2283,8 @@ export interface components {
              * @description when the change was requested
              */
             created_at: string;
-            /** @description a username, or domain-service for a repaired late write */
-            by: string;
+            /** @description a username, or domain-service for a repaired late write; null: changed outside */
+            by: string | null;
             /** @description name of the API token that was used */
             token?: string;
             /** @description the x-request-id of the write */
@@ -2287,11 +2292,16 @@ export interface components {
             /** @description who approved it */
             approved_by?: string;
             /**
+             * Format: date-time
+             * @description of a change made outside: when the zone was last seen without it
+             */
+            seen_since?: string;
+            /**
              * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved
              * @enum {string}
              */
             status: "proposed" | "rejected" | "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
-            /** @description late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter */
+            /** @description outside: not made through this service. late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter */
             reason?: string;
             /**
              * @description queued in a backup that was restored: waits for an admin
@@ -9194,8 +9204,8 @@ export interface operations {
                          * @description when the change was requested
                          */
                         created_at: string;
-                        /** @description a username, or domain-service for a repaired late write */
-                        by: string;
+                        /** @description a username, or domain-service for a repaired late write; null: changed outside */
+                        by: string | null;
                         /** @description name of the API token that was used */
                         token?: string;
                         /** @description the x-request-id of the write */
@@ -9203,11 +9213,16 @@ export interface operations {
                         /** @description who approved it */
                         approved_by?: string;
                         /**
+                         * Format: date-time
+                         * @description of a change made outside: when the zone was last seen without it
+                         */
+                        seen_since?: string;
+                        /**
                          * @description confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved
                          * @enum {string}
                          */
                         status: "proposed" | "rejected" | "queued" | "sending" | "confirmed" | "refused" | "unconfirmed" | "cancelled";
-                        /** @description late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter */
+                        /** @description outside: not made through this service. late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter */
                         reason?: string;
                         /**
                          * @description queued in a backup that was restored: waits for an admin

@@ -10,6 +10,7 @@ import {
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import { parseRate } from './budget/call-windows.ts'
+import { parseRecordPatterns } from './zones/outside-changes.ts'
 
 const positive = z.coerce.number().int().min(1)
 
@@ -52,6 +53,15 @@ export const Settings = z.object({
         .filter((name) => name !== ''),
     )
     .optional(),
+  DRIFT_IGNORE: z
+    .string()
+    .default('')
+    .transform((text, context) => {
+      const patterns = parseRecordPatterns(text)
+      if (patterns) return patterns
+      context.addIssue('must be a list such as home.example.com:A,*:_acme-challenge*:TXT')
+      return z.NEVER
+    }),
   HISTORY_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
 })
 
@@ -85,6 +95,7 @@ export function readConfig(env: Record<string, string | undefined>) {
     verify: settings.VERIFY_WRITES,
     webhooks: webhookConfig(settings),
     historyDays: settings.HISTORY_DAYS,
+    driftIgnore: settings.DRIFT_IGNORE,
     acmeMaxAgeSeconds: settings.ACME_MAX_AGE,
     externalDnsDomains: settings.EXTERNAL_DNS_DOMAINS?.length
       ? settings.EXTERNAL_DNS_DOMAINS

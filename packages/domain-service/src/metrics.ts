@@ -50,6 +50,14 @@ export function registerMetrics(sources: MetricSources) {
     },
     () => zones.lateWrites,
   )
+  registerCounter(
+    metrics,
+    {
+      name: 'zone_changes_outside_total',
+      help: 'Changes that were not made through this service, and were found by reading',
+    },
+    () => zones.outsideChanges,
+  )
   registerGauge(
     metrics,
     {

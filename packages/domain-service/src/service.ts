@@ -64,6 +64,7 @@ async function compose(config: Config, log: Logger, clock: Clock): Promise<App> 
       cacheTtlMs,
       timeoutMs,
       verify,
+      driftIgnore: config.driftIgnore,
       log,
     })
     const pruning = new HistoryPruning({ ledger, clock, log, days: historyDays })

@@ -170,7 +170,7 @@ async function history({ api }: DomainClient, [name]: string[]) {
   const rows = entries.map(({ id, at, by, status, changes }) => [
     id,
     at,
-    by,
+    by ?? 'outside',
     status,
     [...describe(changes.removed, '-'), ...describe(changes.added, '+')].join(', '),
   ])

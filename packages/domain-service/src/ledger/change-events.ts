@@ -1,11 +1,12 @@
 import { appendEvents, type StoredEvent } from '@domains-and-files/events'
 import { list, name, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import type { ChangeStatus, StoredChange } from './change.ts'
+import { type ChangeStatus, outsideReason, type StoredChange } from './change.ts'
 import { type ChangeRow, listedColumns, toStoredChange } from './stored-change.ts'
 
 /** Types of events about a change; their data is the row of the change. */
 export const changeEvents = [
   'zone.changed',
+  'zone.changed_outside',
   'change.proposed',
   'change.refused',
   'change.unconfirmed',
@@ -25,7 +26,7 @@ export async function appendChangeEvents(
   const rows = await readChanges(transaction, ids)
   const added = rows.flatMap((row) => {
     const type = before.get(row.id) === row.status ? undefined : typeOf(toStoredChange(row))
-    return type ? [{ type, by: row.by, requestId: row.request_id, data: row }] : []
+    return type ? [{ type, by: row.by || undefined, requestId: row.request_id, data: row }] : []
   })
   await appendEvents(transaction, added)
 }
@@ -39,6 +40,7 @@ export const changeOf = ({ data }: StoredEvent) => toStoredChange(data as Change
 
 function typeOf({
   status,
+  reason,
   summary,
   emailTypeBefore,
   emailTypeAfter,
@@ -52,7 +54,8 @@ function typeOf({
       summary.removed.length > 0 ||
       summary.omitted !== undefined ||
       emailTypeBefore !== emailTypeAfter)
-  return status === 'confirmed' && isChanged ? 'zone.changed' : undefined
+  if (status !== 'confirmed' || !isChanged) return undefined
+  return reason === outsideReason ? 'zone.changed_outside' : 'zone.changed'
 }
 
 const readChanges = (transaction: SqlTransaction, ids: number[]) =>

@@ -129,6 +129,8 @@ export interface SendOutcome {
   state: SendState
   /** The zone as it was read afterwards. */
   found?: Zone | undefined
+  /** The zone as it is now, where later sends have replaced `found`. */
+  latest?: Zone | undefined
   /** How many of its transmissions got no answer, so that they may still be carried out. */
   unanswered: number
   /** It did not happen: the late writes that it was to repair are to be repaired by another send. */
@@ -169,13 +171,16 @@ export interface StoredChange {
   id: number
   domain: string
   status: ChangeStatus
-  by: string
+  /** null: nobody who came through this service. */
+  by: string | null
   token: string | undefined
   /** Id of the user or of the token. */
   callerId: string
   requestId: string
   reason: string | undefined
   approvedBy: string | undefined
+  /** When the zone was last seen without a change that was made outside. */
+  seenSince: Date | undefined
   createdAt: Date
   sentAt: Date | undefined
   endedAt: Date | undefined
@@ -221,3 +226,6 @@ export interface ChangeFilter {
 
 /** How long the registrar may still carry out a send that was given up. */
 export const lateMs = 600_000
+
+/** The reason of a change that did not come through this service. */
+export const outsideReason = 'outside'

@@ -14,6 +14,7 @@ import { insufficientStorage, leaseLost, ledgerUnavailable } from '../errors.ts'
 import type { ChangeOutcome, ChangeRequest, SendIntent, SendOutcome } from './change.ts'
 import { ChangeHistory } from './change-history.ts'
 import { endChanges, endUnsent, insertChange, type UnsentEnd } from './changes.ts'
+import { KnownZones, lockKnown, recordOwnSend } from './known-zones.ts'
 import { Proposals } from './proposals.ts'
 import { abandonedMs } from './replicas/awaited-changes.ts'
 import { type Leases, leaseNow, notify } from './replicas/leases.ts'
@@ -48,6 +49,8 @@ export class Ledger extends ChangeHistory {
   readonly #replicas: LedgerOptions['replicas']
   /** The changes that wait for an approval. */
   readonly proposals: Proposals
+  /** What every read is compared with. */
+  readonly knownZones: KnownZones
   /** A change whose client does not wait any more. A replica that is late with its renewal still goes on. */
   readonly #isAbandoned: Statement
 
@@ -55,6 +58,7 @@ export class Ledger extends ChangeHistory {
     super(database, replicas ? sql`(is_async = 1 or awaited_until > ${leaseNow})` : sql`1 = 1`)
     this.#replicas = replicas
     this.proposals = new Proposals(database)
+    this.knownZones = new KnownZones(database)
     this.#isAbandoned = replicas
       ? sql`(is_async = 0 and awaited_until <= ${leaseNow} - ${abandonedMs})`
       : sql`is_async = 0` // Only what an earlier process has left is asked for.
@@ -175,7 +179,9 @@ export class Ledger extends ChangeHistory {
       const domain = await domainOf(transaction, sendsTable, id)
       await this.#lock(transaction, domain)
       const version = this.#replicas ? await increaseVersion(transaction, domain) : 0
+      await lockKnown(transaction, domain)
       await sends.endSend(transaction, id, outcome)
+      await recordOwnSend(transaction, id, outcome)
       await notify(transaction, domain)
       return { domain, version }
     })

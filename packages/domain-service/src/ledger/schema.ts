@@ -52,6 +52,7 @@ const ledger = sql`
     request_id text not null,
     reason text,
     approved_by text,
+    seen_since ${int8},
     is_async integer not null,
     is_held integer not null default 0,
     verified integer not null,
@@ -172,11 +173,22 @@ const givenZones = sql`
   create index given_zones_of_token on ${name('given_zones')} (token, domain, id);
   create index given_zones_by_age on ${name('given_zones')} (at)`
 
+// Not backed up: after a restore the zones are read as if for the first time.
+const knownZones = sql`
+  create table ${name('known_zones')} (
+    domain text primary key,
+    zone text not null,
+    read_at ${int8} not null,
+    pending text not null,
+    touched text not null
+  ) ${strict};
+  create index known_zones_by_age on ${name('known_zones')} (read_at)`
+
 /**
  * The tables of this service, the same in both databases; append only. Times are milliseconds since 1970 by the database's
  * clock.
  */
 export const migrations: Migrations = {
-  ledger: [ledger, domainList, budget, replicas, givenZones],
+  ledger: [ledger, domainList, budget, replicas, givenZones, knownZones],
   ...eventMigrations,
 }

@@ -15,6 +15,7 @@ import {
   type RecentSend,
   type SendIntent,
   type SendOutcome,
+  type Snapshot,
 } from './change.ts'
 import { type EffectColumns, effectColumns, endChanges, insertSending, keyMs } from './changes.ts'
 import { leaseNow } from './replicas/leases.ts'
@@ -27,7 +28,7 @@ const sends = name('sends')
 const changes = name('changes')
 
 /** How long the registrar may show the zone that a send replaced. */
-const recentMs = 60_000
+export const recentMs = 60_000
 
 /** A row of `sends`; zones are digests, times are milliseconds since 1970. */
 interface SendRow {
@@ -139,6 +140,14 @@ export async function lateSends(database: Sql, domain: string): Promise<LateSend
   }))
 }
 
+/** The zones that sends would leave which the registrar may carry out, or may have carried out. */
+export async function possibleZones(database: SqlTransaction, domain: string): Promise<Snapshot[]> {
+  const rows = await database.all<{ zone: string }>(sql`select distinct zone from ${sends}
+    where domain = ${domain} and (${isOpen} or (given_up_at > ${now} - ${lateMs} and unanswered > 0))`)
+  const zones = rows.map(({ zone }) => zone)
+  return zones.map(await getZones(database, zones))
+}
+
 export async function recentSends(database: Sql, domain: string): Promise<RecentSend[]> {
   // An unknown send was last seen not done, which may have been an outdated answer.
   const rows = await database.all<{ base: string; zone: string; state: string }>(sql`
@@ -175,5 +184,6 @@ export async function prune(transaction: SqlTransaction, before: Date) {
       select before from ${changes} where before is not null
       union select after from ${changes} where after is not null
       union select base from ${sends} union select zone from ${sends}
-      union select found from ${sends} where found is not null)`)
+      union select found from ${sends} where found is not null
+      union select zone from ${name('known_zones')})`)
 }

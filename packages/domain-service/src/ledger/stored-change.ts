@@ -9,7 +9,7 @@ import type {
 } from './change.ts'
 
 /** The columns that a list reads: none of them is large. */
-export const listedColumns = sql`id, domain, status, by, token, caller, request_id, reason, approved_by, is_async, is_held,
+export const listedColumns = sql`id, domain, status, by, token, caller, request_id, reason, approved_by, seen_since, is_async, is_held,
   verified, created_at, sent_at, ended_at, email_type_before, email_type_after, warnings, problem, summary`
 
 export interface ChangeRow {
@@ -22,6 +22,7 @@ export interface ChangeRow {
   request_id: string
   reason: string | null
   approved_by: string | null
+  seen_since: number | null
   is_async: number
   is_held: number
   verified: number
@@ -40,12 +41,13 @@ export const toStoredChange = (row: ChangeRow): StoredChange => ({
   id: row.id,
   domain: row.domain,
   status: row.status,
-  by: row.by,
+  by: row.by || null,
   token: row.token ?? undefined,
   callerId: row.caller,
   requestId: row.request_id,
   reason: row.reason ?? undefined,
   approvedBy: row.approved_by ?? undefined,
+  seenSince: dateOf(row.seen_since),
   createdAt: new Date(row.created_at),
   sentAt: dateOf(row.sent_at),
   endedAt: dateOf(row.ended_at),

@@ -113,17 +113,27 @@ export class RegistrarClient {
     }
   }
 
+  /** Called for each zone that was read, with the time when its request was sent. */
+  onZone: (zone: Zone, readAt: number) => void = () => undefined
+
   /** The zone as it is now. `onSend` is called right before each request for it is sent. */
-  zone(domain: Domain, slot: CallSlot, onSend?: () => void): Promise<Zone> {
-    return this.#caller.read({
+  async zone(domain: Domain, slot: CallSlot, onSend?: () => void): Promise<Zone> {
+    const { clock } = this.#options
+    let readAt = clock.now()
+    const zone = await this.#caller.read({
       name: 'namecheap.domains.dns.getHosts',
       params: { SLD: domain.sld, TLD: domain.tld },
       result: 'DomainDNSGetHostsResult',
       domain: domain.name,
       read: readZone,
       slot,
-      onSend,
+      onSend: () => {
+        readAt = clock.now()
+        onSend?.()
+      },
     })
+    this.onZone(zone, readAt)
+    return zone
   }
 
   /**

@@ -24,17 +24,22 @@ const entry = {
   id: z.int(),
   at: z.iso.datetime(),
   created_at: z.iso.datetime().meta({ description: 'when the change was requested' }),
-  by: z.string().meta({ description: 'a username, or domain-service for a repaired late write' }),
+  by: z.string().nullable().meta({
+    description: 'a username, or domain-service for a repaired late write; null: changed outside',
+  }),
   token: z.string().optional().meta({ description: 'name of the API token that was used' }),
   request_id: z.string().meta({ description: 'the x-request-id of the write' }),
   approved_by: z.string().optional().meta({ description: 'who approved it' }),
+  seen_since: z.iso.datetime().optional().meta({
+    description: 'of a change made outside: when the zone was last seen without it',
+  }),
   status: z.enum(changeStatuses).meta({
     description:
       'confirmed: done. unconfirmed: sent, but the zone is unknown or differs. refused: not done, see problem. sending, queued: not done yet. cancelled: never sent. proposed: waits for an approval. rejected: not approved',
   }),
   reason: z.string().optional().meta({
     description:
-      'late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter',
+      'outside: not made through this service. late_write: the service restored the zone. superseded: a later change made it pointless. expired: nobody approved it in 14 days. Of a rejected change: the words of the rejecter',
   }),
   held: z.literal(true).optional().meta({
     description: 'queued in a backup that was restored: waits for an admin',
@@ -83,6 +88,7 @@ const describeCommon = (change: StoredChange, { caller }: Reader) => {
     by: change.by,
     ...(change.token === undefined ? {} : { token: change.token }),
     ...(change.approvedBy === undefined ? {} : { approved_by: change.approvedBy }),
+    ...(change.seenSince ? { seen_since: change.seenSince.toISOString() } : {}),
     request_id: change.requestId,
     status: change.status,
     ...(change.reason === undefined ? {} : { reason: change.reason }),

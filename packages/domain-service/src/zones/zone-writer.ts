@@ -9,6 +9,7 @@ import { readCurrent } from './batch/current-zone.ts'
 import { evaluateWrite, resultOf } from './batch/evaluate-write.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
 import { ChangeQueue } from './change-queue.ts'
+import { OutsideChanges, type RecordPattern } from './outside-changes.ts'
 import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
 import { ZoneChecks } from './zone-checks.ts'
 import { toChangeRequest, type WriteResult, type ZoneWrite } from './zone-write.ts'
@@ -19,6 +20,8 @@ interface Options extends Omit<BatchDependencies, 'cache' | 'onLateWrite' | 'loo
   /** Milliseconds after which a call to the registrar is given up. */
   timeoutMs: number
   lookAgainMs?: number
+  /** Records whose changes outside are of no interest. */
+  driftIgnore?: RecordPattern[]
   openQueue: (options: WriteQueueOptions) => WriteQueue
   /** What other processes have written, where there are any. */
   versions?: Versions | undefined
@@ -36,12 +39,15 @@ export class ZoneWriter {
   readonly changes: ChangeQueue
   /** The changes that another person has to approve. */
   readonly approvals: Approvals
+  readonly #outside: OutsideChanges
   #lateWrites = 0
 
   constructor(options: Options) {
     const { registrar, ledger, clock, log, timeoutMs, cacheTtlMs } = options
     const { lookAgainMs = 1_000, versions, isActive } = options
     this.#options = options
+    this.#outside = new OutsideChanges({ ledger, clock, log, ignore: options.driftIgnore ?? [] })
+    registrar.onZone = (zone, readAt) => this.#outside.observe(zone, readAt)
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versions })
     const onLateWrite = () => this.#lateWrites++
     this.#queue = options.openQueue({
@@ -74,10 +80,17 @@ export class ZoneWriter {
 
   /** A zone at most `cacheTtlMs` old, or read now where `fresh`. */
   read(domain: Domain, fresh: boolean): Promise<Cached<Zone>> {
-    return this.#cache.read(domain.name, () => this.#options.registrar.zone(domain, 'read'), {
+    return this.#cache.read(domain.name, () => this.#load(domain), {
       fresh,
       mayBeStale: isTransient,
     })
+  }
+
+  // A client that reads the history next finds what this read has shown.
+  async #load(domain: Domain): Promise<Zone> {
+    const zone = await this.#options.registrar.zone(domain, 'read')
+    await this.#outside.idle
+    return zone
   }
 
   /** Changes a zone safely; resolves when the change is done, or evaluated as a dry run, which only reads. */
@@ -93,7 +106,7 @@ export class ZoneWriter {
   /** The zone as a write would find it now. */
   async #readCurrent(domain: Domain): Promise<Zone> {
     const { registrar, ledger, clock, lookAgainMs = 1_000 } = this.#options
-    const read = () => registrar.zone(domain, 'read')
+    const read = () => this.#load(domain)
     // An answer may be outdated: the zone counts as the base of a write would.
     const load = async () => {
       const recent = await ledger.recentSends(domain.name)
@@ -125,11 +138,17 @@ export class ZoneWriter {
     return this.#lateWrites
   }
 
+  /** Changes made outside that this process has recorded. */
+  get outsideChanges(): number {
+    return this.#outside.count
+  }
+
   /** Resolves when no batch runs any more. Asynchronous changes stay in the ledger. */
   async settle(): Promise<void> {
     this.#checks.close()
     this.changes.close()
     await this.#queue.close()
+    await this.#outside.idle
   }
 }
 

@@ -39,7 +39,15 @@ const Body = z.looseObject({
   change_list: z.array(z.looseObject({ id: z.number(), domain: z.string() })).optional(),
   warnings: z.array(z.string()).optional(),
   domains: z.array(z.looseObject({ name: z.string() })).nullish(),
-  history: z.array(z.looseObject({ id: z.number(), by: z.string() })).optional(),
+  history: z
+    .array(
+      z.looseObject({
+        id: z.number(),
+        by: z.string().nullable(),
+        changes: z.looseObject({ added: z.array(Host), removed: z.array(Host) }).optional(),
+      }),
+    )
+    .optional(),
 })
 
 export interface Answer {

@@ -1,0 +1,284 @@
+import {
+  forUpdate,
+  join,
+  name,
+  now,
+  type Sql,
+  type SqlTransaction,
+  sql,
+} from '@domains-and-files/persistence'
+import { contentOf, isParking, keyOf, type Row, subtract, type Zone } from '../dns/record.ts'
+import { type Delta, lateMs, outsideReason, type SendOutcome, type Snapshot } from './change.ts'
+import { appendChangeEvents } from './change-events.ts'
+import { effectColumns } from './changes.ts'
+import { possibleZones, recentMs } from './sends.ts'
+import { getZones, putZones } from './zone-snapshots.ts'
+
+// The zone of each domain as the ledger knows it: what was seen first, and all changes since, ours and others'. What a read
+// shows beyond that was changed outside.
+
+const knownZones = name('known_zones')
+const changes = name('changes')
+
+/** A difference counts once two reads so far apart show it. */
+const confirmMs = 1_000
+
+interface SendRow {
+  base: string
+  zone: string
+  started_at: number
+  /** Since when the late writes may have been carried out that this send repairs. */
+  late_since: number | null
+}
+
+interface KnownRow {
+  zone: string
+  read_at: number
+  pending: string
+  touched: string
+  now: number
+}
+
+/** When a row, as `+` or `-` and its content, was first seen to differ, and when the zone was last seen without that. */
+type Pending = Record<string, { first: number; since: number }>
+
+/** When keys of rows, or the email type, were last changed, in the time in which sends may be carried out late. */
+type Touched = Record<string, number>
+
+const emailTypeKey = 'email type'
+
+export class KnownZones {
+  readonly #sql: Sql
+
+  constructor(database: Sql) {
+    this.#sql = database
+  }
+
+  /**
+   * Compares a zone that was read `ageMs` ago. Rows that `isIgnored` are taken over without an entry.
+   * @returns the id of the change that was recorded, if there is one.
+   */
+  compare(
+    zone: Zone,
+    { ageMs, isIgnored }: { ageMs: number; isIgnored: (row: Row, domain: string) => boolean },
+  ): Promise<number | undefined> {
+    const { domain } = zone
+    return this.#sql.transaction(async (transaction) => {
+      const row = await findKnown(transaction, domain)
+      if (!row) {
+        await insertKnown(transaction, zone, { ageMs, touched: {} })
+        return undefined
+      }
+      const readAt = row.now - ageMs
+      if (readAt <= row.read_at) return undefined
+      const snapshot = (await getZones(transaction, [row.zone]))(row.zone)
+      const known = { ...zone, ...snapshot, emailType: snapshot.emailType ?? zone.emailType }
+      const found = differenceOf(known, zone)
+      if (isEmpty(found)) {
+        await transaction.run(sql`update ${knownZones} set read_at = ${readAt}, pending = '{}'
+          where domain = ${domain}`)
+        return undefined
+      }
+      const isForeign = (each: Row) => !isIgnored(each, domain)
+      const relevant = filterDelta(found, isForeign)
+      if (!(await isCurrent(transaction, relevant, { domain, row }))) return undefined
+      const pending: Pending = {}
+      const seen = settledPart(relevant, { domain, row, readAt, pending })
+      const ignored = filterDelta({ ...found, emailType: undefined }, (each) => !isForeign(each))
+      const changed = withDelta(withDelta(known, ignored, domain), seen.outside, domain)
+      const digestOf = await putZones(transaction, [known, changed])
+      const touched = touch(row, seen.outside, domain)
+      await transaction.run(sql`update ${knownZones} set zone = ${digestOf(changed)}, read_at = ${readAt},
+        pending = ${JSON.stringify(pending)}, touched = ${JSON.stringify(touched)} where domain = ${domain}`)
+      if (isEmpty(seen.outside)) return undefined
+      const after = { ...known, ...withDelta(known, seen.outside, domain) }
+      return insertEntry(transaction, { before: known, after, ...seen })
+    })
+  }
+}
+
+/** Locks the known zone of a domain: before anything else that its comparison locks, too. */
+export async function lockKnown(transaction: SqlTransaction, domain: string): Promise<void> {
+  await findKnown(transaction, domain)
+}
+
+/** Adds what a send of our own did to the known zone, so that no read takes it for a change made outside. */
+export async function recordOwnSend(
+  transaction: SqlTransaction,
+  id: number,
+  { state, found, latest: later }: SendOutcome,
+): Promise<void> {
+  const latest = later ?? found
+  if (!latest || (state !== 'settled' && state !== 'closed')) return
+  const { domain } = latest
+  const send = await transaction.get<SendRow>(sql`select base, zone, started_at,
+      (select min(late.started_at) from ${name('sends')} as late where late.repaired_by = sends.id) as late_since
+    from ${name('sends')} where id = ${id}`)
+  const row = await findKnown(transaction, domain)
+  if (!send) return
+  const zoneOf = await getZones(transaction, [send.base, send.zone, row?.zone])
+  const sent = differenceOf(
+    { ...latest, ...zoneOf(send.base) },
+    { ...latest, ...zoneOf(send.zone) },
+  )
+  if (!row) {
+    const clock = await transaction.get<{ now: number }>(sql`select ${now} as now`)
+    const touched = touch({ now: clock?.now ?? 0, touched: '{}' }, sent, domain)
+    return insertKnown(transaction, latest, { ageMs: 0, touched })
+  }
+  const known = zoneOf(row.zone)
+  const emptied = zoneOf(send.zone).rows.length === 0
+  const done: Delta = {
+    added: [
+      ...subtract(sent.added, subtract(sent.added, latest.rows, domain), domain),
+      ...latest.rows.filter((each) => emptied && isParking(each, domain)),
+    ],
+    removed: subtract(sent.removed, latest.rows, domain),
+    emailType: sent.emailType === latest.emailType ? sent.emailType : undefined,
+  }
+  const touched: Touched = JSON.parse(row.touched)
+  const own = { ...latest, ...withDelta(known, done, domain) }
+  // What a late write has undone of the changes since is not outside, unless its repair puts it back.
+  const lateSince = send.late_since ?? (later ? send.started_at : Number.POSITIVE_INFINITY)
+  const undone = filterDelta(
+    differenceOf(own, latest),
+    (each) => (touched[keyOf(each, domain)] ?? 0) >= lateSince,
+  )
+  const after = { ...own, ...withDelta(own, { ...undone, emailType: undefined }, domain) }
+  const digestOf = await putZones(transaction, [after])
+  await transaction.run(sql`update ${knownZones} set zone = ${digestOf(after)},
+    touched = ${JSON.stringify(touch(row, sent, domain))} where domain = ${domain}`)
+}
+
+const findKnown = (transaction: SqlTransaction, domain: string) =>
+  transaction.get<KnownRow>(sql`select zone, read_at, pending, touched, ${now} as now from ${knownZones}
+    where domain = ${domain} ${forUpdate}`)
+
+async function insertKnown(
+  transaction: SqlTransaction,
+  zone: Zone,
+  { ageMs, touched }: { ageMs: number; touched: Touched },
+) {
+  const digest = (await putZones(transaction, [zone]))(zone)
+  await transaction.run(sql`insert into ${knownZones} (domain, zone, read_at, pending, touched)
+    values (${zone.domain}, ${digest}, ${now} - ${ageMs}, '{}', ${JSON.stringify(touched)})
+    on conflict (domain) do nothing`)
+}
+
+/** An answer without email type says nothing about it. */
+function differenceOf(from: Zone, to: Zone): Delta {
+  const isSame = to.emailType === undefined || to.emailType === from.emailType
+  return {
+    added: subtract(to.rows, from.rows, from.domain),
+    removed: subtract(from.rows, to.rows, from.domain),
+    emailType: isSame ? undefined : to.emailType,
+  }
+}
+
+const isEmpty = ({ added, removed, emailType }: Delta) =>
+  added.length + removed.length === 0 && emailType === undefined
+
+/** The registrar keeps one row of each key, so an added row takes the place of one that differs in its TTL. */
+function withDelta(zone: Snapshot, delta: Delta, domain: string): Snapshot {
+  const keys = new Set(delta.added.map((row) => keyOf(row, domain)))
+  const kept = subtract(zone.rows, delta.removed, domain)
+  return {
+    emailType: delta.emailType ?? zone.emailType,
+    rows: [...kept.filter((row) => !keys.has(keyOf(row, domain))), ...delta.added],
+  }
+}
+
+/**
+ * Whether a difference tells something: not where it may be an outdated answer, which shows rows as they were before
+ * a change of the last minute, or the effect of a send of ours that has no final outcome or may be carried out late.
+ */
+async function isCurrent(
+  transaction: SqlTransaction,
+  { added, removed, emailType }: Delta,
+  { domain, row }: { domain: string; row: KnownRow },
+): Promise<boolean> {
+  const touched: Touched = JSON.parse(row.touched)
+  const keys = [...added, ...removed].map((each) => keyOf(each, domain))
+  const isTouched = (key: string) => (touched[key] ?? 0) > row.now - recentMs
+  if (keys.some(isTouched) || (emailType !== undefined && isTouched(emailTypeKey))) return false
+  const possible = await possibleZones(transaction, domain)
+  return possible.every(
+    (zone) =>
+      subtract(added, zone.rows, domain).length === added.length &&
+      subtract(removed, subtract(removed, zone.rows, domain), domain).length === removed.length &&
+      (emailType === undefined || emailType !== zone.emailType),
+  )
+}
+
+interface Reading {
+  domain: string
+  row: KnownRow
+  readAt: number
+  /** Takes what is to be seen once more. */
+  pending: Pending
+}
+
+/** The part of a difference that was seen before, when it was first, and when the zone was last seen without it. */
+function settledPart(found: Delta, { domain, row, readAt, pending }: Reading) {
+  const before: Pending = JSON.parse(row.pending)
+  let [first, since] = [readAt, readAt]
+  const isSettled = (id: string) => {
+    const known = before[id] ?? { first: readAt, since: row.read_at }
+    if (readAt - known.first < confirmMs) {
+      pending[id] = known
+      return false
+    }
+    first = Math.min(first, known.first)
+    since = Math.min(since, known.since)
+    return true
+  }
+  const { added, removed, emailType } = found
+  const isNew = emailType !== undefined && isSettled(`${emailTypeKey} ${emailType}`)
+  const outside: Delta = {
+    added: added.filter((each) => isSettled(`+${contentOf(each, domain)}`)),
+    removed: removed.filter((each) => isSettled(`-${contentOf(each, domain)}`)),
+    emailType: isNew ? emailType : undefined,
+  }
+  return { outside, first, since }
+}
+
+const filterDelta = ({ added, removed, emailType }: Delta, isIn: (row: Row) => boolean): Delta => ({
+  added: added.filter(isIn),
+  removed: removed.filter(isIn),
+  emailType,
+})
+
+function touch(
+  row: Pick<KnownRow, 'now' | 'touched'>,
+  { added, removed, emailType }: Delta,
+  domain: string,
+): Touched {
+  const before: Touched = JSON.parse(row.touched)
+  const recent = Object.entries(before).filter(([, at]) => at > row.now - lateMs)
+  const keys = [...added, ...removed].map((each) => keyOf(each, domain))
+  if (emailType !== undefined) keys.push(emailTypeKey)
+  return { ...Object.fromEntries(recent), ...Object.fromEntries(keys.map((key) => [key, row.now])) }
+}
+
+interface Entry {
+  before: Zone
+  after: Zone
+  first: number
+  since: number
+}
+
+async function insertEntry(
+  transaction: SqlTransaction,
+  { before, after, first, since }: Entry,
+): Promise<number> {
+  const digestOf = await putZones(transaction, [before, after])
+  const columns = effectColumns({ before, after, warnings: [] }, digestOf)
+  const row = await transaction.get<{ id: number }>(sql`
+    insert into ${changes} (domain, by, caller, request_id, reason, status, is_async, verified, created_at, sent_at,
+      ended_at, seen_since, before, after, email_type_before, email_type_after, warnings, summary)
+    values (${before.domain}, '', '', ${outsideReason}, ${outsideReason}, 'confirmed', 0, 1, ${first}, ${first},
+      ${now}, ${since}, ${join(columns)}) returning id`)
+  if (!row) throw new Error('change was not inserted')
+  await appendChangeEvents(transaction, [row.id])
+  return row.id
+}
