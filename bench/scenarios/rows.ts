@@ -10,7 +10,7 @@ import { measureSharedCatalog } from './shared-catalog.ts'
 import { readShared } from './shared-reads.ts'
 import { uploadLargeShared, uploadSmallShared } from './shared-uploads.ts'
 import { read, readings } from './static.ts'
-import { uploadLarge, uploadSmall } from './uploads.ts'
+import { uploadLarge, uploadResumable, uploadSmall } from './uploads.ts'
 
 type Measure = (folder: string) => Promise<Finding[]>
 
@@ -24,6 +24,7 @@ export const rows: Record<string, Measure> = {
   'static-304': (folder) => read(readings['static-304'], folder),
   'upload-1g': uploadLarge,
   'upload-4k': uploadSmall,
+  'upload-resumable': uploadResumable,
   file: readFileRecord,
   catalog: measureCatalog,
   'hosts-cached': readCachedZone,

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, openAsBlob, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { ask } from '../harness/answer.ts'
 import { compare, type Finding } from '../harness/finding.ts'
@@ -45,6 +45,86 @@ export async function uploadLarge(folder: string): Promise<Finding[]> {
     'limit: dd conv=fsync or SHA-256': { of: 'ratio', atLeast: 0.85 },
     'nginx PUT, not durable': { of: 'ratio', atLeast: 0.8 },
   })
+}
+
+/** One file of 1 GiB by tus, beside a PUT of it: in one PATCH, and in PATCHes of 8 MiB. */
+export async function uploadResumable(folder: string): Promise<Finding[]> {
+  await using ours = await startStatic(folder)
+  const file = await makeLargeFile(folder)
+  const headers = { authorization: `Bearer ${ours.token}` }
+  const measure = async (upload: () => Promise<unknown>) => {
+    await alter(file)
+    const began = performance.now()
+    await upload()
+    const seconds = (performance.now() - began) / 1000
+    await fetch(`${ours.url}/api/files/large.bin`, { method: 'DELETE', headers })
+    return megabytes / seconds
+  }
+  const patch = (url: string, offset: number) => ({
+    url: `${ours.url}${url}`,
+    headers: { ...headers, ...tus, 'upload-offset': String(offset), 'content-type': offsetStream },
+  })
+  const figures = await alternate(
+    {
+      ours: () =>
+        measure(async () => {
+          const { url, headers: fields } = patch(await createUpload(ours), 0)
+          const args = Object.entries(fields).flatMap(([name, value]) => [
+            '-H',
+            `${name}: ${value}`,
+          ])
+          await curl(url, [...args, '-X', 'PATCH', '-T', file])
+        }),
+      PUT: () =>
+        measure(() =>
+          curl(`${ours.url}/api/files/large.bin`, [
+            ...['-H', `authorization: ${headers.authorization}`],
+            ...['-T', file],
+          ]),
+        ),
+      'PATCHes of 8 MiB': () =>
+        measure(async () => {
+          const upload = await createUpload(ours)
+          const content = await openAsBlob(file)
+          for (let at = 0; at < content.size; at += partBytes) {
+            const { url, headers: fields } = patch(upload, at)
+            const body = await content.slice(at, at + partBytes).arrayBuffer()
+            const response = await fetch(url, { method: 'PATCH', headers: fields, body })
+            if (response.status !== 204) throw new Error(`${url}: ${response.status}`)
+          }
+        }),
+    },
+    rounds,
+  )
+  const work = 'resumable upload of 1 GiB'
+  const { 'PATCHes of 8 MiB': parts, PUT: put, ours: whole } = figures
+  return [
+    ...compare(
+      { work, unit: 'MB/s' },
+      { ours: whole, PUT: put },
+      { PUT: { of: 'ratio', atLeast: 0.9 } },
+    ),
+    ...compare(
+      { work: `${work} in PATCHes of 8 MiB`, unit: 'MB/s' },
+      { ours: parts, PUT: put },
+      { PUT: { of: 'ratio', atLeast: 0.6 } },
+    ),
+  ]
+}
+
+const tus = { 'tus-resumable': '1.0.0' }
+const offsetStream = 'application/offset+octet-stream'
+const partBytes = 8_388_608
+
+async function createUpload({ url, token }: { url: string; token: string }): Promise<string> {
+  const response = await fetch(`${url}/api/uploads/`, {
+    method: 'POST',
+    headers: {
+      ...{ ...tus, authorization: `Bearer ${token}`, 'upload-length': String(2 ** 30) },
+      'upload-metadata': `path ${btoa('large.bin')}`,
+    },
+  })
+  return response.headers.get('location') ?? ''
 }
 
 /** Files of 4 KiB over 16 connections, each durable before its response. nginx does not fsync. */

@@ -83,7 +83,9 @@ export class StagingFile {
     const handle = await this.open()
     this.#startWriting(handle)
     await this.#writing
-    await handle.sync().catch((error) => this.#fail(error))
+    // The date of a content is known to the database. That of a resumed file is not, and each request would flush it.
+    const flushing = this.#options.resumeAt === undefined ? handle.sync() : handle.datasync()
+    await flushing.catch((error) => this.#fail(error))
     await this.#flushing
     if (this.#failure) throw this.#failure
   }

@@ -129,16 +129,16 @@ async function create(
   const { id } = created
   reply.code(201).header('location', `/api/uploads/${id}`)
   if (!hasBody && length !== 0) return reply.headers(progressOf(created)).send()
-  const upload = await uploads.write(id, caller, async (writer) => {
-    try {
-      await receive(request, writer, { ...dependencies, offset: 0 })
-    } catch (error) {
-      // Only a whole upload is worth another attempt: the client has no URL yet.
-      if (!isWhole(writer.upload)) await writer.end()
-      throw error
-    }
-  })
-  return reply.headers(progressOf(upload)).send()
+  const context = { ...dependencies, offset: 0 }
+  try {
+    const upload = await uploads.write(id, caller, (writer) => receive(request, writer, context))
+    return reply.headers(progressOf(upload)).send()
+  } catch (error) {
+    // Only a whole upload is worth another attempt: the client has no URL yet.
+    if (!isWhole(await uploads.find(id, caller)))
+      await uploads.write(id, caller, (writer) => writer.end())
+    throw error
+  }
 }
 
 async function describe(request: FastifyRequest, reply: FastifyReply, { id, uploads }: Named) {

@@ -122,12 +122,16 @@ export class UploadTable {
     return this.#update(id, writer, this.#heard)
   }
 
-  /** Records what is durable. */
-  record(id: string, writer: string, { size, state, tail }: SavedBlob): Promise<boolean> {
+  /** Records what is durable; with `isLast` it releases the lease too. */
+  record(
+    id: string,
+    writer: string,
+    { size, state, tail, isLast = false }: SavedBlob & { isLast?: boolean },
+  ): Promise<boolean> {
     return this.#update(
       id,
       writer,
-      sql`size = ${size}, state = ${state}, tail = ${tail}, ${this.#heard}`,
+      sql`size = ${size}, state = ${state}, tail = ${tail}, ${this.#heard}, writer = ${isLast ? null : writer}`,
     )
   }
 

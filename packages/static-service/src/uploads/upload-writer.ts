@@ -50,6 +50,7 @@ export class UploadWriter implements AsyncDisposable {
   #hash: ContentHash | undefined
   #body: Readable | undefined
   #isLost = false
+  #isReleased = false
   /** Whether bytes have arrived since the last renewal, or the service itself is at work. */
   #isHeard = false
   #isPublishing = false
@@ -144,7 +145,7 @@ export class UploadWriter implements AsyncDisposable {
   /** For another writer that has taken over: resolves when this one has ended. */
   async stop(): Promise<void> {
     this.#isLost = true
-    this.#body?.destroy()
+    if (!this.#isReleased) this.#body?.destroy()
     await this.#closed.promise
   }
 
@@ -155,7 +156,7 @@ export class UploadWriter implements AsyncDisposable {
     onClose()
     this.#closed.resolve()
     // A lease that cannot be released expires.
-    await table.release(this.#upload.id, writer).catch(() => undefined)
+    if (!this.#isReleased) await table.release(this.#upload.id, writer).catch(() => undefined)
   }
 
   async #finish(outcome: Record<string, string>) {
@@ -174,7 +175,9 @@ export class UploadWriter implements AsyncDisposable {
 
   async #flush(hash: ContentHash | undefined) {
     const { hashes } = this.#dependencies
-    await this.#record(await this.#blob.flush())
+    const saved = await this.#blob.flush()
+    // Only a whole upload has something to do after it: another commit would cost another fsync.
+    await this.#record({ ...saved, isLast: saved.size !== this.#upload.length })
     this.#hash = hash
     hashes.delete(this.#upload.id)
     if (hash) hashes.set(this.#upload.id, hash)
@@ -182,9 +185,10 @@ export class UploadWriter implements AsyncDisposable {
     if (hashes.size > maxHashes && oldest !== undefined) hashes.delete(oldest)
   }
 
-  async #record(saved: SavedBlob) {
+  async #record({ isLast = false, ...saved }: SavedBlob & { isLast?: boolean }) {
     const { table, writer } = this.#dependencies
-    this.#demand(await table.record(this.#upload.id, writer, saved))
+    this.#demand(await table.record(this.#upload.id, writer, { ...saved, isLast }))
+    this.#isReleased = isLast
     this.#upload = { ...this.#upload, ...saved }
   }
 
@@ -195,7 +199,7 @@ export class UploadWriter implements AsyncDisposable {
   }
 
   async #renew() {
-    if (!this.#isHeard && !this.#isPublishing) return
+    if (this.#isReleased || (!this.#isHeard && !this.#isPublishing)) return
     this.#isHeard = false
     const { table, writer } = this.#dependencies
     const isHeld = await table.renew(this.#upload.id, writer).catch(() => true) // The next one may succeed.
