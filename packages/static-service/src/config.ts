@@ -12,6 +12,7 @@ import { findPathFault } from './files/path-rules.ts'
 import { requireBothStores, s3Config, s3Settings } from './s3-settings.ts'
 
 const bytes = z.coerce.number().int().min(0)
+const days = z.coerce.number().int().min(0).max(36_500)
 
 // A header's value: visible ASCII and spaces (RFC 9110, 5.5).
 const headerValue = z.string().regex(/^[\x20-\x7e]+$/, 'must be printable ASCII')
@@ -29,7 +30,9 @@ export const Settings = z.object({
   STATIC_DEFAULT_ACCESS: z
     .enum(['public', 'private'], { error: 'must be public or private' })
     .default('public'),
-  KEEP_HISTORY_DAYS: z.coerce.number().int().min(0).max(36_500).default(30),
+  KEEP_HISTORY_DAYS: days.default(30),
+  KEEP_VERSIONS: z.coerce.number().int().min(0).max(10_000).default(20),
+  HISTORY_DAYS: days.default(0),
   MAX_TREE_FILES: z.coerce.number().int().min(1).max(1_000_000).default(20_000),
   MAX_TREE_BYTES: bytes.min(1).default(2_147_483_648),
   STATIC_CACHE_CONTROL: headerValue.default('public, max-age=0, must-revalidate'),
@@ -91,8 +94,9 @@ export function readConfig(env: Record<string, string | undefined>) {
     /** Maximum bytes of the distinct contents; undefined: limited by the disk. */
     quotaBytes: settings.QUOTA_BYTES,
     history: {
-      /** Days that a replaced or deleted file is kept. */
       keepDays: settings.KEEP_HISTORY_DAYS,
+      keepVersions: settings.KEEP_VERSIONS,
+      entryDays: settings.HISTORY_DAYS,
     },
     /** Without a trailing slash. */
     publicBaseUrl: settings.PUBLIC_BASE_URL,

@@ -26,6 +26,8 @@ export async function openEmbeddedStorage(
   const backups = new BackupWatch(dataDir)
   const store = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),
+    pastBytes: () => catalog.status().totals?.pastSize ?? 0,
+    dropPast: (bytes) => catalog.dropPast(bytes),
     isBackedUp: () => backups.isRunning,
     otherDatabases: [databaseFile(dataDir), uploadDatabaseFile(dataDir)],
     onError: (error) => log.error({ err: error }, 'content not removed'),

@@ -43,7 +43,8 @@ export class StagedBlob implements AsyncDisposable {
   #size = 0
   /** Bytes of `#chunks`, which count in `memory`. */
   #heldBytes = 0
-  #release: (() => void) | undefined
+  /** Ends the lease of the stored content. */
+  #storing: Promise<() => void> | undefined
 
   constructor(options: StagedBlobOptions) {
     const { file, memory, isFlushed } = options
@@ -97,10 +98,10 @@ export class StagedBlob implements AsyncDisposable {
       ? { digest: this.#hash.digest, bytes: undefined }
       : this.#takeHashed()
     const isSmall = size <= maxSmallBytes
-    const storing = isSmall
+    this.#storing = isSmall
       ? storeSmall(digest, bytes ?? (await readFile(file)))
       : storeFile(file, { digest, size })
-    this.#release = await storing.catch(throwStorageFailure)
+    await this.#storing.catch(throwStorageFailure)
     if (!isSmall) this.#isOnDisk = false
     return { digest, size }
   }
@@ -109,7 +110,9 @@ export class StagedBlob implements AsyncDisposable {
     this.#options.onEnd()
     await this.#file.close()
     this.#hold(-this.#heldBytes)
-    this.#release?.()
+    // Another content of the request may have failed while this one was stored.
+    const release = await this.#storing?.catch(() => undefined)
+    release?.()
     if (this.#isOnDisk) await rm(this.#options.file, { force: true })
   }
 

@@ -1,13 +1,18 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { blobMode } from './blob-path.ts'
 
+type MakeRoom = (bytes: number) => Promise<boolean>
+
 /** What the contents of a store hold in memory while they arrive. */
 export class StagingMemory {
   readonly #maxBytes: number
+  /** Makes room for so many bytes on a full disk; false: it has none to give. */
+  readonly makeRoom: MakeRoom
   #bytes = 0
 
-  constructor(maxBytes = defaultStagingBytes) {
+  constructor(maxBytes = defaultStagingBytes, makeRoom: MakeRoom = async () => false) {
     this.#maxBytes = maxBytes
+    this.makeRoom = makeRoom
   }
 
   /** Then contents go to their files as they come: many slow uploads must not fill the memory with begun batches. */
@@ -118,7 +123,7 @@ export class StagingFile {
     this.#batchBytes = 0
     const length = batch.reduce((sum, chunk) => sum + chunk.length, 0)
     this.#writing = this.#writing
-      .then(() => writeAll(handle, batch))
+      .then(() => writeAll(handle, batch, this.#options.memory.makeRoom))
       .catch((error) => this.#fail(error))
       .finally(() => this.#hold(-length))
   }
@@ -154,17 +159,34 @@ const batchBytes = 1_048_576
 const defaultStagingBytes = 33_554_432
 
 /** Writes all bytes of these buffers: one call may take fewer than it was given. */
-async function writeAll(handle: FileHandle, buffers: Buffer[]): Promise<void> {
+async function writeAll(handle: FileHandle, buffers: Buffer[], makeRoom: MakeRoom): Promise<void> {
   if (buffers.length === 0) return
-  const { bytesWritten } = await handle.writev(buffers)
   const length = buffers.reduce((sum, buffer) => sum + buffer.length, 0)
-  if (bytesWritten < length) await writeWhole(handle, Buffer.concat(buffers).subarray(bytesWritten))
+  const bytesWritten = await handle.writev(buffers).then(
+    (written) => written.bytesWritten,
+    (error) => unlessRoom(error, makeRoom, length),
+  )
+  if (bytesWritten < length)
+    await writeWhole(handle, Buffer.concat(buffers).subarray(bytesWritten), makeRoom)
 }
 
 /** Writes all of the bytes. */
-export async function writeWhole(handle: FileHandle, bytes: Buffer): Promise<void> {
+export async function writeWhole(
+  handle: FileHandle,
+  bytes: Buffer,
+  makeRoom: MakeRoom = async () => false,
+): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
-    const { bytesWritten } = await handle.write(bytes, at)
-    at += bytesWritten
+    at += await handle.write(bytes, at).then(
+      ({ bytesWritten }) => bytesWritten,
+      (error) => unlessRoom(error, makeRoom, bytes.length - at),
+    )
   }
+}
+
+// No byte was written: they are written again if there is room now.
+async function unlessRoom(error: unknown, makeRoom: MakeRoom, bytes: number): Promise<0> {
+  const code = error instanceof Error && 'code' in error ? error.code : ''
+  if ((code === 'ENOSPC' || code === 'EDQUOT') && (await makeRoom(bytes))) return 0
+  throw error
 }

@@ -44,6 +44,9 @@ export interface Miscount {
 export interface Totals {
   totalFiles: number
   totalSize: number
+  /** Bytes of the distinct contents of files. */
   storedSize: number
+  /** Bytes of the distinct contents that are kept only for the history. */
+  pastSize: number
   versions: number
 }

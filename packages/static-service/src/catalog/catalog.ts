@@ -85,6 +85,9 @@ export interface CatalogChanges {
    */
   revert(change: number, overwrite: boolean, actor?: Actor): Promise<ChangeEntry>
 
+  /** Removes the oldest past, up to so many bytes and 1,000 files; returns how many: 0: there is none. */
+  dropPast(bytes: number): Promise<number>
+
   /** @throws {HttpError} `version_exists`. */
   record(version: NewVersion): Promise<VersionRow>
 

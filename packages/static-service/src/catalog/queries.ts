@@ -74,8 +74,12 @@ export class Queries {
       group by category order by "fileCount" desc, category`)
     const stored = await this.#sql.get<{ bytes: number }>(sql`
       select coalesce(sum(size), 0) bytes from (select distinct digest, size ${inside}) blob`)
+    const past = await this.#sql.get<{ bytes: number }>(sql`
+      select coalesce(sum(size), 0) bytes from ${name('blobs')} where refs = 0 and digest in (
+        select digest from ${name('past_files')} where ${below(directory)})`)
     return {
       ...{ categories, versions: totals.versions, storedSize: stored?.bytes ?? 0 },
+      pastSize: past?.bytes ?? 0,
       totalFiles: categories.reduce((sum, { fileCount }) => sum + fileCount, 0),
       totalSize: categories.reduce((sum, { totalSize }) => sum + totalSize, 0),
     }
@@ -138,7 +142,7 @@ export class Queries {
 // Versions are never deleted, so their last number is their count.
 export const totalsStatement: Statement = sql`
   select file_count "totalFiles", total_size "totalSize", stored_size "storedSize",
-    coalesce(newest.id, 0) versions, newest.version "newestVersion"
+    past_size "pastSize", coalesce(newest.id, 0) versions, newest.version "newestVersion"
   from ${name('directories')} cross join ${name('catalog')}
     left join (select id, version from ${name('versions')} order by id desc limit 1) newest on 1 = 1
   where path = ''`

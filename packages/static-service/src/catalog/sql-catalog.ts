@@ -28,6 +28,7 @@ import {
   type Outcome,
 } from './changes/commands.ts'
 import type { TreeChange } from './changes/tree-changes.ts'
+import type { HistoryRules } from './changes/prune-past.ts'
 import { findMiscounts } from './find-miscounts.ts'
 import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
@@ -39,20 +40,22 @@ import { errorOf } from './rejection-errors.ts'
 export class SqlCatalog extends Queries implements Catalog {
   readonly #database: CatalogDatabase
   readonly #quotaBytes: number | undefined
-  readonly #keepDays: number
+  readonly #rules: HistoryRules | undefined
   readonly #commits: GroupCommit<CatalogCommand, Outcome>
   readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
   readonly #freeListeners: ((digests: string[]) => void)[] = []
   /** Changes that this process carries out in slices. */
   readonly #inSlices = new Map<number, Promise<Removed>>()
   #timer: NodeJS.Timeout | undefined
+  #pruneTimer: NodeJS.Timeout | undefined
+  #pruning: Promise<void> | undefined
   #isClosing = false
 
   constructor(database: CatalogDatabase, { quotaBytes, history }: CatalogOptions) {
     super(database.sql)
     this.#database = database
     this.#quotaBytes = quotaBytes
-    this.#keepDays = history?.keepDays ?? 0
+    this.#rules = history
     this.#commits = new GroupCommit((commands) => this.#commit(commands), {
       isOutage: (error) =>
         error instanceof DatabaseUnavailableError ||
@@ -111,7 +114,7 @@ export class SqlCatalog extends Queries implements Catalog {
   }
 
   async keepContents(contents: StoredBlob[]): Promise<string[]> {
-    const keepDays = this.#keepDays
+    const keepDays = (this.#rules?.keepDays ?? 0)
     return (await this.#submit({ kind: 'keepContents', contents, keepDays }, 'keep')).known
   }
 
@@ -127,7 +130,10 @@ export class SqlCatalog extends Queries implements Catalog {
   }
 
   async record(version: NewVersion): Promise<VersionRow> {
-    return (await this.#submit({ kind: 'record', version }, 'record')).version
+    const recorded = await this.#submit({ kind: 'record', version }, 'record')
+    // An older version may not keep its files any more.
+    void this.#pruneExpired()
+    return recorded.version
   }
 
   onChange(listener: (paths: ChangedPaths) => void): void {
@@ -194,6 +200,10 @@ export class SqlCatalog extends Queries implements Catalog {
     return this.#database.sql
   }
 
+  async dropPast(bytes: number): Promise<number> {
+    return (await this.#submit({ kind: 'prune', need: bytes }, 'prune')).rows
+  }
+
   get history(): HistoryReads {
     return this.#database.long
   }
@@ -238,6 +248,26 @@ export class SqlCatalog extends Queries implements Catalog {
   finishChanges(): void {
     this.#timer = setInterval(() => void this.#finishChanges(abandonedMs), abandonedMs).unref()
     void this.#finishChanges(this.isExclusive ? 0 : abandonedMs)
+    this.#pruneTimer = setInterval(() => void this.#pruneExpired(), pruneMs).unref()
+    void this.#pruneExpired()
+  }
+
+  // In batches: other changes go in between.
+  #pruneExpired(): Promise<void> {
+    const run = async () => {
+      const past = await this.#database.sql.get(sql`select 1 from ${name('past_files')} limit 1`)
+      const entry = await this.#database.sql.get(sql`select 1 from ${name('changes')} limit 1`)
+      if (!past && !(entry && this.#rules?.entryDays)) return
+      for (let isLast = false; !isLast && !this.#isClosing; ) {
+        isLast = (await this.#submit({ kind: 'prune', need: undefined }, 'prune')).isLast
+      }
+    }
+    this.#pruning ??= run()
+      .catch(() => undefined) // The next attempt is ten minutes later.
+      .finally(() => {
+        this.#pruning = undefined
+      })
+    return this.#pruning
   }
 
   async #finishChanges(untouchedMs: number) {
@@ -254,7 +284,9 @@ export class SqlCatalog extends Queries implements Catalog {
 
   async close(): Promise<void> {
     clearInterval(this.#timer)
+    clearInterval(this.#pruneTimer)
     this.#isClosing = true
+    await this.#pruning
     await Promise.allSettled(this.#inSlices.values())
     await this.#database.close()
   }
@@ -310,5 +342,7 @@ type Done = Extract<Outcome, { done: string }>['done']
 
 // A change that is untouched for so long was left by a process that ended.
 const abandonedMs = 60_000
+
+const pruneMs = 600_000
 
 const isFull = (error: unknown) => error instanceof HttpError && error.status === 507

@@ -87,6 +87,7 @@ export const stats = {
   total_files: 1,
   total_size: 13,
   stored_size: 13,
+  past_size: 0,
   categories: [category],
   versions: 1,
 }

@@ -77,11 +77,12 @@ function getStats(app: App, slash: string, catalog: Catalog) {
     async ({ query, url }) => {
       checkEncoding(url)
       const usage = await catalog.usage(readDirectory(query.prefix))
-      const { totalFiles, totalSize, storedSize, categories, versions } = usage
+      const { totalFiles, totalSize, storedSize, pastSize, categories, versions } = usage
       return {
         total_files: totalFiles,
         total_size: totalSize,
         stored_size: storedSize,
+        past_size: pastSize,
         categories: categories.map(describeCategory),
         versions,
       }
@@ -158,7 +159,8 @@ const Stats = z
   .object({
     total_files: z.int(),
     total_size: z.int().meta({ description: 'bytes of all files' }),
-    stored_size: z.int().meta({ description: 'bytes of the distinct contents' }),
+    stored_size: z.int().meta({ description: 'bytes of the distinct contents of files' }),
+    past_size: z.int().meta({ description: 'bytes kept only for the history' }),
     categories: z.array(CategoryCount),
     versions: z.int(),
   })

@@ -13,13 +13,13 @@ const megabyte = 1_048_576
 const onSmallDisk = (
   name: string,
   body: (service: Service, disk: SmallDisk) => Promise<void>,
-  megabytes = 24,
+  { megabytes = 24, env = {} }: { megabytes?: number; env?: Record<string, string> } = {},
 ) =>
   test(name, async () => {
     using disk = mountSmallDisk(megabytes)
     expect(disk === undefined || disk.folder !== '').toBe(true)
     if (!disk) return
-    await using service = await start({ dataDir: join(disk.folder, 'data') })
+    await using service = await start({ dataDir: join(disk.folder, 'data'), env })
     await body(service, disk)
     // Contents are removed after the response.
     await expect
@@ -99,6 +99,30 @@ onSmallDisk(
 )
 
 onSmallDisk(
+  'a disk that only the history fills is healthy, and makes room for uploads: the oldest goes first',
+  async (service, disk) => {
+    const statuses = new Set<number>()
+    for (let at = 0; at < 40; at += 1) {
+      statuses.add((await service.put('again', randomBytes(megabyte))).status)
+    }
+    await service.put('deleted', randomBytes(megabyte))
+    const health = await service.call('GET', '/health')
+    disk.fill()
+    const removed = await service.call('DELETE', '/api/files/deleted')
+    // A store that is cut off in the middle of making room goes on at the next request.
+    const putLarge = async () => (await service.put('large', randomBytes(4 * megabyte))).status
+
+    await expect.poll(putLarge).toBe(201)
+    expect([...statuses].toSorted()).toEqual([200, 201])
+    expect(health.body.status).toBe('ok')
+    expect(removed.status).toBe(204)
+    const { body } = await service.call('GET', '/api/versions/stats')
+    expect(body).toMatchObject({ total_files: 2, stored_size: 5 * megabyte })
+  },
+  { env: { KEEP_HISTORY_DAYS: '30' } },
+)
+
+onSmallDisk(
   'small files that are deleted make room for files of any size, on a disk of 48 MiB too',
   async (service) => {
     await fillWithSmallFiles(service)
@@ -113,7 +137,7 @@ onSmallDisk(
     const { body } = await service.call('GET', '/health')
     expect(body.status).toBe('ok')
   },
-  48,
+  { megabytes: 48 },
 )
 
 onSmallDisk(
@@ -135,7 +159,7 @@ onSmallDisk(
     expect([status, body.files_deleted]).toEqual([200, 4000])
     expect((await service.call('GET', '/api/files/')).body.files).toEqual([])
   },
-  24,
+  { megabytes: 24 },
 )
 
 test('a content is removed even where the disk has no byte left to record that', async () => {

@@ -155,6 +155,7 @@ test('the statistics count files, their bytes, and each content once', async () 
     total_files: 3,
     total_size: 19,
     stored_size: 15,
+    past_size: 0,
     categories: [
       { category: 'image', file_count: 2, total_size: 8 },
       { category: 'document', file_count: 1, total_size: 11 },

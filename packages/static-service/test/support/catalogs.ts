@@ -13,6 +13,7 @@ import { onTestFinished, vi } from 'vitest'
 import type { ContentTransaction } from '../../src/blobs/content-transaction.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
 import type { SliceLimits } from '../../src/catalog/changes/directory-changes.ts'
+import type { HistoryRules } from '../../src/catalog/changes/prune-past.ts'
 import { catalogMigrations, schemaName } from '../../src/catalog/migrations.ts'
 import { openPostgresCatalog } from '../../src/catalog/postgres/postgres-catalog.ts'
 import { openSqliteCatalog } from '../../src/catalog/sqlite/sqlite-catalog.ts'
@@ -27,6 +28,7 @@ export type DatabaseName = (typeof databases)[number]
 interface Options {
   quotaBytes?: number
   limits?: SliceLimits
+  history?: HistoryRules
 }
 
 /** A new, empty catalog, which is closed and removed with the test. */

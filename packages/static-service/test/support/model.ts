@@ -116,6 +116,7 @@ export class Model {
       total_files: files.length,
       total_size: sum(files),
       stored_size: sum([...contents.values()]),
+      past_size: 0,
       categories: this.categories(),
       versions: 0,
     }

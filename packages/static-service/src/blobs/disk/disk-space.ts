@@ -6,6 +6,8 @@ import type { SmallBlobs } from './small-blobs.ts'
 interface DiskSpaceOptions {
   dataDir: string
   small: Pick<SmallBlobs, 'bytes' | 'reclaim'>
+  /** Bytes that are kept only for the history, which goes where room is needed. */
+  pastBytes: () => number
   /** Further databases in the data directory, whose write-ahead logs are truncated when space is short. */
   otherDatabases: string[]
   /** Called when space could not be given back. It is tried again after the next removal or refusal. */
@@ -31,7 +33,9 @@ export class DiskSpace {
 
   /** Whether only the part of the databases is left, counting the space that they can use again. */
   get isShort(): boolean {
-    return this.#freeBytes + this.#options.small.bytes.reusable < this.#reserve
+    const { small, pastBytes } = this.#options
+    const short = this.#reserve - this.#freeBytes - small.bytes.reusable
+    return short > 0 && short > pastBytes()
   }
 
   /** @throws if there is no room for another file. */
@@ -44,7 +48,19 @@ export class DiskSpace {
     const free = this.#freeBytes
     if (free >= this.#reserve) return
     // The write-ahead logs need room on the disk even where the row needs none.
-    if (free < this.#reserve / 2 || this.isShort) this.#refuse()
+    const usable = free + this.#options.small.bytes.reusable
+    if (free < this.#reserve / 2 || usable < this.#reserve) this.#refuse()
+  }
+
+  /** Bytes that are missing for a file of so many bytes. */
+  shortBy(bytes: number): number {
+    return Math.max(0, this.#reserve + bytes - this.#freeBytes)
+  }
+
+  /** Gives the space of removed rows back. */
+  async giveBack(): Promise<void> {
+    this.#startReclaim()
+    await this.#reclaiming
   }
 
   /** Gives the space of removed rows back, in the background, unless little was removed and the disk has plenty. */

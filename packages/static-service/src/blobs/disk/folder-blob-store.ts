@@ -25,6 +25,10 @@ import { SmallBlobs } from './small-blobs.ts'
 export interface FolderBlobStoreOptions {
   /** Whether any file refers to this digest; contents without a reference are collected. */
   isReferenced: (digest: string) => Promise<boolean>
+  /** Bytes that are kept only for the history. */
+  pastBytes?: () => number
+  /** Drops the oldest history, up to so many bytes; returns how many files that were: 0: there is no history. */
+  dropPast?: (bytes: number) => Promise<number>
   /** Whether a backup is running: nothing is removed meanwhile. */
   isBackedUp?: () => boolean
   /** Further databases in the data directory, whose write-ahead logs are truncated when space is short. */
@@ -75,12 +79,13 @@ export class FolderBlobStore implements BlobStore {
   ) {
     this.#dataDir = dataDir
     this.#options = options
-    this.#memory = new StagingMemory(options.maxStagingBytes)
+    this.#memory = new StagingMemory(options.maxStagingBytes, (bytes) => this.#makeRoom(bytes))
     this.small = new SmallBlobs(dataDir, options)
     this.#space = new DiskSpace({
       dataDir,
       small: this.small,
       otherDatabases: options.otherDatabases ?? [],
+      pastBytes: options.pastBytes ?? (() => 0),
       onError: options.onError,
     })
     this.#garbage = new Garbage({
@@ -114,7 +119,7 @@ export class FolderBlobStore implements BlobStore {
       size,
       memory: this.#memory,
       newTmpFile: () => this.#newTmpFile(),
-      demandSpace: () => this.#space.demandForFile(),
+      demandSpace: () => this.#demand(() => this.#space.demandForFile()),
       storeSmall: (digest, bytes) => this.#storeSmall(digest, bytes),
       storeFile: (file, blob) => this.#storeFile(file, blob),
     })
@@ -131,17 +136,38 @@ export class FolderBlobStore implements BlobStore {
   }
 
   #storeSmall(digest: string, bytes: Uint8Array): Promise<() => void> {
-    return this.#leaseStored(digest, () => {
-      this.#space.demandForRow()
+    return this.#leaseStored(digest, async () => {
+      await this.#demand(() => this.#space.demandForRow())
       return this.small.store(digest, 'identity', bytes)
     })
   }
 
   #storeFile(file: string, blob: StoredBlob): Promise<() => void> {
-    return this.#leaseStored(blob.digest, () => {
-      this.#space.demandForFile()
+    return this.#leaseStored(blob.digest, async () => {
+      await this.#demand(() => this.#space.demandForFile())
       return this.#large.publish(file, blob)
     })
+  }
+
+  // Room that only the history takes is room: the oldest goes first.
+  async #demand(check: () => void) {
+    try {
+      check()
+    } catch (error) {
+      if (!(await this.#makeRoom(0))) throw error
+    }
+  }
+
+  async #makeRoom(bytes: number): Promise<boolean> {
+    const { dropPast, isBackedUp } = this.#options
+    for (;;) {
+      // A backup keeps what is dropped on the disk.
+      const dropped = isBackedUp?.() ? 0 : await dropPast?.(this.#space.shortBy(bytes))
+      await this.#garbage.settle()
+      if (this.#space.shortBy(bytes) === 0) return true
+      if (!dropped) return false
+      await this.#space.giveBack()
+    }
   }
 
   async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {

@@ -15,7 +15,7 @@ interface ResumableFileOptions {
   memory: StagingMemory
   newTmpFile: () => string
   /** @throws {HttpError} `insufficient_storage` where only the room of the databases is left. */
-  demandSpace: () => void
+  demandSpace: () => Promise<void>
   /** As those of a staged blob. */
   storeSmall: (digest: string, bytes: Uint8Array) => Promise<() => void>
   storeFile: (file: string, blob: StoredBlob) => Promise<() => void>
@@ -50,7 +50,7 @@ export class ResumableFile implements ResumableBlob {
   // It stays for hours, so it leaves the databases their room.
   async flush(): Promise<SavedBlob> {
     const { size } = this.#staging
-    this.#options.demandSpace()
+    await this.#options.demandSpace()
     await this.#staging.flush().catch(throwStorageFailure)
     if (!this.#isListed) await fsyncDirectory(dirname(this.#options.file))
     this.#isListed = true

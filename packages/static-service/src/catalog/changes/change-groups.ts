@@ -24,6 +24,7 @@ import {
 import { changeDirectory, type SliceLimits } from './directory-changes.ts'
 import { keepContents } from './keep-contents.ts'
 import { type Group, loadTarget } from './load-files.ts'
+import { type HistoryRules, prune } from './prune-past.ts'
 import { revertChange } from './revert-change.ts'
 import { replaceTree } from './tree-changes.ts'
 import { writeChanges } from './write-changes.ts'
@@ -36,12 +37,8 @@ export interface ChangeDependencies<Transaction extends SqlTransaction> {
   reserve?: { release(): void; refill(): void }
   limits?: SliceLimits | undefined
   history?: HistoryRules | undefined
-}
-
-/** What is kept of files that end. */
-export interface HistoryRules {
-  /** Days after their end; 0: only what the newest versions show is kept. */
-  keepDays: number
+  /** Maximum bytes of current and past contents together. */
+  quotaBytes?: number | undefined
 }
 
 /**
@@ -55,20 +52,23 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
   /** Files in a slice of a large change: fewer on a disk that is full. */
   #sliceFiles: number
   readonly #limits: SliceLimits
-  readonly #keepsPast: boolean
+  readonly #history: HistoryRules
+  readonly #quota: number | undefined
 
   constructor({
     sql: database,
     contents,
     reserve,
     limits = sliceLimits,
-    history,
+    history = noHistory,
+    quotaBytes,
   }: ChangeDependencies<Transaction>) {
     this.#sql = database
     this.#contents = contents
     this.#reserve = reserve
     this.#limits = limits
-    this.#keepsPast = (history?.keepDays ?? 0) > 0
+    this.#history = history
+    this.#quota = quotaBytes
     this.#sliceFiles = limits.sliceFiles
   }
 
@@ -102,14 +102,14 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
     if (outcome && 'failed' in outcome) throw outcome.error
   }
 
-  /** A deletion gets what room there is, and is done in as small slices as it takes. */
+  /** A deletion gets what room there is, keeps nothing, and is done in as small slices as it takes. */
   async #commitOnFullDisk(command: CatalogCommand, error: unknown): Promise<Outcome> {
-    const isDeletion = command.kind === 'continue' || command.kind.startsWith('remove')
+    const isDeletion = /^(?:continue|prune|remove)/.test(command.kind)
     if (!isDeletion || !(error instanceof DatabaseFullError)) return failureOf(error)
     this.#reserve?.release()
     for (;;) {
       try {
-        const [outcome] = await this.#transact([command])
+        const [outcome] = await this.#transact([command], 'none')
         return outcome ?? failureOf(error)
       } catch (again) {
         if (!(again instanceof DatabaseFullError)) return failureOf(again)
@@ -119,18 +119,30 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
     }
   }
 
-  #transact(commands: CatalogCommand[]): Promise<Outcome[]> {
+  #transact(commands: CatalogCommand[], keeps = this.#keeps): Promise<Outcome[]> {
     return this.#sql.transaction(async (transaction) => {
-      const group = await this.#begin(transaction, commands)
+      const group = await this.#begin(transaction, commands, keeps)
       const outcomes = await this.#apply(group, commands)
       const { added, freed } = select(group.references)
       if (added.length + freed.length > 0)
         await this.#contents?.apply(transaction, { added, freed })
+      const last = outcomes.findLast((outcome) => 'freed' in outcome)
+      last?.freed.push(...group.pruned)
       return outcomes
     })
   }
 
-  async #begin(transaction: Transaction, commands: CatalogCommand[]): Promise<Group<Transaction>> {
+  get #keeps(): Group['keeps'] {
+    const { keepDays, keepVersions } = this.#history
+    if (keepDays > 0) return 'all'
+    return keepVersions > 0 ? 'versions' : 'none'
+  }
+
+  async #begin(
+    transaction: Transaction,
+    commands: CatalogCommand[],
+    keeps: Group['keeps'],
+  ): Promise<Group<Transaction>> {
     // A statement of its own: the next ones see what the previous holder of the lock committed.
     const locked = await transaction.get<{ nowMs: number }>(lockCatalog)
     if (!locked) throw new Error('a query without a table has no row')
@@ -139,7 +151,9 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
     return {
       transaction,
       nowMs: locked.nowMs,
-      keepsPast: this.#keepsPast,
+      keeps,
+      quota: this.#quota,
+      pruned: [],
       missing: missing || new Set(),
       references: new Map(),
     }
@@ -152,6 +166,7 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
     if (command.kind === 'importFiles') return [await importFiles(group, command.files)]
     if (command.kind === 'keepContents') return [await keepContents(group, command)]
     if (command.kind === 'replaceTree') return [await replaceTree(group, command)]
+    if (command.kind === 'prune') return [await prune(group, command, this.#history)]
     if (command.kind === 'revert') return [await revertChange(group, command)]
     const { wholeFiles } = this.#limits
     return [await changeDirectory(group, command, { wholeFiles, sliceFiles: this.#sliceFiles })]
@@ -163,6 +178,8 @@ const lockCatalog = sql`select ${dialect({
   sqlite: sql``,
   postgres: sql`pg_advisory_xact_lock(hashtextextended('static_service.catalog', 0)),`,
 })} ${now} "nowMs"`
+
+const noHistory: HistoryRules = { keepDays: 0, keepVersions: 20, entryDays: 0 }
 
 // Two seconds and half a second of a core, in SQLite.
 const sliceLimits: SliceLimits = { wholeFiles: 20_000, sliceFiles: 4000 }

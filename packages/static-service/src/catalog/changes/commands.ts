@@ -61,7 +61,14 @@ export type LoneCommand =
   | TreeCommand
   | KeepCommand
   | RevertCommand
+  | PruneCommand
   | { kind: 'importFiles'; files: FileRow[] }
+
+/** Removes a batch of the past that need not be kept any more; with `need` of the oldest, of so many bytes. */
+export interface PruneCommand {
+  kind: 'prune'
+  need: number | undefined
+}
 
 /** Takes a change back. */
 export interface RevertCommand {
@@ -83,6 +90,7 @@ export const isAlone = (command: CatalogCommand): command is LoneCommand =>
     'replaceTree',
     'keepContents',
     'revert',
+    'prune',
     'importFiles',
   ].includes(command.kind)
 
@@ -107,6 +115,7 @@ export type Outcome =
   /** The change is recorded: it continues in slices. */
   | { done: 'begun'; id: number }
   | ({ done: 'revert'; change: ChangeEntry } & Changed)
+  | ({ done: 'prune'; rows: number; bytes: number; isLast: boolean } & Changed)
   | { done: 'record'; version: VersionRow }
   /** Rows of a restore are there, or a change is given up. */
   | { done: 'other' }

@@ -19,8 +19,12 @@ export const storedColumns: Statement = sql`id, path, name, digest, size, conten
 export interface Group<Transaction extends SqlTransaction = SqlTransaction> {
   transaction: Transaction
   nowMs: number
-  /** Whether files that end are kept, besides those that the newest version shows. */
-  keepsPast: boolean
+  /** Which files that end are kept: all, those that the newest version shows, or none. */
+  keeps: 'all' | 'versions' | 'none'
+  /** Maximum bytes of current and past contents together. */
+  quota: number | undefined
+  /** Contents that are gone with the past. */
+  pruned: string[]
   /** Digests without bytes: commands that name them are rejected. */
   missing: Set<string>
   /** Contents that got their first reference, or lost their last one. */
@@ -29,13 +33,16 @@ export interface Group<Transaction extends SqlTransaction = SqlTransaction> {
 
 /** Loads what commands on these paths can touch: files and directories there and above, references and counts. */
 export async function loadTarget(
-  { transaction, nowMs, keepsPast }: Group,
+  { transaction, nowMs, keeps }: Group,
   paths: string[],
   { digests = [], recordedAs }: { digests?: string[]; recordedAs?: number | undefined } = {},
 ): Promise<Target> {
   const { rows, lastChangedAt } = await loadRows(transaction, { paths, digests })
-  const kept = keepsPast ? { ...rows, keptUpTo: Number.MAX_SAFE_INTEGER } : rows
-  return { table: new LoadedFiles(kept, recordedAs), dates: new ChangeDates(nowMs, lastChangedAt) }
+  const keptUpTo = { all: Number.MAX_SAFE_INTEGER, versions: rows.keptUpTo, none: -1 }[keeps]
+  return {
+    table: new LoadedFiles({ ...rows, keptUpTo }, recordedAs),
+    dates: new ChangeDates(nowMs, lastChangedAt),
+  }
 }
 
 interface Counts {

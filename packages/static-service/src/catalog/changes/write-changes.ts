@@ -7,13 +7,12 @@ import type { Target } from './apply-command.ts'
 import { appendFileEvents } from './file-events.ts'
 import type { Group } from './load-files.ts'
 import type { FileChange, LoadedFiles, StoredFile } from './loaded-files.ts'
+import { dropOldest } from './prune-past.ts'
 import type { TrackedRows } from './tracked-rows.ts'
 
 /** Writes what commands have left in memory: every row that is made, replaced or ended is written here. */
-export async function writeChanges(
-  { transaction, references }: Group,
-  { table, dates }: Target,
-): Promise<void> {
+export async function writeChanges(group: Group, { table, dates }: Target): Promise<void> {
+  const { transaction, references, quota } = group
   await writeFiles(transaction, table.files)
   await writeDirectories(transaction, table)
   await writeBlobs(transaction, table)
@@ -29,6 +28,9 @@ export async function writeChanges(
     })
   }
   if (!table.isSlice) await appendFileEvents(transaction, table.changes)
+  // Only the past makes them too many: files alone are refused before.
+  const excess = quota === undefined ? 0 : table.storedSize + table.pastSize - quota
+  if (excess > 0 && table.pastSize > 0) await dropOldest(group, excess)
 }
 
 // A file that moved has a new row. Rows are ended first, since another may get their path.

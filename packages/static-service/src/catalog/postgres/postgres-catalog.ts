@@ -30,9 +30,9 @@ export async function openPostgresCatalog(
 ): Promise<Catalog> {
   const queries = new Queries(postgres)
   const probe = await StatusProbe.start(() => queries.readStatus())
-  const { limits, history } = options
+  const { limits, history, quotaBytes } = options
   const groups = new ChangeGroups<Transaction>({
-    ...{ sql: postgres, limits, history },
+    ...{ sql: postgres, limits, history, quotaBytes },
     ...(contents && { contents }),
   })
   const catalog = new SqlCatalog(new PostgresDatabase(postgres, { groups, probe }), options)

@@ -58,11 +58,11 @@ class SqliteDatabase implements CatalogDatabase {
   readonly #find
   readonly #totals
 
-  constructor({ file, sql, options: { limits, history } }: SqliteParts) {
+  constructor({ file, sql, options: { limits, history, quotaBytes } }: SqliteParts) {
     this.#database = sql
     this.sql = sql
     this.#writer = new WorkerRpc(new URL('./write-worker.ts', import.meta.url), {
-      ...{ file, limits, history },
+      ...{ file, limits, history, quotaBytes },
     })
     this.#reader = new WorkerRpc(new URL('./read-worker.ts', import.meta.url), file)
     const { database } = sql

@@ -10,7 +10,7 @@ import { tuneWriter } from './open-sqlite.ts'
 
 // The only thread that writes to the catalog: it waits for fsync, the event loop does not.
 
-const { file, limits, history }: { file: string } & CatalogOptions = workerData
+const { file, ...options }: { file: string } & CatalogOptions = workerData
 const sql = new SqliteSql({ file })
 tuneWriter(sql)
 const disk = new DiskReserve(dirname(file))
@@ -21,7 +21,7 @@ const reserve = {
   },
   refill: () => disk.refill(),
 }
-const groups = new ChangeGroups({ sql, reserve, limits, history })
+const groups = new ChangeGroups({ sql, reserve, ...options })
 
 const methods = { commit }
 

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { StatusProbe } from '../../../src/catalog/postgres/postgres-catalog.ts'
 
 const countersOf = (totalFiles: number, newestVersion: string) => ({
-  ...{ totalFiles, totalSize: 0, storedSize: 0, versions: 1 },
+  ...{ totalFiles, totalSize: 0, pastSize: 0, storedSize: 0, versions: 1 },
   newestVersion,
 })
 

@@ -1,0 +1,121 @@
+import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import { among, records } from '../records.ts'
+import type { Outcome, PruneCommand } from './commands.ts'
+import type { Group } from './load-files.ts'
+
+/** How long the past is kept. */
+export interface HistoryRules {
+  /** Days that replaced and deleted files are kept; 0: only what kept versions show. */
+  keepDays: number
+  /** So many of the newest versions keep the files that they show. */
+  keepVersions: number
+  /** Days that entries of changes are kept, at least `keepDays`; 0: for ever. */
+  entryDays: number
+}
+
+interface PastRow {
+  path: string
+  changeId: number
+  digest: string
+  size: number
+}
+
+const batchRows = 1000
+const dayMs = 86_400_000
+
+/** Removes a batch of what need not be kept any more or, with `need`, of the oldest past. */
+export async function prune(
+  group: Group,
+  { need }: PruneCommand,
+  rules: HistoryRules,
+): Promise<Outcome> {
+  const { transaction, nowMs } = group
+  const timeBefore = (days: number) => new Date(nowMs - days * dayMs).toISOString()
+  const expired = sql`ended_at < ${timeBefore(rules.keepDays)} and ${isShownByNone(rules.keepVersions)}`
+  const rows = await readOldest(transaction, need === undefined ? expired : sql`1 = 1`)
+  const some = need === undefined ? rows : upTo(rows, need)
+  const bytes = await removePast(group, some)
+  const isDone = some.length < batchRows
+  const { entryDays, keepDays } = rules
+  const isEnd =
+    need !== undefined ||
+    entryDays === 0 ||
+    (await removeEntries(transaction, timeBefore(Math.max(entryDays, keepDays))))
+  return {
+    done: 'prune',
+    bytes,
+    rows: some.length,
+    isLast: isDone && isEnd,
+    changed: [],
+    freed: [],
+  }
+}
+
+/** Removes the oldest past until `excess` bytes of it are gone, or all is. */
+export async function dropOldest(group: Group, excess: number): Promise<void> {
+  for (let left = excess; left > 0; ) {
+    const rows = upTo(await readOldest(group.transaction, sql`1 = 1`), left)
+    if (rows.length === 0) return
+    left -= await removePast(group, rows)
+  }
+}
+
+const readOldest = (transaction: SqlTransaction, condition: Statement): Promise<PastRow[]> =>
+  transaction.all<PastRow>(
+    sql`select path, change_id "changeId", digest, size from ${name('past_files')} past
+      where ${condition} order by ended_at limit ${batchRows}`,
+  )
+
+// Versions show the rows that their change left.
+const isShownByNone = (versions: number) =>
+  sql`not exists (
+    select 1 from (select change_id from ${name('versions')} order by id desc limit ${versions}) version
+    where version.change_id >= past.change_id and version.change_id < past.ended_by)`
+
+// Each row gives back its size or, where its content is needed elsewhere, nothing: never too many are taken.
+function upTo(rows: PastRow[], bytes: number): PastRow[] {
+  let sum = 0
+  const end = rows.findIndex(({ size }) => {
+    sum += size
+    return sum >= bytes
+  })
+  return end === -1 ? rows : rows.slice(0, end + 1)
+}
+
+/** Returns the bytes of the contents that nothing needs any more. */
+async function removePast(group: Group, rows: PastRow[]): Promise<number> {
+  if (rows.length === 0) return 0
+  const { transaction } = group
+  const keys = rows.map(({ path, changeId }) => ({ path, change_id: changeId }))
+  await transaction.run(sql`delete from ${name('past_files')} where (path, change_id) in (
+    select path, change_id from ${records(keys, { path: 'text', change_id: 'bigint' })})`)
+  const counts = new Map<string, number>()
+  for (const { digest } of rows) counts.set(digest, (counts.get(digest) ?? 0) + 1)
+  const counted = [...counts].map(([digest, removed]) => ({ digest, removed }))
+  await transaction.run(sql`update ${name('blobs')} as blob set past = blob.past - record.removed
+    from ${records(counted, { digest: 'text', removed: 'bigint' })} where blob.digest = record.digest`)
+  const gone = await transaction.all<{ digest: string; size: number }>(
+    sql`delete from ${name('blobs')} where refs = 0 and past = 0 and digest ${among([...counts.keys()])}
+      returning digest, size`,
+  )
+  const bytes = gone.reduce((sum, { size }) => sum + size, 0)
+  await transaction.run(sql`update ${name('catalog')} set past_size = past_size - ${bytes}`)
+  for (const { digest } of gone) {
+    const known = group.references.get(digest)
+    group.references.set(digest, { before: known?.before ?? true, after: false })
+    group.pruned.push(digest)
+  }
+  return bytes
+}
+
+/** Whether no entry before this time is left. */
+async function removeEntries(transaction: SqlTransaction, time: string): Promise<boolean> {
+  const old = await transaction.all<{ id: number }>(
+    sql`select id from ${name('changes')} where at < ${time} order by id limit ${batchRows}`,
+  )
+  const last = old.at(-1)?.id
+  if (last === undefined) return true
+  await transaction.run(sql`delete from ${name('changed_files')} where change_id <= ${last}`)
+  await transaction.run(sql`delete from ${name('changes')} where id <= ${last}`)
+  return old.length < batchRows
+}

@@ -1,0 +1,140 @@
+import { name, type Sql, SqliteSql, sql } from '@domains-and-files/persistence'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Catalog } from '../../../src/catalog/catalog.ts'
+import { databaseFile } from '../../../src/catalog/sqlite/open-sqlite.ts'
+import { openSqliteCatalog } from '../../../src/catalog/sqlite/sqlite-catalog.ts'
+import { databases, makeFolder, newDatabase, openReplica, toFile } from '../../support/catalogs.ts'
+
+const rules = { keepDays: 30, keepVersions: 2, entryDays: 0 }
+
+const longAgo = '2001-01-01T00:00:00.000Z'
+
+/** A content of so many bytes. */
+const contentOf = (path: string, content: string, size = 4) => ({
+  ...toFile(path),
+  digest: Buffer.from(content).toString('hex').padStart(64, '0'),
+  size,
+})
+
+describe.each(databases)('%s', (database) => {
+  const open = async (history: Partial<typeof rules> = {}, quotaBytes?: number) => {
+    const options = { history: { ...rules, ...history }, ...(quotaBytes && { quotaBytes }) }
+    const { catalog, sql } = await openWith(options)
+    const freed: string[] = []
+    catalog.onFree((digests) => freed.push(...digests))
+    const put = (content: string, size?: number) => catalog.put([contentOf('a', content, size)])
+    const at = async (change: number) =>
+      Buffer.from((await catalog.history.fileAt({ path: 'a', change }))?.digest ?? '', 'hex')
+        .toString()
+        .replaceAll('\0', '')
+    const sizes = async () => {
+      const { storedSize, pastSize } = await catalog.totals()
+      return [storedSize, pastSize]
+    }
+    onTestFinished(async () => expect(await catalog.findMiscounts()).toEqual([]))
+    return { catalog, sql, freed, put, at, sizes }
+  }
+
+  async function openWith(
+    options: Parameters<typeof openReplica>[1] & object,
+  ): Promise<{ catalog: Catalog; sql: Sql }> {
+    if (database === 'PostgreSQL') {
+      const { catalog, postgres } = await openReplica((await newDatabase()).url, options)
+      return { catalog, sql: postgres }
+    }
+    const folder = makeFolder()
+    const catalog = await openSqliteCatalog(folder, options)
+    const beside = new SqliteSql({ file: databaseFile(folder) })
+    onTestFinished(async () => {
+      await beside.close()
+      await catalog.close()
+    })
+    return { catalog, sql: beside }
+  }
+
+  const record = (catalog: Catalog, version: string) =>
+    catalog.record({ version, changelog: '', createdBy: 'tester' })
+
+  test('what ended long ago goes with its content, unless one of the newest versions shows it', async () => {
+    const { catalog, sql: beside, freed, put, at, sizes } = await open()
+    await put('one')
+    await record(catalog, '1')
+    await put('two')
+    await put('three')
+    await beside.run(sql`update ${name('past_files')} set ended_at = ${longAgo}`)
+    await record(catalog, '2')
+    await expect.poll(sizes).toEqual([4, 4])
+    expect([await at(1), await at(2), await at(3)]).toEqual(['one', '', 'three'])
+    expect(await catalog.history.isGone({ path: 'a', change: 2 })).toBe(true)
+    expect(await catalog.history.isGone({ directory: '', change: 1 })).toBe(false)
+
+    await record(catalog, '3')
+    await expect.poll(sizes).toEqual([4, 0])
+
+    expect(await catalog.history.isGone({ directory: '', change: 1 })).toBe(true)
+    expect(
+      freed.map((digest) => Buffer.from(digest, 'hex').toString().replaceAll('\0', '')),
+    ).toEqual(['two', 'one'])
+    expect((await catalog.history.states({ path: 'a', page: 1, pageSize: 9 })).total).toBe(3)
+  })
+
+  test('a content that came back is not removed with the past', async () => {
+    const { catalog, sql: beside, freed, put, sizes } = await open()
+    for (const content of ['one', 'two', 'one', 'two', 'one']) await put(content)
+    await catalog.put([contentOf('b', 'two')])
+    expect(await sizes()).toEqual([8, 0])
+
+    await beside.run(sql`update ${name('past_files')} set ended_at = ${longAgo}`)
+    await record(catalog, '1')
+    const rows = () => beside.all(sql`select path from ${name('past_files')}`)
+    await expect.poll(rows).toEqual([])
+
+    expect([await sizes(), freed]).toEqual([[8, 0], []])
+  })
+
+  test('the quota holds for files and their past together: the oldest past goes, no upload is refused for it', async () => {
+    const { catalog, put, at, sizes } = await open({}, 10)
+    await put('one')
+    await put('two')
+    expect(await sizes()).toEqual([4, 4])
+    await put('three')
+    expect(await sizes()).toEqual([4, 4])
+    expect([await at(1), await at(2)]).toEqual(['', 'two'])
+
+    await put('four', 10)
+    expect(await sizes()).toEqual([10, 0])
+    await expect(catalog.put([contentOf('b', 'five', 1)])).rejects.toMatchObject({
+      code: 'quota_exceeded',
+    })
+    await catalog.remove('a')
+    expect(await sizes()).toEqual([0, 10])
+    await catalog.put([contentOf('b', 'five', 1)])
+    expect(await sizes()).toEqual([1, 0])
+  })
+
+  test('the oldest past makes room where it is needed', async () => {
+    const { catalog, put, at, sizes } = await open()
+    for (const content of ['one', 'two', 'three', 'four']) await put(content)
+
+    expect(await catalog.dropPast(5)).toBe(2)
+    expect([await at(1), await at(2), await at(3)]).toEqual(['', '', 'three'])
+    expect([await catalog.dropPast(1000), await catalog.dropPast(1000)]).toEqual([1, 0])
+    expect(await sizes()).toEqual([4, 0])
+  })
+
+  test('entries of changes go after HISTORY_DAYS', async () => {
+    const { catalog, sql: beside, put } = await open({ keepDays: 0, entryDays: 5 })
+    await put('one')
+    await put('two')
+    await beside.run(sql`update ${name('changes')} set at = ${longAgo} where id = 1`)
+    await record(catalog, '1')
+
+    const ids = async () => {
+      const query = { prefix: '', page: 1, pageSize: 9 }
+      return (await catalog.history.changes(query)).changes.map(({ id }) => id)
+    }
+    await expect.poll(ids).toEqual([2])
+    const states = await catalog.history.states({ path: 'a', page: 1, pageSize: 9 })
+    expect(states.states.map(({ change }) => change)).toEqual([2])
+  })
+})
