@@ -2174,6 +2174,7 @@ export interface components {
          *       "total_files": 1,
          *       "total_size": 13,
          *       "stored_size": 13,
+         *       "past_size": 0,
          *       "categories": [
          *         {
          *           "category": "document",
@@ -2188,8 +2189,10 @@ export interface components {
             total_files: number;
             /** @description bytes of all files */
             total_size: number;
-            /** @description bytes of the distinct contents */
+            /** @description bytes of the distinct contents of files */
             stored_size: number;
+            /** @description bytes kept only for the history */
+            past_size: number;
             categories: components["schemas"]["Category"][];
             versions: number;
         };
@@ -7329,7 +7332,7 @@ export interface operations {
                      */
                     "application/json": {
                         files_deleted: number;
-                        /** @description of contents that no other file has */
+                        /** @description of contents that no other file has; they leave the disk when the history does not need them any more */
                         bytes_freed: number;
                     };
                 };
@@ -7731,6 +7734,7 @@ export interface operations {
                      *       "total_files": 1,
                      *       "total_size": 13,
                      *       "stored_size": 13,
+                     *       "past_size": 0,
                      *       "categories": [
                      *         {
                      *           "category": "document",

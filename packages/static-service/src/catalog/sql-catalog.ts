@@ -27,8 +27,8 @@ import {
   isAlone,
   type Outcome,
 } from './changes/commands.ts'
-import type { TreeChange } from './changes/tree-changes.ts'
 import type { HistoryRules } from './changes/prune-past.ts'
+import type { TreeChange } from './changes/tree-changes.ts'
 import { findMiscounts } from './find-miscounts.ts'
 import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
@@ -114,7 +114,7 @@ export class SqlCatalog extends Queries implements Catalog {
   }
 
   async keepContents(contents: StoredBlob[]): Promise<string[]> {
-    const keepDays = (this.#rules?.keepDays ?? 0)
+    const keepDays = this.#rules?.keepDays ?? 0
     return (await this.#submit({ kind: 'keepContents', contents, keepDays }, 'keep')).known
   }
 

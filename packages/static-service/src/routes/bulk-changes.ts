@@ -157,12 +157,10 @@ const deleteFilesSchema = {
     200: z
       .object({
         files_deleted: z.int(),
-        bytes_freed: z
-          .int()
-          .meta({
-            description:
-              'of contents that no other file has; they leave the disk when the history does not need them any more',
-          }),
+        bytes_freed: z.int().meta({
+          description:
+            'of contents that no other file has; they leave the disk when the history does not need them any more',
+        }),
       })
       .meta({ examples: [{ files_deleted: 1, bytes_freed: 13 }] }),
   },
