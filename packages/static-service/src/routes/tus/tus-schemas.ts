@@ -13,8 +13,8 @@ import {
   uploadLengthExceeded,
   uploadLocked,
   uploadNotFound,
-} from '../errors.ts'
-import { file, uploadErrors } from './openapi-examples.ts'
+} from '../../errors.ts'
+import { file, uploadErrors } from '../openapi-examples.ts'
 import { offsetStream } from './tus-headers.ts'
 
 // The OpenAPI document of /api/uploads/.

@@ -8,16 +8,17 @@ import {
   offsetConflict,
   tusVersionNotSupported,
   uploadLengthExceeded,
-} from '../errors.ts'
-import { encodePath } from '../files/file-path.ts'
-import type { Upload } from '../uploads/upload-table.ts'
-import type { UploadWriter } from '../uploads/upload-writer.ts'
-import type { Uploads } from '../uploads/uploads.ts'
-import type { DescribedFile } from './file-schema.ts'
-import { conditionsOf } from './files.ts'
-import { requirePath } from './folder-limits.ts'
-import { createSchema, deleteSchema, patchSchema } from './resumable-schemas.ts'
-import { storeFiles } from './store-files.ts'
+} from '../../errors.ts'
+import { encodePath } from '../../files/file-path.ts'
+import type { Upload } from '../../uploads/upload-table.ts'
+import type { UploadWriter } from '../../uploads/upload-writer.ts'
+import type { Uploads } from '../../uploads/uploads.ts'
+import type { DescribedFile } from '../file-schema.ts'
+import { conditionsOf } from '../files.ts'
+import { requirePath } from '../folder-limits.ts'
+import { storeFiles } from '../store-files.ts'
+import { refuseContentCoding } from '../upload-limits.ts'
+import type { UploadDependencies } from '../uploads.ts'
 import {
   checksumAlgorithms,
   offsetStream,
@@ -26,8 +27,7 @@ import {
   readNewLength,
   readTarget,
 } from './tus-headers.ts'
-import { refuseContentCoding } from './upload-limits.ts'
-import type { UploadDependencies } from './uploads.ts'
+import { createSchema, deleteSchema, patchSchema } from './tus-schemas.ts'
 
 interface Dependencies extends UploadDependencies {
   uploads: Uploads

@@ -11,9 +11,9 @@ import Uppy from '@uppy/core'
 import Tus from '@uppy/tus'
 import { Upload } from 'tus-js-client'
 import { expect, onTestFinished, test } from 'vitest'
-import { emptyService } from '../support/empty-service.ts'
-import { ask, type Service } from '../support/start.ts'
-import { metadataOf, offsetStream, tus, tusHeaders, urlOf } from '../support/tus.ts'
+import { emptyService } from '../../support/empty-service.ts'
+import { ask, type Service } from '../../support/start.ts'
+import { metadataOf, offsetStream, tus, tusHeaders, urlOf } from '../../support/tus.ts'
 
 const mebibyte = 1_048_576
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { readIfMatch } from '@domains-and-files/http'
-import { checksumMismatch, malformedTus } from '../errors.ts'
-import { join, readDirectory, readPath, readWrittenPath } from '../files/file-path.ts'
-import type { Conditions } from '../rfc9110/entity-tags.ts'
+import { checksumMismatch, malformedTus } from '../../errors.ts'
+import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
+import type { Conditions } from '../../rfc9110/entity-tags.ts'
 
 // The request headers of tus 1.0.0 (https://tus.io/protocols/resumable-upload): every fault is 400 `malformed_request`.
 

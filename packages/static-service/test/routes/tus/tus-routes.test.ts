@@ -1,9 +1,9 @@
 import { createHash, hash, randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { expect, test } from 'vitest'
-import { emptyService } from '../support/empty-service.ts'
-import type { Call, Service } from '../support/start.ts'
-import { metadataOf, offsetOf, offsetStream, tus, tusHeaders, urlOf } from '../support/tus.ts'
+import { emptyService } from '../../support/empty-service.ts'
+import type { Call, Service } from '../../support/start.ts'
+import { metadataOf, offsetOf, offsetStream, tus, tusHeaders, urlOf } from '../../support/tus.ts'
 
 const mebibyte = 1_048_576
 
