@@ -2,7 +2,7 @@
 
 export type { EventSource } from './event-source.ts'
 export { serveEvents } from './open-events.ts'
-export { appendEvents, type StoredEvent } from './outbox.ts'
+export { appendEvents, type NewEvent, type StoredEvent } from './outbox.ts'
 export {
   eventMigrations,
   eventTables,

@@ -38,6 +38,7 @@ export type Visibility = (name: string) => boolean
 // A request waits this long for a reading that can be completed.
 const maxWaitMs = 10_000
 const retryMs = 30_000
+const dayMs = 86_400_000
 // Of a list that takes minutes to read, no more than a fifth of the time is spent reading.
 const restFactor = 4
 
@@ -52,6 +53,10 @@ export class DomainList {
   #reading: Promise<void> | undefined
   #timer: Timer | undefined
   #hasFailed = false
+  #hasChanged = false
+  /** The list, and the day, for which events were last recorded. */
+  #recorded: ListSnapshot | undefined
+  #recordedDay = 0
   #isClosed = false
 
   /** Continues with what the store has. */
@@ -198,11 +203,30 @@ export class DomainList {
       const pass = await this.#reader.read({ isAwaited })
       this.#snapshot = new ListSnapshot(pass)
       this.#hasFailed = false
+      this.#hasChanged = pass.hasChanged
       this.#schedule(pass.hasChanged ? retryMs : this.#dueInMs(pass))
     } catch (error) {
       this.#hasFailed = true
       this.#schedule(retryMs)
       throw error
+    } finally {
+      await this.#recordEvents()
+    }
+  }
+
+  // Also while the registrar fails: days pass.
+  async #recordEvents() {
+    const { store, clock, log } = this.#options
+    const now = clock.now()
+    // In a list that changed between two pages a domain may be missing; it is read again soon.
+    const isDue = this.#recorded !== this.#snapshot || Math.floor(now / dayMs) !== this.#recordedDay
+    if (!this.#snapshot || this.#hasChanged || !isDue || this.#isClosed) return
+    try {
+      await store.recordEvents(now)
+      this.#recorded = this.#snapshot
+      this.#recordedDay = Math.floor(now / dayMs)
+    } catch (error) {
+      log.warn({ err: error }, 'events of domains not recorded')
     }
   }
 

@@ -1,5 +1,6 @@
 import { name, type Sql, sql } from '@domains-and-files/persistence'
 import type { DomainEntry } from '../registrar/responses.ts'
+import { recordDomainEvents } from './domain-watch.ts'
 
 /** One reading of the whole list, page by page. */
 export interface ListPass {
@@ -79,6 +80,11 @@ export class DomainListStore {
         values (${pass}, ${page}, ${JSON.stringify(entries)})`)
       await transaction.run(sql`update ${passes} set total = ${total} where id = ${pass}`)
     })
+  }
+
+  /** Records what the last complete list says of domains that came, went or expire soon. */
+  recordEvents(nowMs: number): Promise<void> {
+    return recordDomainEvents(this.#sql, { account: this.#account, nowMs })
   }
 
   /** Completes a pass; earlier ones are dropped. */

@@ -108,6 +108,13 @@ const domainList = sql`
     page ${int8} not null,
     entries text not null,
     primary key (pass, page)
+  ) ${strict};
+  create table ${name('listed_domains')} (
+    account text not null,
+    name text not null,
+    entry text not null,
+    told ${int8},
+    primary key (account, name)
   ) ${strict}`
 
 // Replicas alone use the holds and the waiters.

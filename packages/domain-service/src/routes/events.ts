@@ -1,14 +1,17 @@
-import { allowsDomain } from '@domains-and-files/auth'
+import { allowsDomain, type Rights } from '@domains-and-files/auth'
 import type { EventSource } from '@domains-and-files/events'
+import { type DomainTold, domainEvents } from '../domain-list/domain-watch.ts'
 import { changeEvents, changeOf } from '../ledger/change-events.ts'
 import { describeChange } from './change-schema.ts'
+import { withInstant } from './domains.ts'
 import { storedChange } from './openapi-examples.ts'
 
 /** What this service tells of, for GET /api/events and webhooks. */
 export const eventSource: EventSource = {
-  types: changeEvents,
+  types: [...changeEvents, ...domainEvents],
   scope: 'domains',
   describe: (event, rights) => {
+    if (event.type.startsWith('domain.')) return describeDomain(event.data as DomainTold, rights) // As recorded.
     const change = changeOf(event)
     return allowsDomain(rights, change.domain)
       ? describeChange(change, { caller: rights })
@@ -23,3 +26,6 @@ export const eventSource: EventSource = {
     data: storedChange,
   },
 }
+
+const describeDomain = ({ domain, ...days }: DomainTold, rights: Rights) =>
+  allowsDomain(rights, domain.name) ? { ...withInstant(domain), ...days } : undefined

@@ -1,0 +1,62 @@
+import { name, sql } from '@domains-and-files/persistence'
+import { expect, test } from 'vitest'
+import { DomainListStore } from '../../src/domain-list/list-store.ts'
+import { ledgers } from '../support/ledgers.ts'
+
+const dayMs = 86_400_000
+const today = Date.UTC(2027, 0, 15)
+
+const entry = (domain: string, expires_on: string | null) => ({
+  ...{ name: domain, id: domain, created_on: '2020-01-01', expires_on },
+  ...{ is_expired: false, is_locked: false, auto_renew: true, whois_guard: null },
+  ...{ is_premium: false, uses_registrar_dns: true },
+})
+
+test.each(ledgers)(
+  '%s: domains that come, go and expire soon are events, each threshold once for a date',
+  async (_name, openForm) => {
+    const { sql: database } = await openForm()
+    const store = new DomainListStore(database, 'account')
+    const readList = async (entries: ReturnType<typeof entry>[], nowMs: number) => {
+      const pass = await store.begin(nowMs)
+      await store.addPage(pass, 1, entries, entries.length)
+      await store.complete(pass, nowMs)
+      // Replicas can look at once, and look again.
+      await Promise.all([store.recordEvents(nowMs), store.recordEvents(nowMs)])
+    }
+    let seen = ''
+    const newEvents = async () => {
+      const rows = await database.all<{ id: string; type: string; data: string }>(
+        sql`select id, type, data from ${name('events')} where id > ${seen} order by id`,
+      )
+      seen = rows.at(-1)?.id ?? seen
+      return rows.map(({ type, data }) => {
+        const { domain, days_left } = JSON.parse(data)
+        return [type, domain.name, ...(days_left === undefined ? [] : [days_left])].join(' ')
+      })
+    }
+    const late = entry('late.com', '2028-01-15')
+    const never = entry('never.com', null)
+
+    await readList(
+      [late, never, entry('soon.com', '2027-02-04'), entry('over.com', '2027-01-14')],
+      today,
+    )
+    expect(await newEvents(), 'the first list').toEqual(['domain.expiring soon.com 20'])
+    const rest = [late, never, entry('soon.com', '2027-02-04')]
+    await readList([...rest, entry('new.com', '2027-01-15')], today + 5 * dayMs + 1)
+    expect(await newEvents()).toEqual(['domain.added new.com', 'domain.removed over.com'])
+    const told: string[] = []
+    for (let day = 6; day <= 21; day++) {
+      await readList(rest, today + day * dayMs + day)
+      told.push(...(await newEvents()))
+    }
+    expect(told).toEqual([
+      'domain.expiring soon.com 14',
+      'domain.removed new.com',
+      ...[7, 3, 1].map((days) => `domain.expiring soon.com ${days}`),
+    ])
+    await readList([late, never, entry('soon.com', '2027-02-09')], today + 22 * dayMs)
+    expect(await newEvents(), 'another date').toEqual(['domain.expiring soon.com 3'])
+  },
+)
