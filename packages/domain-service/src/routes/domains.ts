@@ -254,7 +254,9 @@ function registerNameservers(
 }
 
 /** A domain, or an entry of the list, as the API has it. */
-export const withInstant = <Described extends { created_on: string | null }>(described: Described) => ({
+export const withInstant = <Described extends { created_on: string | null }>(
+  described: Described,
+) => ({
   ...described,
   created_at: described.created_on && `${described.created_on}T00:00:00.000Z`,
 })
