@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { HttpError } from '@domains-and-files/http'
 import type { Role } from '../rights.ts'
 import {
+  bar,
   isActive,
   oidcPrefix,
   type User,
@@ -51,3 +52,18 @@ export async function bindUser(users: Users, identity: Identity, role: Role): Pr
   if (!bound) throw new Error('The users were not updated')
   return bound
 }
+
+/** Bars a name, also one that has not logged in yet. */
+export function barName(users: User[], username: string): User[] {
+  const known = users.some((user) => user.username === username)
+  const all: User[] = known ? users : [...users, { username, role: 'viewer', oidc: {} }]
+  return all.map((user) => (user.username === username ? bar(user) : user))
+}
+
+/** Lets a name log in again: the account that it is bound to or, with `rebind`, the next one that has it. */
+export const allowName = (users: User[], username: string, rebind: boolean): User[] =>
+  users.map((user) => {
+    if (!user.oidc || user.username !== username) return user
+    const { is_barred: _, ...account } = user.oidc
+    return { ...user, oidc: rebind ? {} : account }
+  })

@@ -12,10 +12,11 @@ import {
 } from '../command-line.ts'
 import { Domains, Folders, Writes } from '../limits.ts'
 import { hashPassword, needsRehash, requireStrongPassword } from '../login/password.ts'
+import { allowName, barName } from '../oidc/oidc-users.ts'
 import { limitsOf, Role } from '../rights.ts'
 import { FileUsers } from './file-users.ts'
 import { SqlUsers } from './sql-users.ts'
-import { bar, sourceOf, type User, Username, type Users } from './user.ts'
+import { sourceOf, type User, Username, type Users } from './user.ts'
 
 const help = `Manages the users: who may log in, and with which rights.
 
@@ -200,23 +201,15 @@ function describe({ oidc, domains, folders, writes, password }: User): string[] 
     domains?.join(',') ?? 'all domains',
     folders?.join(',') ?? 'all folders',
     ...(writes ? ['proposes'] : []),
-    ...noteOn(password),
+    ...(password === undefined ? ['(invited)'] : []),
+    ...(password && needsRehash(password) ? ['(weak hash: change the password)'] : []),
   ]
-}
-
-function noteOn(password: string | undefined): string[] {
-  if (password === undefined) return ['(invited)']
-  return needsRehash(password) ? ['(weak hash: change the password)'] : []
 }
 
 async function removeUser(store: Users, [name]: string[], options: Options): Promise<string> {
   const username = readName(name)
   if (sourceOf(username) === 'oidc') {
-    await store.update((users) => {
-      const user = users.find((each) => each.username === username)
-      const barred = bar(user ?? { username, role: 'viewer', oidc: {} })
-      return user ? replaceUser(users, barred) : [...users, barred]
-    })
+    await store.update((users) => barName(users, username))
     return `Removed ${username}; its tokens are revoked, and it cannot log in until \`users allow ${username}\`\n`
   }
   await store.update((users) => {
@@ -233,10 +226,9 @@ async function removeUser(store: Users, [name]: string[], options: Options): Pro
 async function allowUser(store: Users, [name]: string[], { rebind }: Options): Promise<string> {
   const username = readName(name)
   await store.update((users) => {
-    const { oidc, ...user } = expectUser(users, username, store)
+    const { oidc } = expectUser(users, username, store)
     if (!oidc) throw new UsageError(`${username} is no user of single sign-on`)
-    const { is_barred: _, ...account } = rebind ? {} : oidc
-    return replaceUser(users, { ...user, oidc: account })
+    return allowName(users, username, rebind ?? false)
   })
   return `${username} may log in again\n`
 }
