@@ -2134,7 +2134,8 @@ export interface components {
          *       "version": "1.4.0",
          *       "changelog": "Dark mode and a faster start.",
          *       "created_by": "admin",
-         *       "created_at": "2027-01-15T09:30:00.000Z"
+         *       "created_at": "2027-01-15T09:30:00.000Z",
+         *       "change": 4711
          *     }
          */
         Version: {
@@ -2145,6 +2146,8 @@ export interface components {
             created_by: string;
             /** Format: date-time */
             created_at: string;
+            /** @description the version shows files as this change left them; 0: there was none */
+            change: number;
         };
         /**
          * @example {
@@ -2152,7 +2155,8 @@ export interface components {
          *       "version": "1.4.0",
          *       "changelog": "Dark mode and a faster start.",
          *       "created_by": "admin",
-         *       "created_at": "2027-01-15T09:30:00.000Z"
+         *       "created_at": "2027-01-15T09:30:00.000Z",
+         *       "change": 4711
          *     }
          */
         ListedVersion: {
@@ -2163,6 +2167,8 @@ export interface components {
             created_by: string;
             /** Format: date-time */
             created_at: string;
+            /** @description the version shows files as this change left them; 0: there was none */
+            change: number;
             /**
              * @description the changelog is longer than 1 KiB: GET /api/versions/{version}
              * @constant
@@ -7452,7 +7458,8 @@ export interface operations {
                      *           "version": "1.4.0",
                      *           "changelog": "Dark mode and a faster start.",
                      *           "created_by": "admin",
-                     *           "created_at": "2027-01-15T09:30:00.000Z"
+                     *           "created_at": "2027-01-15T09:30:00.000Z",
+                     *           "change": 4711
                      *         }
                      *       ],
                      *       "pagination": {
@@ -7539,7 +7546,8 @@ export interface operations {
                      *       "version": "1.4.0",
                      *       "changelog": "Dark mode and a faster start.",
                      *       "created_by": "admin",
-                     *       "created_at": "2027-01-15T09:30:00.000Z"
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "change": 4711
                      *     }
                      */
                     "application/json": components["schemas"]["Version"];
@@ -7654,7 +7662,8 @@ export interface operations {
                      *       "version": "1.4.0",
                      *       "changelog": "Dark mode and a faster start.",
                      *       "created_by": "admin",
-                     *       "created_at": "2027-01-15T09:30:00.000Z"
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "change": 4711
                      *     }
                      */
                     "application/json": components["schemas"]["Version"];
@@ -7814,7 +7823,8 @@ export interface operations {
                      *       "version": "1.4.0",
                      *       "changelog": "Dark mode and a faster start.",
                      *       "created_by": "admin",
-                     *       "created_at": "2027-01-15T09:30:00.000Z"
+                     *       "created_at": "2027-01-15T09:30:00.000Z",
+                     *       "change": 4711
                      *     }
                      */
                     "application/json": components["schemas"]["Version"];

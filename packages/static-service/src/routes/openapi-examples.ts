@@ -48,6 +48,7 @@ export const version = {
   changelog: 'Dark mode and a faster start.',
   created_by: 'admin',
   created_at: '2027-01-15T09:30:00.000Z',
+  change: 4711,
 }
 
 export const change = {

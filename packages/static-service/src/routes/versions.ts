@@ -102,12 +102,13 @@ function getVersion(app: App, slash: string, catalog: Catalog) {
   )
 }
 
-export const describeVersion = ({ id, version, changelog, createdBy, createdAt }: VersionRow) => ({
+export const describeVersion = ({ id, version, changelog, ...row }: VersionRow) => ({
   id,
   version,
   changelog,
-  created_by: createdBy,
-  created_at: createdAt,
+  created_by: row.createdBy,
+  created_at: row.createdAt,
+  change: row.changeId,
 })
 
 const maxChangelogBytes = 65_536
@@ -122,6 +123,9 @@ const VersionRecord = z
     changelog: z.string(),
     created_by: z.string().meta({ description: 'username' }),
     created_at: z.iso.datetime(),
+    change: z
+      .int()
+      .meta({ description: 'the version shows files as this change left them; 0: there was none' }),
   })
   .meta({ id: 'Version', examples: [version] })
 

@@ -267,7 +267,11 @@ describe('PUT /api/trees/{prefix}', () => {
     const { body } = await put('version/', await tar(['a', '1']), { query })
     expect(body.change).toMatchObject({ version: '3.1' })
     const { bytes } = await service.call('GET', '/api/versions/3.1')
-    expect(JSON.parse(bytes.toString())).toMatchObject({ changelog: 'Trees', created_by: 'admin' })
+    expect(JSON.parse(bytes.toString())).toMatchObject({
+      changelog: 'Trees',
+      created_by: 'admin',
+      change: body.change?.id,
+    })
     expect(await put('version/', await tar(['a', '2']), { query })).toMatchObject({
       status: 409,
       body: { code: 'version_exists' },

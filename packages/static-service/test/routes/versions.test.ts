@@ -30,6 +30,7 @@ test('versions are recorded, listed newest first, and the newest is public', asy
       version: '1.0.0',
       changelog: 'what 1.0.0 brought',
       created_by: 'editor',
+      change: 0,
       created_at: expect.stringMatching(/Z$/),
     },
   ])
