@@ -44,10 +44,14 @@ export class ReadableFiles {
       : this.#ifPublic(request, path, file)
   }
 
-  /** The file that a deploy or the like has removed from a path, while it may still be served. */
-  async findEnded(request: IncomingMessage, path: string): Promise<Found> {
+  /** The file that a deploy or the like has removed from a path, while it may still be served; never a private one. */
+  async findEnded(path: string): Promise<Found> {
+    // The look-up of a file that is gone tells nothing about the rules.
+    await this.#rules.refresh()
+    if (!this.#rules.isPublic(path)) return undefined
     const file = await this.#cache.findEnded(path)
-    return this.#rules.isPublic(path) ? file : this.#findPrivate(request, path, async () => file)
+    // They may have changed meanwhile.
+    return this.#rules.isPublic(path) ? file : undefined
   }
 
   #ifPublic(request: IncomingMessage, path: string, file: Found): Found | Promise<Found> {
@@ -56,14 +60,10 @@ export class ReadableFiles {
     return file
   }
 
-  async #findPrivate(
-    request: IncomingMessage,
-    path: string,
-    find = async () => this.#cache.find(path),
-  ): Promise<Found> {
+  async #findPrivate(request: IncomingMessage, path: string): Promise<Found> {
     const reader = await this.#findReader(request)
     if (!reader || !allowsPath(reader, path)) return undefined
-    const file = await find()
+    const file = await this.#cache.find(path)
     return file && asPrivate(file, privateHeaders)
   }
 }

@@ -240,7 +240,7 @@ export class StaticHandler implements RawRoute {
         return this.#redirect(request)
     }
     const isInSite = !isDirectory && siteOf(path, this.#rules) !== undefined
-    const ended = isInSite ? await this.#files.findEnded(request, path) : undefined
+    const ended = isInSite ? await this.#files.findEnded(path) : undefined
     // Under its path only, as if nothing followed it: no date, no query.
     if (ended) {
       const target = { path, isDirectory, query: undefined }
