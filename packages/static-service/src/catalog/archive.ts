@@ -104,5 +104,10 @@ export async function importVersions({ transaction }: Group, rows: VersionRow[])
       created_at: 'text',
       change_id: 'bigint',
     })} where true on conflict do nothing`)
+  // Later changes have larger numbers than those that versions name.
+  const last = Math.max(0, ...rows.map(({ changeId }) => changeId))
+  await transaction.run(
+    sql`update ${name('catalog')} set last_change = ${last} where last_change < ${last}`,
+  )
   return { done: 'other' }
 }

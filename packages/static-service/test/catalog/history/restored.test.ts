@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { databases, openCatalog, toFile } from '../../support/catalogs.ts'
+
+test.each(databases)(
+  '%s: changes after a restore have larger numbers than those that versions name',
+  async (database) => {
+    const catalog = await openCatalog(database)
+    const createdAt = '2026-01-01T00:00:00.000Z'
+    await catalog.importVersions([
+      { id: 1, version: '1', changelog: '', createdBy: 'tester', createdAt, changeId: 4711 },
+    ])
+
+    await catalog.put([toFile('a')])
+
+    const { changes } = await catalog.history.changes({ prefix: '', page: 1, pageSize: 1 })
+    expect(changes.map(({ id }) => id)).toEqual([4712])
+  },
+)
