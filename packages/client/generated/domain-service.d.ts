@@ -2559,6 +2559,13 @@ export interface components {
          *         "pages_read": 0,
          *         "pages": null
          *       },
+         *       "sweep": {
+         *         "interval_s": 21600,
+         *         "is_active": true,
+         *         "domains": 50,
+         *         "seen": 42,
+         *         "oldest_seen_at": "2027-01-15T03:12:45.000Z"
+         *       },
          *       "last_success_at": "2027-01-15T09:30:02.000Z",
          *       "last_failure": null
          *     }
@@ -2595,6 +2602,19 @@ export interface components {
                 /** @description of the reading under way */
                 pages_read: number;
                 pages: number | null;
+            };
+            /** @description reading for changes that were made outside */
+            sweep: {
+                /** @description DRIFT_INTERVAL_S; 0: off */
+                interval_s: number;
+                /** @description whether this replica sweeps */
+                is_active: boolean;
+                /** @description on the registrar's DNS */
+                domains: number;
+                /** @description of these, seen within the interval */
+                seen: number;
+                /** @description null: one never */
+                oldest_seen_at: string | null;
             };
             last_success_at: string | null;
             last_failure: {
@@ -11808,6 +11828,13 @@ export interface operations {
                      *         "is_reading": false,
                      *         "pages_read": 0,
                      *         "pages": null
+                     *       },
+                     *       "sweep": {
+                     *         "interval_s": 21600,
+                     *         "is_active": true,
+                     *         "domains": 50,
+                     *         "seen": 42,
+                     *         "oldest_seen_at": "2027-01-15T03:12:45.000Z"
                      *       },
                      *       "last_success_at": "2027-01-15T09:30:02.000Z",
                      *       "last_failure": null

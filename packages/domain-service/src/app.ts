@@ -22,6 +22,7 @@ import { addRateLimitHeaders, registerRegistrarRoutes } from './routes/registrar
 import { registerRrsetRoutes } from './routes/rrsets.ts'
 import { registerZoneRoutes } from './routes/zone.ts'
 import { registerZoneFileRoutes } from './routes/zone-file.ts'
+import type { ZoneSweep } from './zones/zone-sweep.ts'
 import type { ZoneWriter } from './zones/zone-writer.ts'
 
 export interface Dependencies {
@@ -35,6 +36,7 @@ export interface Dependencies {
   outbox: Sql
   clock: Clock
   zones: ZoneWriter
+  sweep: ZoneSweep
   metrics: Metrics | undefined
   log: Logger
 }
@@ -78,7 +80,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       registerChangeRoutes(app, { ledger, zones })
       registerApprovalRoutes(app, { ledger, zones })
       serveEvents(app, { ...parts, source: eventSource })
-      registerRegistrarRoutes(app, { registrar, domains, name: config.account.registrar })
+      registerRegistrarRoutes(app, { ...parts, name: config.account.registrar })
       await registerIntegrations(app, { ...parts, ...caches, tokens: parts.auth.apiTokens })
     },
   )

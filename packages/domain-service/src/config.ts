@@ -53,6 +53,7 @@ export const Settings = z.object({
         .filter((name) => name !== ''),
     )
     .optional(),
+  DRIFT_INTERVAL_S: z.coerce.number().int().min(0).max(31_536_000).default(21_600),
   DRIFT_IGNORE: z
     .string()
     .default('')
@@ -96,6 +97,7 @@ export function readConfig(env: Record<string, string | undefined>) {
     webhooks: webhookConfig(settings),
     historyDays: settings.HISTORY_DAYS,
     driftIgnore: settings.DRIFT_IGNORE,
+    driftIntervalMs: settings.DRIFT_INTERVAL_S * 1_000,
     acmeMaxAgeSeconds: settings.ACME_MAX_AGE,
     externalDnsDomains: settings.EXTERNAL_DNS_DOMAINS?.length
       ? settings.EXTERNAL_DNS_DOMAINS

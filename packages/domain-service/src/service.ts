@@ -10,6 +10,7 @@ import { HistoryPruning } from './ledger/history-pruning.ts'
 import { createCallHistogram } from './metrics.ts'
 import { RegistrarClient } from './registrar/client.ts'
 import { openEmbeddedStorage } from './storage.ts'
+import { ZoneSweep } from './zones/zone-sweep.ts'
 import { ZoneWriter } from './zones/zone-writer.ts'
 
 /**
@@ -67,6 +68,11 @@ async function compose(config: Config, log: Logger, clock: Clock): Promise<App> 
       driftIgnore: config.driftIgnore,
       log,
     })
+    const sweep = new ZoneSweep({
+      ...{ ledger, registrar, domains, clock, log },
+      intervalMs: config.driftIntervalMs,
+      isActive: () => storage.isActive(),
+    })
     const pruning = new HistoryPruning({ ledger, clock, log, days: historyDays })
     const app = await buildApp({
       config,
@@ -78,6 +84,7 @@ async function compose(config: Config, log: Logger, clock: Clock): Promise<App> 
       givenZones,
       outbox: storage.database,
       zones,
+      sweep,
       clock,
       metrics,
       log,
@@ -86,11 +93,13 @@ async function compose(config: Config, log: Logger, clock: Clock): Promise<App> 
       storage.startTasks(async () => {
         await zones.start()
         await pruning.start()
+        sweep.start()
       }),
     )
     app.addHook('onClose', async () => {
       domains.close()
       pruning.close()
+      sweep.close()
       await zones.settle()
       await registrar.close()
       await storage.close()

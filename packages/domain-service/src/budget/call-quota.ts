@@ -42,7 +42,7 @@ export const followUpWaitMs = 61_000
 
 /** How long a call of this priority waits, unless its caller says otherwise. */
 export function waitOf(priority: Priority, maxWaitMs: number): number {
-  if (priority === 'queued' || priority === 'background') return Number.POSITIVE_INFINITY
+  if (['queued', 'background', 'sweep'].includes(priority)) return Number.POSITIVE_INFINITY
   return priority === 'follow-up' ? followUpWaitMs : maxWaitMs
 }
 

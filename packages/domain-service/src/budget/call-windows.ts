@@ -36,8 +36,9 @@ export interface StoredCall {
 /**
  * Who goes first, best first. `follow-up`: a later call of a write round under way. `write`: a write round with a
  * client waiting. `read`: a request of a reader. `queued`: an asynchronous write round. `background`: reading ahead.
+ * `sweep`: looking for changes made outside.
  */
-export const priorities = ['follow-up', 'write', 'read', 'queued', 'background'] as const
+export const priorities = ['follow-up', 'write', 'read', 'queued', 'background', 'sweep'] as const
 export type Priority = (typeof priorities)[number]
 
 export interface WindowState {
@@ -62,6 +63,7 @@ interface Share {
 const readShare = (calls: number) => Math.max(1, Math.floor(calls / 2))
 // Reading ahead leaves calls to readers, asynchronous rounds leave calls to rounds with a client waiting.
 const backgroundShare = (calls: number) => Math.max(1, Math.floor(readShare(calls) * 0.7))
+const sweepShare = (calls: number) => Math.max(1, Math.floor(readShare(calls) / 6))
 const queuedShare = (calls: number) => Math.max(1, Math.floor((calls * 2) / 3))
 
 /** The registrar's sliding windows: the calls made and reserved in each, and when there is room for more. */
@@ -81,8 +83,9 @@ export class CallWindows {
       log: new CallLog(this.keepMs),
     })
     this.#shares = [
-      share(['read', 'background'], readShare),
-      share(['background'], backgroundShare),
+      share(['read', 'background', 'sweep'], readShare),
+      share(['background', 'sweep'], backgroundShare),
+      share(['sweep'], sweepShare),
       share(['queued'], queuedShare),
     ]
   }

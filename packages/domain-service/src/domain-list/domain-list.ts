@@ -123,6 +123,12 @@ export class DomainList {
     return this.#snapshot?.domains.filter(soon).length ?? 0
   }
 
+  /** The domains on the registrar's DNS, as far as the list was read. */
+  get managed(): string[] {
+    const domains = this.#snapshot?.domains ?? []
+    return domains.filter((each) => each.uses_registrar_dns !== false).map(({ name }) => name)
+  }
+
   close() {
     this.#isClosed = true
     this.#timer?.cancel()

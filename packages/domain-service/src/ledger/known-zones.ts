@@ -54,6 +54,18 @@ export class KnownZones {
     this.#sql = database
   }
 
+  async sightings(): Promise<Sightings> {
+    const rows = await this.#sql.all<{ domain: string; read_at: number; pending: string }>(
+      sql`select domain, read_at, substr(pending, 1, 3) as pending from ${knownZones}`,
+    )
+    return new Map(
+      rows.map(({ domain, read_at: readAt, pending }) => [
+        domain,
+        { readAt, isPending: pending !== '{}' },
+      ]),
+    )
+  }
+
   /**
    * Compares a zone that was read `ageMs` ago. Rows that `isIgnored` are taken over without an entry.
    * @returns the id of the change that was recorded, if there is one.
@@ -96,6 +108,9 @@ export class KnownZones {
     })
   }
 }
+
+/** When each domain was last seen, and whether a difference waits for a second read; milliseconds since 1970. */
+export type Sightings = ReadonlyMap<string, { readAt: number; isPending: boolean }>
 
 /** Locks the known zone of a domain: before anything else that its comparison locks, too. */
 export async function lockKnown(transaction: SqlTransaction, domain: string): Promise<void> {

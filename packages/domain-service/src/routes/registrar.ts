@@ -4,6 +4,7 @@ import type { WindowState } from '../budget/call-quota.ts'
 import { windowMs } from '../budget/call-windows.ts'
 import type { DomainList } from '../domain-list/domain-list.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
+import type { ZoneSweep } from '../zones/zone-sweep.ts'
 
 const RegistrarState = z
   .object({
@@ -35,6 +36,15 @@ const RegistrarState = z
         pages: z.int().nullable(),
       })
       .meta({ description: "the account's list of domains, as kept here" }),
+    sweep: z
+      .object({
+        interval_s: z.number().meta({ description: 'DRIFT_INTERVAL_S; 0: off' }),
+        is_active: z.boolean().meta({ description: 'whether this replica sweeps' }),
+        domains: z.int().meta({ description: "on the registrar's DNS" }),
+        seen: z.int().meta({ description: 'of these, seen within the interval' }),
+        oldest_seen_at: z.iso.datetime().nullable().meta({ description: 'null: one never' }),
+      })
+      .meta({ description: 'reading for changes that were made outside' }),
     last_success_at: z.iso.datetime().nullable(),
     last_failure: z.object({ at: z.iso.datetime(), code: z.string() }).nullable(),
   })
@@ -58,16 +68,27 @@ const RegistrarState = z
           pages_read: 0,
           pages: null,
         },
+        sweep: {
+          ...{ interval_s: 21_600, is_active: true, domains: 50, seen: 42 },
+          oldest_seen_at: '2027-01-15T03:12:45.000Z',
+        },
         last_success_at: '2027-01-15T09:30:02.000Z',
         last_failure: null,
       },
     ],
   })
 
+interface Dependencies {
+  registrar: RegistrarClient
+  domains: DomainList
+  sweep: ZoneSweep
+  name: string
+}
+
 /** GET /api/registrar: the state of the account behind the service, for operators; it makes no call. */
 export function registerRegistrarRoutes(
   app: App,
-  { registrar, domains, name }: { registrar: RegistrarClient; domains: DomainList; name: string },
+  { registrar, domains, sweep, name }: Dependencies,
 ) {
   app.get(
     '/api/registrar',
@@ -103,6 +124,7 @@ export function registerRegistrarRoutes(
           pages_read: list.pagesRead,
           pages: list.pages ?? null,
         },
+        sweep: await sweep.state(),
         last_success_at: lastSuccess?.toISOString() ?? null,
         last_failure: lastFailure
           ? { at: lastFailure.at.toISOString(), code: lastFailure.code }

@@ -133,6 +133,7 @@ export async function start(options: Options = {}): Promise<Service> {
     REGISTRAR_CLIENT_IP: '127.0.0.1',
     REGISTRAR_RATE: '100000/minute',
     REGISTRAR_TIMEOUT_MS: '15000',
+    DRIFT_INTERVAL_S: '0',
     METRICS_TOKEN: 'metrics-token-of-tests',
     ...(databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl }),
     ...options.env,
