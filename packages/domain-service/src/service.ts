@@ -7,6 +7,7 @@ import { type Clock, systemClock } from './clock.ts'
 import type { Config } from './config.ts'
 import { DomainList } from './domain-list/domain-list.ts'
 import { HistoryPruning } from './ledger/history-pruning.ts'
+import { recordRegistrarEvent } from './ledger/registrar-events.ts'
 import { createCallHistogram } from './metrics.ts'
 import { RegistrarClient } from './registrar/client.ts'
 import { openEmbeddedStorage } from './storage.ts'
@@ -54,7 +55,14 @@ async function compose(config: Config, log: Logger, clock: Clock): Promise<App> 
     const { account, timeout: timeoutMs, cacheTtl: cacheTtlMs, verify, historyDays } = config
     const { ledger, challenges, givenZones, quota } = storage
     const calls = createCallHistogram(metrics)
-    const registrar = new RegistrarClient({ account, timeoutMs, quota, clock, log, calls })
+    const onFailing = (isFailing: boolean) => {
+      recordRegistrarEvent(storage.database, { registrar: account.registrar, isFailing }).catch(
+        (error) => log.warn({ err: error }, 'event of the registrar not recorded'),
+      )
+    }
+    const registrar = new RegistrarClient({
+      ...{ account, timeoutMs, quota, clock, log, calls, onFailing },
+    })
     const { domainsTtlMs: ttlMs } = config
     const domains = await DomainList.open({ registrar, ...storage.domainList, ttlMs, clock, log })
     const zones = new ZoneWriter({

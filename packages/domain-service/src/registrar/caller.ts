@@ -18,6 +18,8 @@ export interface CallerOptions {
   log: Logger
   /** Observes the seconds of each call. */
   calls?: Histogram<'command' | 'outcome'> | undefined
+  /** Called when the circuit breaker opens, and when it closes. */
+  onFailing?: ((isFailing: boolean) => void) | undefined
 }
 
 export interface Command<Value> {
@@ -47,7 +49,7 @@ export class RegistrarCaller {
   constructor(options: CallerOptions) {
     this.#options = options
     this.#unknown = new UnknownDomains(options.clock)
-    this.breaker = new CircuitBreaker(options.clock)
+    this.breaker = new CircuitBreaker(options.clock, options.onFailing)
   }
 
   /**
@@ -160,12 +162,14 @@ const breakerPauseMs = 5_000
  */
 export class CircuitBreaker {
   readonly #clock: Pick<Clock, 'now'>
+  readonly #onFailing: (isFailing: boolean) => void
   #failures = 0
   #openUntil = 0
   #isProbing = false
 
-  constructor(clock: Pick<Clock, 'now'>) {
+  constructor(clock: Pick<Clock, 'now'>, onFailing: (isFailing: boolean) => void = ignore) {
     this.#clock = clock
+    this.#onFailing = onFailing
   }
 
   get state(): 'closed' | 'open' | 'half_open' {
@@ -183,12 +187,14 @@ export class CircuitBreaker {
   }
 
   succeeded() {
+    if (this.#failures >= breakerThreshold) this.#onFailing(false)
     this.#failures = 0
     this.#isProbing = false
   }
 
   failed() {
     this.#failures++
+    if (this.#failures === breakerThreshold) this.#onFailing(true)
     this.#isProbing = false
     if (this.#failures >= breakerThreshold) this.#openUntil = this.#clock.now() + breakerPauseMs
   }
