@@ -781,7 +781,7 @@ export interface paths {
         };
         /**
          * What has happened, oldest first
-         * @description Events of the last 30 days about what the caller may see. Read on with `after` = `next`, at the end too: nothing is missed. Types: `zone.changed`, `zone.changed_outside`, `change.proposed`, `change.refused`, `change.unconfirmed`, `domain.added`, `domain.removed`, `domain.expiring`.
+         * @description Events of the last 30 days about what the caller may see. Read on with `after` = `next`, at the end too: nothing is missed. Types: `zone.changed`, `zone.changed_outside`, `change.proposed`, `change.refused`, `change.unconfirmed`, `domain.added`, `domain.removed`, `domain.expiring`, `registrar.failing`, `registrar.recovered`.
          *
          *     With `Accept: text/event-stream` the response stays open and sends each event when it happens (server-sent events; a comment every 15 seconds). After a break, send the last id as `Last-Event-ID`, as browsers do.
          */
@@ -1280,7 +1280,7 @@ export interface components {
             url: string;
             name?: string;
             /** @description default: all */
-            types?: ("zone.changed" | "zone.changed_outside" | "change.proposed" | "change.refused" | "change.unconfirmed" | "domain.added" | "domain.removed" | "domain.expiring")[];
+            types?: ("zone.changed" | "zone.changed_outside" | "change.proposed" | "change.refused" | "change.unconfirmed" | "domain.added" | "domain.removed" | "domain.expiring" | "registrar.failing" | "registrar.recovered")[];
             /** @description only events about these domains; default: all */
             domains?: string[];
         };
@@ -1294,7 +1294,7 @@ export interface components {
             url?: string;
             name?: string;
             /** @description default: all */
-            types?: ("zone.changed" | "zone.changed_outside" | "change.proposed" | "change.refused" | "change.unconfirmed" | "domain.added" | "domain.removed" | "domain.expiring")[];
+            types?: ("zone.changed" | "zone.changed_outside" | "change.proposed" | "change.refused" | "change.unconfirmed" | "domain.added" | "domain.removed" | "domain.expiring" | "registrar.failing" | "registrar.recovered")[];
             /** @description only events about these domains; default: all */
             domains?: string[];
             paused?: boolean;
