@@ -25,7 +25,8 @@ export const groupRights = z.string().transform((text, context): GroupRights[] =
 })
 
 function readEntry(entry: string): GroupRights | undefined {
-  const [, group, role, list] = /^(.+?)\s*=\s*(\w+)(?::(.*))?$/.exec(entry) ?? []
+  const [group, right = ''] = halves(entry, '=')
+  const [role, list] = halves(right, ':')
   const names = list?.split('|').map((name) => name.trim()) ?? []
   const folders = names.filter((name) => name.includes('/'))
   const domains = names.filter((name) => !name.includes('/'))
@@ -36,6 +37,12 @@ function readEntry(entry: string): GroupRights | undefined {
       folders: folders.length > 0 ? folders : undefined,
     }),
   }).data
+}
+
+/** What stands before and after the first such sign. */
+function halves(text: string, sign: string): string[] {
+  const [first = '', ...rest] = text.split(sign)
+  return [first.trim(), ...(rest.length > 0 ? [rest.join(sign).trim()] : [])]
 }
 
 /**

@@ -70,5 +70,20 @@ export function parseRecordPatterns(text: string): RecordPattern[] | undefined {
   return patterns.every((pattern) => pattern !== undefined) ? patterns : undefined
 }
 
-const toExpression = (part: string) =>
-  new RegExp(`^${part.replaceAll('.', '\\.').replaceAll('*', '.*')}$`, 'i')
+/** Compares with a pattern in which `*` stands for any characters; case does not matter. */
+const toExpression = (pattern: string) => {
+  const [first = '', ...others] = pattern.toLowerCase().split('*')
+  const last = others.pop()
+  const test = (text: string): boolean => {
+    const name = text.toLowerCase()
+    if (last === undefined) return name === first
+    let at = first.length
+    for (const part of others) {
+      const found = name.indexOf(part, at)
+      if (found === -1) return false
+      at = found + part.length
+    }
+    return name.startsWith(first) && name.endsWith(last) && name.length - last.length >= at
+  }
+  return { test }
+}

@@ -60,8 +60,9 @@ export function readTarget(metadata: string, folder: string | undefined): Target
 function readMetadata(header: string): Map<string, string> {
   const values = new Map<string, string>()
   for (const pair of header.trim() === '' ? [] : header.split(',')) {
-    const [, key, value = ''] = /^ *([^\s,]+)(?: +([A-Za-z0-9+/]*={0,2}))? *$/.exec(pair) ?? []
-    if (key === undefined || values.has(key))
+    const [key = '', value = '', ...rest] = pair.split(' ').filter((part) => part !== '')
+    const isRight = /^\S+$/.test(key) && /^[A-Za-z0-9+/]*={0,2}$/.test(value) && rest.length === 0
+    if (!isRight || values.has(key))
       throw malformedTus(
         'Upload-Metadata must be a list of distinct keys, each with a base64 value',
       )
