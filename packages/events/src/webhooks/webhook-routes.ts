@@ -1,10 +1,11 @@
-import { type Caller, callerOf, Domains, Folders, findExcess } from '@domains-and-files/auth'
+import { type Caller, callerOf, findExcess } from '@domains-and-files/auth'
 import { type App, defineRoute, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { EventSource } from '../event-source.ts'
 import type { EventLog } from '../outbox.ts'
 import { AddressRefused, resolveHost } from './addresses.ts'
 import type { WebhookDispatcher } from './dispatcher.ts'
+import { DeliveryRecord, eventId, exampleId as id, schemasOf } from './webhook-schemas.ts'
 import type { WebhookConfig } from './webhook-settings.ts'
 import {
   type Delivery,
@@ -36,84 +37,6 @@ export function registerWebhookRoutes(app: App, parts: Dependencies) {
   app.route(testWebhook(parts))
   app.route(listDeliveries(parts))
   app.route(retryDelivery(parts))
-}
-
-const id = '6a1f4e0e-2f5e-4b52-8a1e-9c7d3f0b5a21'
-const eventId = '01KEZ5H3C0000ABCDEFGHJKMNP'
-
-const DeliveryRecord = z
-  .object({
-    id: z.string().meta({ description: 'of the event' }),
-    type: z.string(),
-    status: z.enum(['pending', 'delivered', 'failed']),
-    tries: z.int(),
-    at: z.iso.datetime().meta({ description: 'of the last try' }),
-    next_at: z.iso.datetime().nullable().meta({ description: 'of the next try; null: none' }),
-    ms: z.int().meta({ description: 'duration of the last try' }),
-    response_status: z.int().nullable().meta({ description: 'null: no response' }),
-    answer: z
-      .string()
-      .nullable()
-      .meta({ description: 'the first KiB of the response, or why there is none' }),
-  })
-  .meta({
-    id: 'Delivery',
-    examples: [
-      {
-        ...{ id: eventId, type: 'webhook.test', status: 'delivered', tries: 1 },
-        ...{
-          at: '2027-01-15T09:30:01.000Z',
-          next_at: null,
-          ms: 84,
-          response_status: 204,
-          answer: '',
-        },
-      },
-    ],
-  })
-
-const schemasOf = ({ types, scope }: EventSource) => {
-  const limit = { domains: Domains.optional(), folders: Folders.optional() }[scope]
-  // Of unknown name to the types of a request: `readDefinition`.
-  const only = (schema: z.ZodType): Record<never, z.ZodType> => ({ [scope]: schema })
-  const description = `only events about these ${scope}; default: all`
-  const fields = {
-    url: z.string().max(2_000).meta({ description: 'https, without a password in it' }),
-    name: z.string().min(1).max(100).optional(),
-    types: z.array(z.enum(types)).min(1).optional().meta({ description: 'default: all' }),
-    ...only(limit.meta({ description })),
-  }
-  const example = { url: 'https://hooks.example.com/changes', name: 'chat', types: [types[0]] }
-  const New = z.strictObject(fields).meta({ id: 'NewWebhook', examples: [example] })
-  const Changes = z
-    .strictObject({ ...fields, url: fields.url.optional(), paused: z.boolean().optional() })
-    .meta({ id: 'WebhookChanges', examples: [{ paused: true }] })
-  const record = {
-    ...{ id, url: example.url, name: 'chat', types: example.types, [scope]: null },
-    ...{ paused: false, created_at: '2027-01-15T09:30:00.000Z', created_by: 'admin' },
-  }
-  const Shown = z
-    .object({
-      id: z.string(),
-      url: z.string(),
-      name: z.string().nullable(),
-      types: z.array(z.string()).nullable().meta({ description: 'null: all' }),
-      ...only(z.array(z.string()).nullable().meta({ description: 'null: all' })),
-      paused: z.boolean().meta({ description: 'events are kept for it, 30 days at most' }),
-      created_at: z.iso.datetime(),
-      created_by: z.string(),
-    })
-    .meta({ id: 'Webhook', examples: [record] })
-  const Created = Shown.extend({
-    secret: z.string().meta({ description: 'signs the deliveries; shown only now' }),
-  }).meta({
-    id: 'CreatedWebhook',
-    examples: [{ ...record, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }],
-  })
-  const List = z
-    .object({ webhooks: z.array(Shown) })
-    .meta({ id: 'WebhookList', examples: [{ webhooks: [record] }] })
-  return { New, Changes, Shown, Created, List }
 }
 
 type Schemas = ReturnType<typeof schemasOf>
