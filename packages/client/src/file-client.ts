@@ -2,7 +2,7 @@ import createClient, { type Client } from 'openapi-fetch'
 import type { components, paths } from '../generated/static-service.d.ts'
 import { trimSlashes } from './base-url.ts'
 import { ProblemError } from './problem-error.ts'
-import { partBytes, uploadResumably } from './resumable-upload.ts'
+import { partBytes, type UploadOptions, uploadResumably } from './resumable-upload.ts'
 import { createRetryingFetch, type RetryOptions, wait } from './retrying-fetch.ts'
 import { type Credentials, Session } from './session.ts'
 import { unwrap } from './unwrap.ts'
@@ -13,13 +13,7 @@ export interface FileClientOptions extends RetryOptions {
   credentials: Credentials
 }
 
-export interface UploadOptions {
-  /** Called with the bytes read so far and in total; the last call has both equal. */
-  onProgress?: (sent: number, total: number) => void
-  /** Fail with 412 if the path exists. */
-  onlyIfNew?: boolean
-  signal?: AbortSignal
-}
+export type { UploadOptions }
 
 export type StoredFile = components['schemas']['StoredFile']
 

@@ -1,6 +1,13 @@
-import type { UploadOptions } from './file-client.ts'
 import { ProblemError } from './problem-error.ts'
 import type { Fetch } from './retrying-fetch.ts'
+
+export interface UploadOptions {
+  /** Called with the bytes read so far and in total; the last call has both equal. */
+  onProgress?: (sent: number, total: number) => void
+  /** Fail with 412 if the path exists. */
+  onlyIfNew?: boolean
+  signal?: AbortSignal
+}
 
 interface Dependencies {
   /** Of the service, without a slash at its end. */

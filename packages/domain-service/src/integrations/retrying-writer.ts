@@ -7,7 +7,7 @@ import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import type { HostRecord } from '../dns/record.ts'
 import { registrarBusy } from '../errors.ts'
 import type { Ledger } from '../ledger/ledger.ts'
-import { visibleError } from '../routes/visible-records.ts'
+import { visibleError } from '../routes/zone/visible-records.ts'
 import { authorOf, fromStoredProblem, type ZoneWrite } from '../zones/zone-write.ts'
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 

@@ -8,8 +8,8 @@ import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { Change, describeChange, setRetryAfter } from './change-schema.ts'
 import { findVisible } from './changes.ts'
 import { domainFailures } from './openapi-examples.ts'
-import { ChangeId } from './zone-request.ts'
-import { acceptedResponse } from './zone-write.ts'
+import { ChangeId } from './zone/zone-request.ts'
+import { acceptedResponse } from './zone/zone-write.ts'
 
 const AtChange = z.strictObject({ id: ChangeId })
 // A token is refused by the handler, whatever it is limited to.

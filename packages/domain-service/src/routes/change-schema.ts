@@ -6,8 +6,8 @@ import { etagOf, type Row, toRecord } from '../dns/record.ts'
 import { type ChangeZones, changeStatuses, type StoredChange } from '../ledger/ledger.ts'
 import { fromStoredProblem } from '../zones/zone-write.ts'
 import { historyEntry, storedChange } from './openapi-examples.ts'
-import { visibleDetail, visibleRecords, visibleWarnings } from './visible-records.ts'
-import { HostRecord } from './zone-schema.ts'
+import { visibleDetail, visibleRecords, visibleWarnings } from './zone/visible-records.ts'
+import { HostRecord } from './zone/zone-schema.ts'
 
 const ChangeSummary = z
   .object({

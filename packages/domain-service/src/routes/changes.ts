@@ -6,7 +6,7 @@ import { changeStatuses, type Ledger, type StoredChange } from '../ledger/ledger
 import type { ZoneWriter } from '../zones/zone-writer.ts'
 import { Change, describeChange, setRetryAfter } from './change-schema.ts'
 import { storedChange } from './openapi-examples.ts'
-import { afterChange, ChangeId, DomainName } from './zone-request.ts'
+import { afterChange, ChangeId, DomainName } from './zone/zone-request.ts'
 
 const path = '/api/changes'
 const AtChange = z.strictObject({ id: ChangeId })

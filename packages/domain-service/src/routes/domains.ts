@@ -16,7 +16,7 @@ import {
   registrarFailures,
   takesFresh,
 } from './openapi-examples.ts'
-import { AtDomain, domainOf, setAgeHeader, wantsFresh } from './zone-request.ts'
+import { AtDomain, domainOf, setAgeHeader, wantsFresh } from './zone/zone-request.ts'
 
 const date = z.iso.date().nullable().meta({ description: 'a day; null: unknown' })
 const createdAt = z.iso

@@ -21,9 +21,9 @@ import {
   pastZones,
   writeFailures,
 } from './openapi-examples.ts'
-import { AtDomain, afterChange, ChangeId, domainOf } from './zone-request.ts'
-import { describeWrite, HostRecord } from './zone-schema.ts'
-import { writeQuery, writeSchema, writeZone, zoneResponses } from './zone-write.ts'
+import { AtDomain, afterChange, ChangeId, domainOf } from './zone/zone-request.ts'
+import { describeWrite, HostRecord } from './zone/zone-schema.ts'
+import { writeQuery, writeSchema, writeZone, zoneResponses } from './zone/zone-write.ts'
 
 const path = '/api/domains/:domain/dns/history'
 const tags = ['history']

@@ -1,6 +1,6 @@
 import type { Sql } from '@domains-and-files/persistence'
-import type { FileRow } from '../files/file-record.ts'
-import type { CatalogStatus, ListedVersion, RulesCheck, Usage } from './catalog.ts'
+import type { FileRow, ListedVersion } from '../files/file-record.ts'
+import type { CatalogStatus, RulesCheck, Usage } from './catalog.ts'
 import type { CatalogCommand, DirectoryMove, Outcome } from './changes/commands.ts'
 import { findMoveRefusal, type SliceLimits } from './changes/directory-changes.ts'
 import type { HistoryRules } from './changes/prune-past.ts'

@@ -3,6 +3,7 @@ import type { StoredBlob } from '../blobs/staged-blob.ts'
 import type {
   CategoryCount,
   FileRow,
+  ListedVersion,
   NewFile,
   NewVersion,
   VersionRow,
@@ -10,8 +11,13 @@ import type {
 import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { CatalogArchive, Totals } from './catalog-archive.ts'
 import type { Actor, ChangeEntry } from './changes/change-entry.ts'
-import type { ChangedPaths, DirectoryMove, MoveFileCommand } from './changes/commands.ts'
-import type { TreeChange, TreeCommand } from './changes/tree-changes.ts'
+import type {
+  ChangedPaths,
+  DirectoryMove,
+  MoveFileCommand,
+  TreeChange,
+  TreeCommand,
+} from './changes/commands.ts'
 import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 import type { OpenedTree, TreeFile, TreePageQuery, TreeQueryAt } from './listing/tree-files.ts'
@@ -185,11 +191,6 @@ export interface CatalogStatus {
   totals: Totals | undefined
   /** The newest version record; null where none is known. */
   newestVersion: string | null
-}
-
-/** A version as it is listed: its changelog is cut to 1 KiB. */
-export interface ListedVersion extends VersionRow {
-  isTruncated: boolean
 }
 
 /** Called with the version of the access rules; a promise where newer ones must be loaded. */

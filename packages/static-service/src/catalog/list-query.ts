@@ -48,3 +48,10 @@ export interface TreeQuery {
   /** Levels to open. */
   depth: number
 }
+
+/** What identifies a tree. */
+export interface TreeState {
+  files: number
+  /** Strong entity tag over all names and digests: the same for every form of the tree. */
+  etag: string
+}

@@ -2,7 +2,13 @@ import { HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
 import type { StoredBlob } from '../blobs/staged-blob.ts'
 import { pathConflict, preconditionFailed, quotaExceeded } from '../errors.ts'
-import type { FileRow, NewFile, NewVersion, VersionRow } from '../files/file-record.ts'
+import type {
+  FileRow,
+  ListedVersion,
+  NewFile,
+  NewVersion,
+  VersionRow,
+} from '../files/file-record.ts'
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
 import { readSnapshot } from './archive.ts'
@@ -10,7 +16,6 @@ import type {
   Catalog,
   CatalogStatus,
   FileMove,
-  ListedVersion,
   Removed,
   RulesCheck,
   SizeRange,
@@ -20,6 +25,7 @@ import type {
 import type { CatalogSnapshot, Miscount } from './catalog-archive.ts'
 import type { CatalogDatabase, CatalogOptions } from './catalog-database.ts'
 import type { Actor, ChangeEntry } from './changes/change-entry.ts'
+import type { TreeChange } from './changes/commands.ts'
 import {
   type CatalogCommand,
   type ChangedPaths,
@@ -28,7 +34,6 @@ import {
   type Outcome,
 } from './changes/commands.ts'
 import type { HistoryRules } from './changes/prune-past.ts'
-import type { TreeChange } from './changes/tree-changes.ts'
 import { findMiscounts } from './find-miscounts.ts'
 import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'

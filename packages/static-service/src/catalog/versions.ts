@@ -1,7 +1,6 @@
 import { appendEvents } from '@domains-and-files/events'
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import type { NewVersion, VersionRow } from '../files/file-record.ts'
-import type { ListedVersion } from './catalog.ts'
+import type { ListedVersion, NewVersion, VersionRow } from '../files/file-record.ts'
 import type { Outcome } from './changes/commands.ts'
 
 /** The columns of a version, named as in `VersionRow`. */

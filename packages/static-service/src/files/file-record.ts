@@ -35,3 +35,8 @@ export interface CategoryCount {
   fileCount: number
   totalSize: number
 }
+
+/** A version as it is listed: its changelog is cut to 1 KiB. */
+export interface ListedVersion extends VersionRow {
+  isTruncated: boolean
+}

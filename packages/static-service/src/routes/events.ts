@@ -2,9 +2,9 @@ import { allowsPath, type Rights } from '@domains-and-files/auth'
 import type { EventSource } from '@domains-and-files/events'
 import type { FilesChanged } from '../catalog/changes/file-events.ts'
 import type { VersionRow } from '../files/file-record.ts'
-import { describeChange } from './change-schema.ts'
+import { describeChange } from './history/change-schema.ts'
+import { describeVersion } from './history/versions.ts'
 import { change } from './openapi-examples.ts'
-import { describeVersion } from './versions.ts'
 
 /** What this service tells of, for GET /api/events and webhooks. */
 export const eventSource: EventSource = {

@@ -3,7 +3,7 @@ import multipart from '@fastify/multipart'
 import fastify from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
 import type { BlobStore } from '../../src/blobs/blob-store.ts'
-import { readForm } from '../../src/routes/multipart-form.ts'
+import { readForm } from '../../src/routes/files/multipart-form.ts'
 import { boundary, writeForm } from '../support/start.ts'
 
 const store = {} as BlobStore // Not used: the file is refused before its first byte.

@@ -1,9 +1,9 @@
+import type { StoredBlob } from '../../blobs/staged-blob.ts'
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../../files/file-record.ts'
 import type { Category } from '../../files/media-type.ts'
 import type { Conditions } from '../../rfc9110/entity-tags.ts'
+import type { TreeState } from '../list-query.ts'
 import type { Actor, ChangeEntry } from './change-entry.ts'
-import type { KeepCommand } from './keep-contents.ts'
-import type { TreeChange, TreeCommand } from './tree-changes.ts'
 
 // What the catalog is asked to change, and what it answers. Each command is done whole or not at all.
 
@@ -167,4 +167,49 @@ export interface DirectoryMove {
   from: string
   to: string
   overwrite: boolean
+}
+
+/** What a directory becomes, in one transaction. */
+export interface TreeCommand {
+  kind: 'replaceTree'
+  actor: Actor
+  /** The root is empty. */
+  directory: string
+  source: TreeSource
+  /** Whether files that the source does not name stay. */
+  isMerge: boolean
+  /** On the entity tag of the tree. */
+  conditions: Pick<Conditions, 'ifMatch' | 'ifNoneMatch'>
+  /** Recorded with the change. */
+  version: NewVersion | undefined
+  /** Nothing is changed. */
+  isDryRun: boolean
+  /** Of the tree before and after. */
+  maxFiles: number
+  quota: number | undefined
+}
+
+export type TreeSource =
+  /** `areStored`: their contents did not arrive with the request, and are refused where a file no longer has them. */
+  | { files: NewFile[]; areStored: boolean }
+  /** Another directory, or the same, as it is in the transaction, or as a change left it. */
+  | { from: string; change?: number | undefined }
+
+export interface TreeChange extends TreeState {
+  /** Null: nothing was changed. */
+  change: ChangeEntry | null
+  added: number
+  replaced: number
+  removed: number
+  unchanged: number
+  /** The files that were stored. */
+  rows: FileRow[]
+}
+
+/** Keeps contents without a file for a day: a manifest is going to name them. */
+export interface KeepCommand {
+  kind: 'keepContents'
+  contents: StoredBlob[]
+  /** Days that the past is kept. */
+  keepDays: number
 }

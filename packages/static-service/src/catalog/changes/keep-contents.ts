@@ -1,16 +1,7 @@
 import { name, sql } from '@domains-and-files/persistence'
-import type { StoredBlob } from '../../blobs/staged-blob.ts'
 import { among, records } from '../records.ts'
-import type { Outcome } from './commands.ts'
+import type { KeepCommand, Outcome } from './commands.ts'
 import type { Group } from './load-files.ts'
-
-/** Keeps contents without a file for a day: a manifest is going to name them. */
-export interface KeepCommand {
-  kind: 'keepContents'
-  contents: StoredBlob[]
-  /** Days that the past is kept. */
-  keepDays: number
-}
 
 const dayMs = 86_400_000
 

@@ -2,52 +2,15 @@ import type { TagList } from '@domains-and-files/http'
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import type { FileRow, NewFile, NewVersion } from '../../files/file-record.ts'
 import { findPathFault } from '../../files/path-rules.ts'
-import type { Conditions } from '../../rfc9110/entity-tags.ts'
 import { filesAt, isGone } from '../history/past-files.ts'
-import { readLastChange, readTreeState, type TreeState } from '../listing/tree-files.ts'
+import type { TreeState } from '../list-query.ts'
+import { readLastChange, readTreeState } from '../listing/tree-files.ts'
 import { recordVersion } from '../versions.ts'
 import { movedPath, replaceFiles } from './apply-command.ts'
-import { type Actor, type ChangeEntry, causeOf } from './change-entry.ts'
-import { type Outcome, Rejected, refusalOf } from './commands.ts'
+import { causeOf } from './change-entry.ts'
+import { type Outcome, Rejected, refusalOf, type TreeCommand } from './commands.ts'
 import { type Group, loadBelow, loadTarget } from './load-files.ts'
 import { writeChanges } from './write-changes.ts'
-
-/** What a directory becomes, in one transaction. */
-export interface TreeCommand {
-  kind: 'replaceTree'
-  actor: Actor
-  /** The root is empty. */
-  directory: string
-  source: TreeSource
-  /** Whether files that the source does not name stay. */
-  isMerge: boolean
-  /** On the entity tag of the tree. */
-  conditions: Pick<Conditions, 'ifMatch' | 'ifNoneMatch'>
-  /** Recorded with the change. */
-  version: NewVersion | undefined
-  /** Nothing is changed. */
-  isDryRun: boolean
-  /** Of the tree before and after. */
-  maxFiles: number
-  quota: number | undefined
-}
-
-export type TreeSource =
-  /** `areStored`: their contents did not arrive with the request, and are refused where a file no longer has them. */
-  | { files: NewFile[]; areStored: boolean }
-  /** Another directory, or the same, as it is in the transaction, or as a change left it. */
-  | { from: string; change?: number | undefined }
-
-export interface TreeChange extends TreeState {
-  /** Null: nothing was changed. */
-  change: ChangeEntry | null
-  added: number
-  replaced: number
-  removed: number
-  unchanged: number
-  /** The files that were stored. */
-  rows: FileRow[]
-}
 
 /** Makes a directory what the source is. Equal files stay as they are, with their dates. */
 export async function replaceTree(group: Group, command: TreeCommand): Promise<Outcome> {

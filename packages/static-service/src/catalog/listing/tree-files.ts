@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { below } from '../changes/load-files.ts'
 import { filesAt, isGone, type PastQuery } from '../history/past-files.ts'
+import type { TreeState } from '../list-query.ts'
 
 /** A file of a tree: its name relative to the tree's directory. */
 export interface TreeFile {
@@ -10,13 +11,6 @@ export interface TreeFile {
   size: number
   /** ISO 8601. */
   updatedAt: string
-}
-
-/** What identifies a tree. */
-export interface TreeState {
-  files: number
-  /** Strong entity tag over all names and digests: the same for every form of the tree. */
-  etag: string
 }
 
 /** A tree as it was at one moment. */

@@ -9,8 +9,8 @@ import {
   insufficientStorage,
   quotaExceeded,
 } from '../../errors.ts'
+import { refuseContentCoding, type UploadLimits } from '../files/upload-limits.ts'
 import { file } from '../openapi-examples.ts'
-import { refuseContentCoding, type UploadLimits } from '../upload-limits.ts'
 import { readBody } from './read-body.ts'
 
 interface Dependencies {

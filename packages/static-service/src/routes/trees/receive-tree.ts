@@ -7,7 +7,7 @@ import type { NewFile } from '../../files/file-record.ts'
 import { categoryOf, contentTypeOf } from '../../files/media-type.ts'
 import { findPathFault } from '../../files/path-rules.ts'
 import { nameOf, parentOf } from '../../files/path-segments.ts'
-import type { UploadLimits } from '../upload-limits.ts'
+import type { UploadLimits } from '../files/upload-limits.ts'
 
 export interface TreeLimits {
   /** Of one file. */

@@ -13,12 +13,12 @@ import { encodePath } from '../../files/file-path.ts'
 import type { Upload } from '../../uploads/upload-table.ts'
 import type { UploadWriter } from '../../uploads/upload-writer.ts'
 import type { Uploads } from '../../uploads/uploads.ts'
-import type { DescribedFile } from '../file-schema.ts'
-import { conditionsOf } from '../files.ts'
+import type { DescribedFile } from '../files/file-schema.ts'
+import { conditionsOf } from '../files/files.ts'
+import { storeFiles } from '../files/store-files.ts'
+import { refuseContentCoding } from '../files/upload-limits.ts'
+import type { UploadDependencies } from '../files/uploads.ts'
 import { requirePath } from '../folder-limits.ts'
-import { storeFiles } from '../store-files.ts'
-import { refuseContentCoding } from '../upload-limits.ts'
-import type { UploadDependencies } from '../uploads.ts'
 import {
   checksumAlgorithms,
   offsetStream,

@@ -1,10 +1,11 @@
 import { type App, afterQuery, nextOf, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { Catalog } from '../catalog/catalog.ts'
-import { type SortedFile, sorts } from '../catalog/list-query.ts'
-import { directoryNotFound, invalidPath, reservedPath } from '../errors.ts'
-import { checkEncoding, readDirectory } from '../files/file-path.ts'
-import { categories } from '../files/media-type.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import { type SortedFile, sorts } from '../../catalog/list-query.ts'
+import { directoryNotFound, invalidPath, reservedPath } from '../../errors.ts'
+import { checkEncoding, readDirectory } from '../../files/file-path.ts'
+import { categories } from '../../files/media-type.ts'
+import { category, tree } from '../openapi-examples.ts'
 import {
   CategoryCount,
   type DescribeFiles,
@@ -12,7 +13,6 @@ import {
   describeCategory,
   FileList,
 } from './file-schema.ts'
-import { category, tree } from './openapi-examples.ts'
 
 interface Dependencies {
   catalog: Catalog

@@ -1,11 +1,11 @@
 import { Next, Pagination, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
-import { urlOf } from '../files/file-path.ts'
-import type { CategoryCount as Count, FileRow } from '../files/file-record.ts'
-import { categories } from '../files/media-type.ts'
-import { etagOf } from '../rfc9110/entity-tags.ts'
-import type { AccessRules } from '../sharing/access-rules.ts'
-import { category, file } from './openapi-examples.ts'
+import { urlOf } from '../../files/file-path.ts'
+import type { CategoryCount as Count, FileRow } from '../../files/file-record.ts'
+import { categories } from '../../files/media-type.ts'
+import { etagOf } from '../../rfc9110/entity-tags.ts'
+import type { AccessRules } from '../../sharing/access-rules.ts'
+import { category, file } from '../openapi-examples.ts'
 
 // Files, directories and categories as the API describes them.
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { type ChangeEntry, changeActions } from '../catalog/changes/change-entry.ts'
-import { change } from './openapi-examples.ts'
+import { type ChangeEntry, changeActions } from '../../catalog/changes/change-entry.ts'
+import { change } from '../openapi-examples.ts'
 
 /** The number of a change in a URL. */
 export const ChangeId = z

@@ -2,8 +2,8 @@ import { callerOf } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import multipart from '@fastify/multipart'
 import { z } from 'zod'
-import type { BlobStore } from '../blobs/blob-store.ts'
-import type { Catalog } from '../catalog/catalog.ts'
+import type { BlobStore } from '../../blobs/blob-store.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
 import {
   contentCodingNotSupported,
   duplicatePath,
@@ -13,14 +13,14 @@ import {
   notMultipart,
   reservedPath,
   tooManyFiles,
-} from '../errors.ts'
-import { join, readDirectory, readPath, readWrittenPath } from '../files/file-path.ts'
-import type { FileRow } from '../files/file-record.ts'
+} from '../../errors.ts'
+import { join, readDirectory, readPath, readWrittenPath } from '../../files/file-path.ts'
+import type { FileRow } from '../../files/file-record.ts'
+import { requirePath } from '../folder-limits.ts'
+import { file, uploadConditions, uploadErrors, uploadHeaders } from '../openapi-examples.ts'
 import { type DescribeFiles, FileRecord } from './file-schema.ts'
 import { conditionsOf } from './files.ts'
-import { requirePath } from './folder-limits.ts'
 import { formOverhead, readForm } from './multipart-form.ts'
-import { file, uploadConditions, uploadErrors, uploadHeaders } from './openapi-examples.ts'
 import { sendStored, storeFiles } from './store-files.ts'
 import { refuseContentCoding, type UploadLimits } from './upload-limits.ts'
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { App } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { StagedBlob } from '../blobs/staged-blob.ts'
+import type { StagedBlob } from '../../blobs/staged-blob.ts'
 import {
   contentCodingNotSupported,
   digestMismatch,
@@ -10,12 +10,12 @@ import {
   fileTooLarge,
   partialPut,
   truncatedBody,
-} from '../errors.ts'
-import { checkDigests, type DigestCheck } from '../files/content-digest.ts'
-import { readUrlPath } from '../files/file-path.ts'
+} from '../../errors.ts'
+import { checkDigests, type DigestCheck } from '../../files/content-digest.ts'
+import { readUrlPath } from '../../files/file-path.ts'
+import { file, uploadConditions, uploadErrors, uploadHeaders } from '../openapi-examples.ts'
 import { FileRecord } from './file-schema.ts'
 import { conditionsOf, FilePath, pathFaults } from './files.ts'
-import { file, uploadConditions, uploadErrors, uploadHeaders } from './openapi-examples.ts'
 import { sendStored, storeFiles } from './store-files.ts'
 import { refuseContentCoding, type SizeMeter, type UploadLimits } from './upload-limits.ts'
 import type { UploadDependencies } from './uploads.ts'

@@ -1,11 +1,11 @@
 import { callerOf, requireRrsetRead } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
-import { toRecords } from '../dns/record.ts'
-import { describeAddresses, recordTypes } from '../dns/record-types.ts'
-import { recordExists, recordNotFound } from '../errors.ts'
-import type { ZoneWriter } from '../zones/zone-writer.ts'
-import { Change } from './change-schema.ts'
+import { toRecords } from '../../dns/record.ts'
+import { describeAddresses, recordTypes } from '../../dns/record-types.ts'
+import { recordExists, recordNotFound } from '../../errors.ts'
+import type { ZoneWriter } from '../../zones/zone-writer.ts'
+import { Change } from '../change-schema.ts'
 import {
   domainFailures,
   patchFailures,
@@ -13,7 +13,7 @@ import {
   writeFailures,
   zone,
   zoneTag,
-} from './openapi-examples.ts'
+} from '../openapi-examples.ts'
 import {
   AtRecord,
   addedRecordFaults,

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Catalog } from '../catalog/catalog.ts'
-import { contentCodingNotSupported, fileTooLarge, quotaExceeded } from '../errors.ts'
-import type { Conditions } from '../rfc9110/entity-tags.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import { contentCodingNotSupported, fileTooLarge, quotaExceeded } from '../../errors.ts'
+import type { Conditions } from '../../rfc9110/entity-tags.ts'
 
 interface Dependencies {
   catalog: Catalog

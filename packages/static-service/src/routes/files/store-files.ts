@@ -1,15 +1,15 @@
 import { callerOf } from '@domains-and-files/auth'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { StagedBlob } from '../blobs/staged-blob.ts'
-import type { Catalog } from '../catalog/catalog.ts'
-import { encodePath } from '../files/file-path.ts'
-import type { FileRow } from '../files/file-record.ts'
-import { categoryOf, contentTypeOf } from '../files/media-type.ts'
-import { nameOf } from '../files/path-segments.ts'
-import { actorOf } from './actor.ts'
+import type { StagedBlob } from '../../blobs/staged-blob.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import { encodePath } from '../../files/file-path.ts'
+import type { FileRow } from '../../files/file-record.ts'
+import { categoryOf, contentTypeOf } from '../../files/media-type.ts'
+import { nameOf } from '../../files/path-segments.ts'
+import { actorOf } from '../actor.ts'
+import { requirePath } from '../folder-limits.ts'
 import type { DescribedFile, DescribeFiles } from './file-schema.ts'
 import { conditionsOf } from './files.ts'
-import { requirePath } from './folder-limits.ts'
 
 interface Dependencies {
   catalog: Catalog

@@ -2,10 +2,10 @@ import { allowsDomain, callerOf } from '@domains-and-files/auth'
 import { afterQuery, isCurrent } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { type Domain, readDomain } from '../dns/domain-name.ts'
-import { etagOf } from '../dns/record.ts'
-import { domainNotFound } from '../errors.ts'
-import type { ZoneWriter } from '../zones/zone-writer.ts'
+import { type Domain, readDomain } from '../../dns/domain-name.ts'
+import { etagOf } from '../../dns/record.ts'
+import { domainNotFound } from '../../errors.ts'
+import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import {
   cacheHeaders,
   domainFailures,
@@ -13,7 +13,7 @@ import {
   takesFresh,
   takesNoneMatch,
   zoneTag,
-} from './openapi-examples.ts'
+} from '../openapi-examples.ts'
 
 // What requests of several routes have in common: the domain, freshness, and reading a zone.
 

@@ -1,10 +1,10 @@
 import { callerOf, mayReadRrset, requireRrsetRead } from '@domains-and-files/auth'
 import { type App, validationFailed } from '@domains-and-files/http'
 import { z } from 'zod'
-import { findRrset, ownerOf, toRrsets } from '../dns/rrset.ts'
-import { recordConflict, rrsetNotFound } from '../errors.ts'
-import type { ZoneWriter } from '../zones/zone-writer.ts'
-import { Change } from './change-schema.ts'
+import { findRrset, ownerOf, toRrsets } from '../../dns/rrset.ts'
+import { recordConflict, rrsetNotFound } from '../../errors.ts'
+import type { ZoneWriter } from '../../zones/zone-writer.ts'
+import { Change } from '../change-schema.ts'
 import {
   createsOnly,
   domainFailures,
@@ -13,7 +13,7 @@ import {
   writeFailures,
   writeHeaders,
   zoneTag,
-} from './openapi-examples.ts'
+} from '../openapi-examples.ts'
 import { EmailType, RecordType, recordFields, rrsetFaults, text } from './record-input.ts'
 import { AtDomain, readResponses, readSchema, readZone } from './zone-request.ts'
 import { describePart, outcomeFields } from './zone-schema.ts'

@@ -1,9 +1,9 @@
 import { databaseProblem, HttpError, validationFailed } from '@domains-and-files/http'
 import type { Multipart, MultipartFile } from '@fastify/multipart'
 import type { FastifyRequest } from 'fastify'
-import type { BlobStore } from '../blobs/blob-store.ts'
-import type { StagedBlob } from '../blobs/staged-blob.ts'
-import { fileMissing, invalidPath, malformedUpload, tooManyFiles } from '../errors.ts'
+import type { BlobStore } from '../../blobs/blob-store.ts'
+import type { StagedBlob } from '../../blobs/staged-blob.ts'
+import { fileMissing, invalidPath, malformedUpload, tooManyFiles } from '../../errors.ts'
 import type { SizeMeter } from './upload-limits.ts'
 
 /** What a form may hold: at most one field `path`, and files in parts named `field`. */

@@ -2,9 +2,9 @@ import { callerOf } from '@domains-and-files/auth'
 import { type App, validationFailed } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { BlobStore } from '../blobs/blob-store.ts'
-import type { Catalog } from '../catalog/catalog.ts'
-import type { Actor } from '../catalog/changes/change-entry.ts'
+import type { BlobStore } from '../../blobs/blob-store.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import type { Actor } from '../../catalog/changes/change-entry.ts'
 import {
   directoryNotFound,
   duplicatePath,
@@ -15,15 +15,15 @@ import {
   pathConflict,
   reservedPath,
   targetExists,
-} from '../errors.ts'
-import { readDirectory, readWrittenPath } from '../files/file-path.ts'
-import type { FileRow } from '../files/file-record.ts'
-import { categoryOf } from '../files/media-type.ts'
-import { nameOf } from '../files/path-segments.ts'
-import { actorOf } from './actor.ts'
-import { requireDirectory, requirePath } from './folder-limits.ts'
-import { file } from './openapi-examples.ts'
-import { detectType } from './trees/manifest.ts'
+} from '../../errors.ts'
+import { readDirectory, readWrittenPath } from '../../files/file-path.ts'
+import type { FileRow } from '../../files/file-record.ts'
+import { categoryOf } from '../../files/media-type.ts'
+import { nameOf } from '../../files/path-segments.ts'
+import { actorOf } from '../actor.ts'
+import { requireDirectory, requirePath } from '../folder-limits.ts'
+import { file } from '../openapi-examples.ts'
+import { detectType } from '../trees/manifest.ts'
 import { checkDistinct } from './uploads.ts'
 
 interface Dependencies {

@@ -1,14 +1,14 @@
 import { callerOf } from '@domains-and-files/auth'
 import { type App, isCurrent, Pagination, pageQuery, paginate } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { Catalog } from '../catalog/catalog.ts'
-import { noVersion, versionExists, versionNotFound } from '../errors.ts'
-import { checkEncoding, readDirectory } from '../files/file-path.ts'
-import type { VersionRow } from '../files/file-record.ts'
-import { etagOf } from '../rfc9110/entity-tags.ts'
-import { prefixFaults, UsageQuery } from './browse.ts'
-import { CategoryCount, describeCategory } from './file-schema.ts'
-import { ifNoneMatchHeader, recordTag, stats, version } from './openapi-examples.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import { noVersion, versionExists, versionNotFound } from '../../errors.ts'
+import { checkEncoding, readDirectory } from '../../files/file-path.ts'
+import type { VersionRow } from '../../files/file-record.ts'
+import { etagOf } from '../../rfc9110/entity-tags.ts'
+import { prefixFaults, UsageQuery } from '../files/browse.ts'
+import { CategoryCount, describeCategory } from '../files/file-schema.ts'
+import { ifNoneMatchHeader, recordTag, stats, version } from '../openapi-examples.ts'
 
 /** Routes of /api/versions, each with and without a trailing slash. */
 export function registerVersionRoutes(app: App, catalog: Catalog) {

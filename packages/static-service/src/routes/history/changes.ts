@@ -9,8 +9,8 @@ import {
   paginate,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import type { Catalog } from '../catalog/catalog.ts'
-import { changeActions } from '../catalog/changes/change-entry.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import { changeActions } from '../../catalog/changes/change-entry.ts'
 import {
   changeNotFound,
   historyGone,
@@ -19,11 +19,11 @@ import {
   pathConflict,
   quotaExceeded,
   revertConflict,
-} from '../errors.ts'
-import { checkEncoding, readDirectory } from '../files/file-path.ts'
-import { actorOf } from './actor.ts'
+} from '../../errors.ts'
+import { checkEncoding, readDirectory } from '../../files/file-path.ts'
+import { actorOf } from '../actor.ts'
+import { change, changedFile } from '../openapi-examples.ts'
 import { Change, ChangeId, describeChange } from './change-schema.ts'
-import { change, changedFile } from './openapi-examples.ts'
 
 /** Routes of what requests did to files. */
 export function registerChangeRoutes(app: App, catalog: Catalog) {

@@ -1,10 +1,10 @@
 import type { Caller } from '@domains-and-files/auth'
 import { z } from 'zod'
-import { emailTypes } from '../dns/email-type.ts'
-import { toRecords, type Zone } from '../dns/record.ts'
-import { recordTypes } from '../dns/record-types.ts'
-import type { WriteResult } from '../zones/zone-write.ts'
-import { changes, zone as exampleZone, record } from './openapi-examples.ts'
+import { emailTypes } from '../../dns/email-type.ts'
+import { toRecords, type Zone } from '../../dns/record.ts'
+import { recordTypes } from '../../dns/record-types.ts'
+import type { WriteResult } from '../../zones/zone-write.ts'
+import { changes, zone as exampleZone, record } from '../openapi-examples.ts'
 import { isRecordLimited, visibleRecords, visibleWarnings } from './visible-records.ts'
 
 // A zone and the outcome of a write, as JSON.

@@ -1,5 +1,5 @@
-import type { Catalog } from '../catalog/catalog.ts'
-import { LruLoader } from '../serving/lru-loader.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import { LruLoader } from '../../serving/lru-loader.ts'
 import type { DescribeFiles } from './file-schema.ts'
 
 /** File record as sent: its entity tag and its JSON. */

@@ -4,9 +4,9 @@ import { type App, Pagination, pageQuery, paginate } from '@domains-and-files/ht
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Catalog } from '../catalog/catalog.ts'
-import { changeActions } from '../catalog/changes/change-entry.ts'
-import type { PathState } from '../catalog/history/past-files.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
+import { changeActions } from '../../catalog/changes/change-entry.ts'
+import type { PathState } from '../../catalog/history/past-files.ts'
 import {
   historyGone,
   invalidPath,
@@ -14,17 +14,17 @@ import {
   notThere,
   preconditionFailed,
   rangeNotSatisfiable,
-} from '../errors.ts'
-import { checkEncoding, readWrittenPath } from '../files/file-path.ts'
-import type { FileRow } from '../files/file-record.ts'
-import { frame, selectRanges } from '../rfc9110/byte-ranges.ts'
-import { evaluateConditions } from '../rfc9110/conditional-requests.ts'
-import { contentTag } from '../rfc9110/content-negotiation.ts'
-import type { ContentCache } from '../serving/content-cache.ts'
-import { ContentStream, joinPieces } from '../serving/content-stream.ts'
+} from '../../errors.ts'
+import { checkEncoding, readWrittenPath } from '../../files/file-path.ts'
+import type { FileRow } from '../../files/file-record.ts'
+import { frame, selectRanges } from '../../rfc9110/byte-ranges.ts'
+import { evaluateConditions } from '../../rfc9110/conditional-requests.ts'
+import { contentTag } from '../../rfc9110/content-negotiation.ts'
+import type { ContentCache } from '../../serving/content-cache.ts'
+import { ContentStream, joinPieces } from '../../serving/content-stream.ts'
+import { requirePath } from '../folder-limits.ts'
+import { file, pathState } from '../openapi-examples.ts'
 import { ChangeId } from './change-schema.ts'
-import { requirePath } from './folder-limits.ts'
-import { file, pathState } from './openapi-examples.ts'
 
 interface Dependencies {
   catalog: Catalog
