@@ -1351,11 +1351,8 @@ export interface components {
         NewLinkInput: {
             /** @description path of a file, or of a folder with a trailing slash */
             path: string;
-            /**
-             * @description seconds; default 7 days
-             * @default 604800
-             */
-            expires_in: number;
+            /** @description seconds; default 7 days */
+            expires_in?: number;
             /** @description absent: not limited */
             downloads?: number;
             /** @description for the list, and the title of the page of a folder */
@@ -8149,7 +8146,7 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 /**
                  * @example {

@@ -58,7 +58,7 @@ test('a call that waited for its slot on a full disk is made, and the process li
   const waiting = service.call('GET', '/api/domains/example.com/info')
   const isWaiting = async () => (await service.call('GET', '/api/registrar')).body.calls_waiting
   await expect.poll(isWaiting).toBe(1)
-  await clock.advance(5_000)
+  await clock.advance(5_500)
 
   expect(asStarted.status).toBe(200)
   expect((await waiting).status).toBe(200)

@@ -107,7 +107,8 @@ const headerParameters = (headers: Record<string, HeaderDoc>) =>
 function describeBody(body: z.ZodType, { schema }: DocumentedRoute, input: JsonSchemas) {
   const types = schema?.consumes ?? ['application/json']
   const media = mediaOf(input.of(body), input)
-  return { required: true, content: Object.fromEntries(types.map((type) => [type, media])) }
+  const required = body.def.type === 'any' || !body.safeParse(undefined).success
+  return { required, content: Object.fromEntries(types.map((type) => [type, media])) }
 }
 
 // The example stands beside the schema, for readers that do not follow references.

@@ -53,7 +53,7 @@ const readVersions = (transaction: SqlTransaction) =>
 const readContents = (transaction: SqlTransaction) =>
   readBatches<{ digest: string; size: number }, string>(transaction, '', {
     after: (digest) =>
-      sql`select digest, size from ${name('blobs')} where digest > ${digest} order by digest`,
+      sql`select digest, size from ${name('blobs')} where refs > 0 and digest > ${digest} order by digest`,
     keyOf: ({ digest }) => digest,
   })
 

@@ -53,7 +53,7 @@ const NewLink = z
       .int()
       .min(60)
       .max(31_536_000)
-      .default(604_800)
+      .optional()
       .meta({ description: 'seconds; default 7 days' }),
     downloads: z.int().min(1).max(10_000).optional().meta({ description: 'absent: not limited' }),
     name: z
@@ -106,7 +106,12 @@ const createLink = ({ links, catalog, base = '' }: Dependencies) =>
     },
     handler: async (request, reply) => {
       const caller = callerOf(request)
-      const { path: written, expires_in: lifetimeS, downloads, name = null } = request.body
+      const {
+        path: written,
+        expires_in: lifetimeS = 604_800,
+        downloads,
+        name = null,
+      } = request.body
       const path = await requireReadable(catalog, caller, written)
       const { link, token } = await links.create({
         ...{ path, name, lifetimeS, maker: caller.id, by: caller.username },

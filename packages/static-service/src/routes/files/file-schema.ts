@@ -1,4 +1,5 @@
 import { Next, Pagination, paginate } from '@domains-and-files/http'
+import { DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import { urlOf } from '../../files/file-path.ts'
 import type { CategoryCount as Count, FileRow } from '../../files/file-record.ts'
@@ -84,11 +85,16 @@ export interface DescribedFile {
   etag: string
 }
 
+// What was stored is stored: then the rules are those that were known last.
+function ignoreUnavailable(error: unknown) {
+  if (!(error instanceof DatabaseUnavailableError)) throw error
+}
+
 /** Their URLs are absolute with a base. */
 export const fileDescriber =
   (rules: AccessRules, base?: string): DescribeFiles =>
   async (rows) => {
-    await rules.refresh()
+    await rules.refresh().catch(ignoreUnavailable)
     return rows.map((row) => {
       const isPublic = rules.isPublic(row.path)
       return {
