@@ -1,5 +1,5 @@
 import { registrarBusy } from '../errors.ts'
-import { type CallWindows, type Priority, priorities } from './call-windows.ts'
+import { type CallWindows, marginMs, type Priority, priorities } from './call-windows.ts'
 
 export interface WaitingCall {
   priority: Priority
@@ -100,7 +100,7 @@ export class WaitingCalls {
       const isLate = call.deadline <= now || best > call.deadline
       if (call.absentUntil === undefined && isLate) {
         // Who comes back waits out the margin.
-        const retryAfter = Math.max(1, Math.ceil((freeAt - now) / 1000))
+        const retryAfter = Math.max(1, Math.ceil((freeAt - marginMs - now) / 1000))
         if (!call.leave) {
           call.refuse(registrarBusy(retryAfter))
           continue
