@@ -228,12 +228,16 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     await receiver.count(20)
     expect(receiver.received.filter(({ path }) => path === '/a')).toEqual([])
     await db.setTime(start + 30_001)
-    const received = await receiver.count(30)
+    // At least once: a claim that ends while its delivery runs is repeated, with the same id.
+    const numbersOf = (path: string) =>
+      receiver.received.filter((each) => each.path === path).map(({ body }) => body.data?.number)
     for (const path of ['/a', '/b', '/c']) {
-      const own = received.filter((each) => each.path === path)
-      expect(own.map(({ body }) => body.data?.number)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
-      expect(new Set(own.map(({ id }) => id)).size).toBe(10)
+      const all = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+      await expect.poll(() => [...new Set(numbersOf(path))], { timeout: 60_000 }).toEqual(all)
+      const ids = receiver.received.filter((each) => each.path === path).map(({ id }) => id)
+      expect(new Set(ids).size).toBe(10)
     }
+    const { received } = receiver
     const attempt = { status: 200, ms: 1, answer: '' }
     const late = { event: received[0]?.id ?? '', type: 'zone.changed', tries: 0, attempt }
     expect(claimed && (await store.record(claimed, late)), 'its claim is over').toBe(false)

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import {
   forUpdate,
   join,
@@ -157,7 +158,7 @@ export async function recordOwnSend(
   const lateSince = send.late_since ?? (later ? send.started_at : Number.POSITIVE_INFINITY)
   const undone = filterDelta(
     differenceOf(own, latest),
-    (each) => (touched[keyOf(each, domain)] ?? 0) >= lateSince,
+    (each) => (touched[touchedKey(each, domain)] ?? 0) >= lateSince,
   )
   const after = { ...own, ...withDelta(own, { ...undone, emailType: undefined }, domain) }
   const digestOf = await putZones(transaction, [after])
@@ -213,7 +214,7 @@ async function isCurrent(
   { domain, row }: { domain: string; row: KnownRow },
 ): Promise<boolean> {
   const touched: Touched = JSON.parse(row.touched)
-  const keys = [...added, ...removed].map((each) => keyOf(each, domain))
+  const keys = [...added, ...removed].map((each) => touchedKey(each, domain))
   const isTouched = (key: string) => (touched[key] ?? 0) > row.now - recentMs
   if (keys.some(isTouched) || (emailType !== undefined && isTouched(emailTypeKey))) return false
   const possible = await possibleZones(transaction, domain)
@@ -263,6 +264,10 @@ const filterDelta = ({ added, removed, emailType }: Delta, isIn: (row: Row) => b
   emailType,
 })
 
+// A record can be long, and there are many in ten minutes.
+const touchedKey = (each: Row, domain: string) =>
+  hash('sha256', keyOf(each, domain), 'base64url').slice(0, 22)
+
 function touch(
   row: Pick<KnownRow, 'now' | 'touched'>,
   { added, removed, emailType }: Delta,
@@ -270,7 +275,7 @@ function touch(
 ): Touched {
   const before: Touched = JSON.parse(row.touched)
   const recent = Object.entries(before).filter(([, at]) => at > row.now - lateMs)
-  const keys = [...added, ...removed].map((each) => keyOf(each, domain))
+  const keys = [...added, ...removed].map((each) => touchedKey(each, domain))
   if (emailType !== undefined) keys.push(emailTypeKey)
   return { ...Object.fromEntries(recent), ...Object.fromEntries(keys.map((key) => [key, row.now])) }
 }

@@ -38,7 +38,7 @@ test('a running service keeps its locks on its databases', async () => {
   const token = await program.logIn()
   await program.send(token, 'upload', [{ name: 'file', content: 'x', filename: 'x' }])
 
-  expect(countLocked(program.child.pid)).toBe(3) // Files, blobs, and API tokens.
+  expect(countLocked(program.child.pid)).toBe(4) // Files, blobs, unfinished uploads and API tokens.
 })
 
 /** Holds the lock for changes of a database until the test ends. */

@@ -68,7 +68,8 @@ export class DiskImage {
   #apply({ name, path, to = '', bytes, since }: Line, at: number) {
     const node = this.#find(path)
     if (name === 'mkdir') this.#makeFolders(path, at)
-    else if (name === 'open' && to === 'wx') this.#enter(path, { written: [], flushed: 0 }, at)
+    else if (name === 'open' && to?.startsWith('wx'))
+      this.#enter(path, { written: [], flushed: 0 }, at)
     else if (name === 'rename' || name === 'link') this.#enter(to, node, at)
     else if (name === 'sync' && node) flush(node, since)
     else if (name === 'write' && node && 'written' in node) {
