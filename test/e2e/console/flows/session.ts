@@ -71,7 +71,10 @@ export const sessionFlows: Flows = {
       '[localStorage.length, Object.keys(sessionStorage), document.cookie]',
     )
     assert.deepEqual(stored, [0, ['logins'], ''])
-    const [[, { token }]] = JSON.parse(await page.evaluate<string>('sessionStorage.logins'))
+    const logins = new Map<string, { token: string }>(
+      JSON.parse(await page.evaluate<string>('sessionStorage.logins')),
+    )
+    const token = logins.get('domains')?.token
     const me = () =>
       fetch(`${everything.domains}/api/auth/me`, { headers: { authorization: `Bearer ${token}` } })
     assert.equal((await me()).status, 200)
