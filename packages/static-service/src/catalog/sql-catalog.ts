@@ -1,5 +1,5 @@
 import { HttpError } from '@domains-and-files/http'
-import { DatabaseUnavailableError, name, now, type Sql, sql } from '@domains-and-files/persistence'
+import { DatabaseUnavailableError, type Sql } from '@domains-and-files/persistence'
 import type { StoredBlob } from '../blobs/staged-blob.ts'
 import { pathConflict, preconditionFailed, quotaExceeded } from '../errors.ts'
 import type {
@@ -12,6 +12,7 @@ import type {
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
 import { readSnapshot } from './archive.ts'
+import { BackgroundChanges } from './background-changes.ts'
 import type {
   Catalog,
   CatalogStatus,
@@ -33,7 +34,6 @@ import {
   isAlone,
   type Outcome,
 } from './changes/commands.ts'
-import type { HistoryRules } from './changes/prune-past.ts'
 import { findMiscounts } from './find-miscounts.ts'
 import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
@@ -45,27 +45,28 @@ import { errorOf } from './rejection-errors.ts'
 export class SqlCatalog extends Queries implements Catalog {
   readonly #database: CatalogDatabase
   readonly #quotaBytes: number | undefined
-  readonly #rules: HistoryRules | undefined
+  readonly #keepDays: number
   readonly #commits: GroupCommit<CatalogCommand, Outcome>
   readonly #changeListeners: ((paths: ChangedPaths) => void)[] = []
   readonly #freeListeners: ((digests: string[]) => void)[] = []
-  /** Changes that this process carries out in slices. */
-  readonly #inSlices = new Map<number, Promise<Removed>>()
-  #timer: NodeJS.Timeout | undefined
-  #pruneTimer: NodeJS.Timeout | undefined
-  #pruning: Promise<void> | undefined
-  #isClosing = false
+  readonly #background: BackgroundChanges
 
   constructor(database: CatalogDatabase, { quotaBytes, history }: CatalogOptions) {
     super(database.sql)
     this.#database = database
     this.#quotaBytes = quotaBytes
-    this.#rules = history
+    this.#keepDays = history?.keepDays ?? 0
     this.#commits = new GroupCommit((commands) => this.#commit(commands), {
       isOutage: (error) =>
         error instanceof DatabaseUnavailableError ||
         (error instanceof HttpError && error.status === 503),
       isLarge: isAlone,
+    })
+    this.#background = new BackgroundChanges({
+      database,
+      history,
+      submit: (command) => this.#commits.submit(command),
+      toError: (outcome) => errorOf(outcome, this.#quotaBytes),
     })
   }
 
@@ -96,7 +97,7 @@ export class SqlCatalog extends Queries implements Catalog {
     // Where the disk has no room for the whole change, it may have some for slices of it.
     const isDivided = 'failed' in outcome && isFull(errorOf(outcome, undefined))
     const next = isDivided ? await this.#commits.submit({ ...command, inSlices: true }) : outcome
-    if ('done' in next && next.done === 'begun') return this.#continue(next.id)
+    if ('done' in next && next.done === 'begun') return this.#background.carryOut(next.id)
     return this.#expect(next, 'remove')
   }
 
@@ -115,11 +116,11 @@ export class SqlCatalog extends Queries implements Catalog {
     const refusal = await this.#database.long.findMoveRefusal(move)
     if (refusal) throw errorOf(refusal, this.#quotaBytes)
     const { id } = await this.#submit({ ...command, inSlices: true }, 'begun')
-    return (await this.#continue(id)).files
+    return (await this.#background.carryOut(id)).files
   }
 
   async keepContents(contents: StoredBlob[]): Promise<string[]> {
-    const keepDays = this.#rules?.keepDays ?? 0
+    const keepDays = this.#keepDays
     return (await this.#submit({ kind: 'keepContents', contents, keepDays }, 'keep')).known
   }
 
@@ -137,7 +138,7 @@ export class SqlCatalog extends Queries implements Catalog {
   async record(version: NewVersion): Promise<VersionRow> {
     const recorded = await this.#submit({ kind: 'record', version }, 'record')
     // An older version may not keep its files any more.
-    void this.#pruneExpired()
+    void this.#background.prune()
     return recorded.version
   }
 
@@ -249,71 +250,14 @@ export class SqlCatalog extends Queries implements Catalog {
     return findMiscounts(this.#database.sql)
   }
 
-  /** Carries out the rest of the changes that a process began in slices and left: now, and looks for more each minute. */
-  finishChanges(): void {
-    this.#timer = setInterval(() => void this.#finishChanges(abandonedMs), abandonedMs).unref()
-    void this.#finishChanges(this.isExclusive ? 0 : abandonedMs)
-    this.#pruneTimer = setInterval(() => void this.#pruneExpired(), pruneMs).unref()
-    void this.#pruneExpired()
-  }
-
-  // In batches: other changes go in between.
-  #pruneExpired(): Promise<void> {
-    const run = async () => {
-      const past = await this.#database.sql.get(sql`select 1 from ${name('past_files')} limit 1`)
-      const entry = await this.#database.sql.get(sql`select 1 from ${name('changes')} limit 1`)
-      if (!past && !(entry && this.#rules?.entryDays)) return
-      for (let isLast = false; !isLast && !this.#isClosing; ) {
-        isLast = (await this.#submit({ kind: 'prune', need: undefined }, 'prune')).isLast
-      }
-    }
-    this.#pruning ??= run()
-      .catch(() => undefined) // The next attempt is ten minutes later.
-      .finally(() => {
-        this.#pruning = undefined
-      })
-    return this.#pruning
-  }
-
-  async #finishChanges(untouchedMs: number) {
-    try {
-      const changes = await this.#database.sql.all<{ id: number }>(
-        sql`select id from ${name('unfinished_changes')}
-          where touched_at <= ${now} - ${untouchedMs} order by id`,
-      )
-      for (const { id } of changes) await this.#continue(id)
-    } catch {
-      // The next attempt is a minute later.
-    }
+  /** Begins what is done in the background: see `BackgroundChanges`. */
+  start(): void {
+    this.#background.start()
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#timer)
-    clearInterval(this.#pruneTimer)
-    this.#isClosing = true
-    await this.#pruning
-    await Promise.allSettled(this.#inSlices.values())
+    await this.#background.close()
     await this.#database.close()
-  }
-
-  /** Carries out a recorded change, slice by slice; other changes go in between. */
-  #continue(id: number): Promise<Removed> {
-    const running = this.#inSlices.get(id) ?? this.#runSlices(id)
-    this.#inSlices.set(id, running)
-    return running.finally(() => this.#inSlices.delete(id))
-  }
-
-  async #runSlices(id: number): Promise<Removed> {
-    const sum = { files: 0, bytesFreed: 0 }
-    for (;;) {
-      const outcome = await this.#commits.submit({ kind: 'continue', id })
-      if ('refused' in outcome) await this.#commits.submit({ kind: 'abandon', id })
-      const { files, bytesFreed, isLast } = this.#expect(outcome, 'slice')
-      sum.files += files
-      sum.bytesFreed += bytesFreed
-      if (isLast) return sum
-      if (this.#isClosing) throw new DatabaseUnavailableError('the service stops')
-    }
   }
 
   async #submit<Kind extends Done>(command: CatalogCommand, kind: Kind) {
@@ -344,10 +288,5 @@ export class SqlCatalog extends Queries implements Catalog {
 const nobody: Actor = { by: '', token: null, requestId: '' }
 
 type Done = Extract<Outcome, { done: string }>['done']
-
-// A change that is untouched for so long was left by a process that ended.
-const abandonedMs = 60_000
-
-const pruneMs = 600_000
 
 const isFull = (error: unknown) => error instanceof HttpError && error.status === 507

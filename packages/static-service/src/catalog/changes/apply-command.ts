@@ -9,7 +9,8 @@ import {
   type PutCommand,
   Rejected,
 } from './commands.ts'
-import { FreedContents, type LoadedFiles, rowOf, type StoredFile } from './loaded-files.ts'
+import { FreedContents } from './freed-contents.ts'
+import { type LoadedFiles, rowOf, type StoredFile } from './loaded-files.ts'
 
 /** What the commands of a group change, and the dates that files get. */
 export interface Target {

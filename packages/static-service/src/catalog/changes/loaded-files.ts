@@ -2,6 +2,7 @@ import type { FileRow, NewFile } from '../../files/file-record.ts'
 import { categories } from '../../files/media-type.ts'
 import { nameOf, parentOf } from '../../files/path-segments.ts'
 import { type ChangeCause, type ChangeEntry, entryOf } from './change-entry.ts'
+import type { FreedContents } from './freed-contents.ts'
 import { type RowChange, TrackedRows } from './tracked-rows.ts'
 
 /** A file as it is stored: its number, and the change that made its row. */
@@ -260,30 +261,6 @@ export class LoadedFiles {
 
   #addSize(key: 'stored' | 'past', bytes: number) {
     this.#sizes.set(key, (this.#sizes.get(key) ?? 0) + bytes)
-  }
-}
-
-/** Contents that a command has left without files. */
-export class FreedContents {
-  readonly #found = new Map<string, { size: number; isGone: boolean }>()
-
-  /** `isGone`: no past file has it either. */
-  add(digest: string, freed: { size: number; isGone: boolean }) {
-    this.#found.set(digest, freed)
-  }
-
-  /** It is referred to again. */
-  keep(digest: string) {
-    this.#found.delete(digest)
-  }
-
-  /** Those that nothing needs any more. */
-  get digests(): string[] {
-    return [...this.#found].flatMap(([digest, { isGone }]) => (isGone ? [digest] : []))
-  }
-
-  get bytes(): number {
-    return [...this.#found.values()].reduce((total, { size }) => total + size, 0)
   }
 }
 

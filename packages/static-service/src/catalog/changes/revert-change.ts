@@ -5,8 +5,9 @@ import type { RecordedState } from '../listing/list-changes.ts'
 import { removeRows, type Target } from './apply-command.ts'
 import { causeOf } from './change-entry.ts'
 import { type Outcome, Rejected, type RevertCommand, refusalOf } from './commands.ts'
+import type { FreedContents } from './freed-contents.ts'
 import { type Group, loadTarget } from './load-files.ts'
-import type { FreedContents, StoredFile } from './loaded-files.ts'
+import type { StoredFile } from './loaded-files.ts'
 import { writeChanges } from './write-changes.ts'
 
 /** A file that the change changed, and what it is going to be: undefined: no file. */

@@ -36,7 +36,7 @@ export async function openPostgresCatalog(
     ...(contents && { contents }),
   })
   const catalog = new SqlCatalog(new PostgresDatabase(postgres, { groups, probe }), options)
-  if (contents) catalog.finishChanges()
+  if (contents) catalog.start()
   return catalog
 }
 

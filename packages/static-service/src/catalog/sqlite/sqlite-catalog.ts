@@ -37,7 +37,7 @@ export async function openSqliteCatalog(
   // Migrated here: the thread that writes starts with the first change.
   const sql = isReadOnly ? new SqliteSql({ file, isReadOnly }) : openDatabase(file)
   const catalog = new SqlCatalog(new SqliteDatabase({ file, sql, options }), options)
-  if (!isReadOnly) catalog.finishChanges()
+  if (!isReadOnly) catalog.start()
   return catalog
 }
 

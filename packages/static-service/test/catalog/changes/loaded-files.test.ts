@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { causeOf } from '../../../src/catalog/changes/change-entry.ts'
-import { FreedContents, LoadedFiles } from '../../../src/catalog/changes/loaded-files.ts'
+import { FreedContents } from '../../../src/catalog/changes/freed-contents.ts'
+import { LoadedFiles } from '../../../src/catalog/changes/loaded-files.ts'
 import { toFile } from '../../support/catalogs.ts'
 
 const times = { createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z' }

@@ -1,0 +1,106 @@
+import { DatabaseUnavailableError, name, now, sql } from '@domains-and-files/persistence'
+import type { Removed } from './catalog.ts'
+import type { CatalogDatabase } from './catalog-database.ts'
+import type { CatalogCommand, Outcome } from './changes/commands.ts'
+import type { HistoryRules } from './changes/prune-past.ts'
+
+interface Dependencies {
+  database: Pick<CatalogDatabase, 'sql' | 'isExclusive'>
+  history: HistoryRules | undefined
+  submit: (command: CatalogCommand) => Promise<Outcome>
+  toError: (outcome: Outcome) => unknown
+}
+
+/**
+ * What no request waits for, or not alone: changes in slices, also those that another process began and left, and the end of
+ * the past that need not be kept any more.
+ */
+export class BackgroundChanges {
+  readonly #dependencies: Dependencies
+  /** Changes that this process carries out in slices. */
+  readonly #inSlices = new Map<number, Promise<Removed>>()
+  readonly #timers: NodeJS.Timeout[] = []
+  #pruning: Promise<void> | undefined
+  #isClosing = false
+
+  constructor(dependencies: Dependencies) {
+    this.#dependencies = dependencies
+  }
+
+  /** Looks for both now, and again from time to time. */
+  start(): void {
+    const { isExclusive } = this.#dependencies.database
+    this.#timers.push(
+      setInterval(() => void this.#finishAbandoned(abandonedMs), abandonedMs).unref(),
+      setInterval(() => void this.prune(), pruneMs).unref(),
+    )
+    void this.#finishAbandoned(isExclusive ? 0 : abandonedMs)
+    void this.prune()
+  }
+
+  /** Carries out a recorded change, slice by slice; other changes go in between. */
+  carryOut(id: number): Promise<Removed> {
+    const running = this.#inSlices.get(id) ?? this.#runSlices(id)
+    this.#inSlices.set(id, running)
+    return running.finally(() => this.#inSlices.delete(id))
+  }
+
+  /** Removes the past that need not be kept any more, in batches: other changes go in between. */
+  prune(): Promise<void> {
+    this.#pruning ??= this.#pruneExpired()
+      .catch(() => undefined) // The next attempt is ten minutes later.
+      .finally(() => {
+        this.#pruning = undefined
+      })
+    return this.#pruning
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer)
+    this.#isClosing = true
+    await this.#pruning
+    await Promise.allSettled(this.#inSlices.values())
+  }
+
+  async #pruneExpired() {
+    const { database, history, submit, toError } = this.#dependencies
+    const past = await database.sql.get(sql`select 1 from ${name('past_files')} limit 1`)
+    const entry = await database.sql.get(sql`select 1 from ${name('changes')} limit 1`)
+    if (!past && !(entry && history?.entryDays)) return
+    for (let isLast = false; !isLast && !this.#isClosing; ) {
+      const outcome = await submit({ kind: 'prune', need: undefined })
+      if (!('done' in outcome) || outcome.done !== 'prune') throw toError(outcome)
+      isLast = outcome.isLast
+    }
+  }
+
+  async #finishAbandoned(untouchedMs: number) {
+    try {
+      const changes = await this.#dependencies.database.sql.all<{ id: number }>(
+        sql`select id from ${name('unfinished_changes')}
+          where touched_at <= ${now} - ${untouchedMs} order by id`,
+      )
+      for (const { id } of changes) await this.carryOut(id)
+    } catch {
+      // The next attempt is a minute later.
+    }
+  }
+
+  async #runSlices(id: number): Promise<Removed> {
+    const { submit, toError } = this.#dependencies
+    const sum = { files: 0, bytesFreed: 0 }
+    for (;;) {
+      const outcome = await submit({ kind: 'continue', id })
+      if ('refused' in outcome) await submit({ kind: 'abandon', id })
+      if (!('done' in outcome) || outcome.done !== 'slice') throw toError(outcome)
+      sum.files += outcome.files
+      sum.bytesFreed += outcome.bytesFreed
+      if (outcome.isLast) return sum
+      if (this.#isClosing) throw new DatabaseUnavailableError('the service stops')
+    }
+  }
+}
+
+// A change that is untouched for so long was left by a process that ended.
+const abandonedMs = 60_000
+const pruneMs = 600_000
