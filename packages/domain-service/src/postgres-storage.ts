@@ -11,7 +11,6 @@ import {
 import { Postgres } from '@domains-and-files/persistence'
 import { CallBudget } from './budget/call-budget.ts'
 import { SharedCallQuota } from './budget/shared-call-quota.ts'
-import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import { DomainListStore } from './domain-list/list-store.ts'
 import { ChallengeStore } from './ledger/challenge-store.ts'
@@ -21,7 +20,7 @@ import { AwaitedChanges } from './ledger/replicas/awaited-changes.ts'
 import { changesChannel, type Lease, Leases } from './ledger/replicas/leases.ts'
 import { ZoneVersions } from './ledger/replicas/zone-versions.ts'
 import { migrations, schema } from './ledger/schema.ts'
-import type { Storage } from './storage.ts'
+import type { Storage, Surroundings } from './storage.ts'
 import { openSharedQueue } from './zones/shared-domain.ts'
 import type { WriteQueue } from './zones/write-queue.ts'
 
@@ -40,19 +39,13 @@ export const openPostgres = (database: Database, log: Logger) =>
 const leaseMarginMs = 15_000
 const taskIntervalMs = 2_000
 
-interface Surroundings {
-  config: Config
-  log: Logger
-  clock: Clock
-  metrics: Metrics | undefined
-}
-
-/** PostgreSQL, shared by any number of replicas. */
+/** PostgreSQL, shared by any number of replicas. @throws {DatabaseRefusedError} when it cannot be reached or used. */
 export async function openPostgresStorage(
-  postgres: Postgres,
+  database: Database,
   { config, log, clock, metrics }: Surroundings,
 ): Promise<Storage> {
-  const { account, limits, timeout: timeoutMs } = config
+  const postgres = await openPostgres(database, log)
+  const { account, limits, timeoutMs } = config
   const accountName = `${account.url} ${account.userName}`
   const replica = randomUUID()
   const budget = new CallBudget(postgres, { account: accountName, replica })
@@ -70,7 +63,7 @@ export async function openPostgresStorage(
   const isListening = await postgres.listen(changesChannel, wake)
   const tasks = new SharedTasks({ leases, isAvailable, log })
   return {
-    database: postgres,
+    ...{ database: postgres, postgres },
     ledger: new Ledger({ sql: postgres, replicas: { leases, versions } }),
     challenges: new ChallengeStore(postgres),
     givenZones: new GivenZones(postgres),
@@ -81,13 +74,7 @@ export async function openPostgresStorage(
     },
     versions,
     openQueue: (options) => {
-      queue = openSharedQueue({
-        ...options,
-        leases,
-        awaited,
-        timeoutMs,
-        isListening,
-      })
+      queue = openSharedQueue({ ...options, leases, awaited, timeoutMs, isListening })
       return queue
     },
     isActive: () => tasks.isActive,

@@ -1,6 +1,6 @@
-import { openAuth } from '@domains-and-files/auth'
+import { type Auth, openAuth } from '@domains-and-files/auth'
 import { webhookMigrations } from '@domains-and-files/events'
-import { type App, createMetrics, type Logger, type Metrics } from '@domains-and-files/http'
+import { type App, createMetrics, type Logger } from '@domains-and-files/http'
 import { DatabaseRefusedError, DatabaseUnavailableError } from '@domains-and-files/persistence'
 import { buildApp } from './app.ts'
 import { type Clock, systemClock } from './clock.ts'
@@ -10,7 +10,7 @@ import { HistoryPruning } from './ledger/history-pruning.ts'
 import { recordRegistrarEvent } from './ledger/registrar-events.ts'
 import { createCallHistogram } from './metrics.ts'
 import { RegistrarClient } from './registrar/client.ts'
-import { openEmbeddedStorage } from './storage.ts'
+import { openEmbeddedStorage, type Storage, type Surroundings } from './storage.ts'
 import { ZoneSweep } from './zones/zone-sweep.ts'
 import { ZoneWriter } from './zones/zone-writer.ts'
 
@@ -24,7 +24,8 @@ export async function createService(
   clock: Clock = systemClock,
 ): Promise<App> {
   try {
-    return await compose(config, log, clock)
+    const metrics = await createMetrics(config.metricsToken)
+    return await compose({ config, log, clock, metrics })
   } catch (error) {
     if (error instanceof DatabaseUnavailableError)
       throw new DatabaseRefusedError('The database in DATABASE_URL was lost during the start.')
@@ -32,89 +33,81 @@ export async function createService(
   }
 }
 
-// PostgreSQL's modules are loaded only where they are used: the embedded form starts without them.
-async function openStorage(
-  config: Config,
-  { log, clock, metrics }: { log: Logger; clock: Clock; metrics: Metrics | undefined },
-) {
-  if (!config.database)
-    return { postgres: undefined, storage: await openEmbeddedStorage(config, log, clock) }
-  const { openPostgres, openPostgresStorage } = await import('./postgres-storage.ts')
-  const postgres = await openPostgres(config.database, log)
-  return { postgres, storage: await openPostgresStorage(postgres, { config, log, clock, metrics }) }
-}
-
-async function compose(config: Config, log: Logger, clock: Clock): Promise<App> {
-  const metrics = await createMetrics(config.metricsToken)
-  const { postgres, storage } = await openStorage(config, { log, clock, metrics })
+async function compose(surroundings: Surroundings): Promise<App> {
+  const { config, log } = surroundings
+  const storage = await openStorage(surroundings)
   try {
     const auth = await openAuth(config, {
-      ...{ audience: 'domain-service', log, database: postgres },
+      ...{ audience: 'domain-service', log, database: storage.postgres },
       migrations: webhookMigrations,
     })
-    const { account, timeout: timeoutMs, cacheTtl: cacheTtlMs, verify, historyDays } = config
-    const { ledger, challenges, givenZones, quota } = storage
-    const calls = createCallHistogram(metrics)
-    const onFailing = (isFailing: boolean) => {
-      recordRegistrarEvent(storage.database, { registrar: account.registrar, isFailing }).catch(
-        (error) => log.warn({ err: error }, 'event of the registrar not recorded'),
-      )
-    }
-    const registrar = new RegistrarClient({
-      ...{ account, timeoutMs, quota, clock, log, calls, onFailing },
-    })
-    const { domainsTtlMs: ttlMs } = config
-    const domains = await DomainList.open({ registrar, ...storage.domainList, ttlMs, clock, log })
-    const zones = new ZoneWriter({
-      ...storage,
-      findCaller: auth.findCaller,
-      registrar,
-      clock,
-      cacheTtlMs,
-      timeoutMs,
-      verify,
-      driftIgnore: config.driftIgnore,
-      log,
-    })
-    const sweep = new ZoneSweep({
-      ...{ ledger, registrar, domains, clock, log },
-      intervalMs: config.driftIntervalMs,
-      isActive: () => storage.isActive(),
-    })
-    const pruning = new HistoryPruning({ ledger, clock, log, days: historyDays })
+    const registry = await openRegistry(storage, auth, surroundings)
     const app = await buildApp({
-      config,
-      auth,
-      registrar,
-      domains,
-      ledger,
-      challenges,
-      givenZones,
-      outbox: storage.database,
-      zones,
-      sweep,
-      clock,
-      metrics,
-      log,
+      ...{ ...surroundings, ...storage, ...registry },
+      ...{ auth, outbox: storage.database },
     })
-    app.addHook('onReady', () =>
-      storage.startTasks(async () => {
-        await zones.start()
-        await pruning.start()
-        sweep.start()
-      }),
-    )
-    app.addHook('onClose', async () => {
-      domains.close()
-      pruning.close()
-      sweep.close()
-      await zones.settle()
-      await registrar.close()
-      await storage.close()
-    })
+    runTasks(app, { ...registry, storage }, surroundings)
     return app
   } catch (error) {
     await storage.close()
     throw error
   }
+}
+
+// PostgreSQL's modules are loaded only where they are used: the embedded form starts without them.
+async function openStorage(surroundings: Surroundings): Promise<Storage> {
+  const { database } = surroundings.config
+  if (!database) return openEmbeddedStorage(surroundings)
+  const { openPostgresStorage } = await import('./postgres-storage.ts')
+  return openPostgresStorage(database, surroundings)
+}
+
+/** The registrar, and what is kept and changed there. */
+async function openRegistry(
+  storage: Storage,
+  { findCaller }: Auth,
+  { config, log, clock, metrics }: Surroundings,
+) {
+  const { account, timeoutMs, domainsTtlMs: ttlMs, driftIntervalMs: intervalMs } = config
+  const { ledger, quota } = storage
+  const onFailing = (isFailing: boolean) => {
+    recordRegistrarEvent(storage.database, { registrar: account.registrar, isFailing }).catch(
+      (error) => log.warn({ err: error }, 'event of the registrar not recorded'),
+    )
+  }
+  const calls = createCallHistogram(metrics)
+  const registrar = new RegistrarClient({
+    ...{ account, timeoutMs, quota, clock, log, calls, onFailing },
+  })
+  const domains = await DomainList.open({ registrar, ...storage.domainList, ttlMs, clock, log })
+  const zones = new ZoneWriter({ ...config, ...storage, findCaller, registrar, clock, log })
+  const isActive = () => storage.isActive()
+  const sweep = new ZoneSweep({ ledger, registrar, domains, intervalMs, isActive, clock, log })
+  return { registrar, domains, zones, sweep }
+}
+
+type Owned = Awaited<ReturnType<typeof openRegistry>> & { storage: Storage }
+
+function runTasks(
+  app: App,
+  { storage, registrar, domains, zones, sweep }: Owned,
+  { config, log, clock }: Surroundings,
+) {
+  const { ledger } = storage
+  const pruning = new HistoryPruning({ ledger, clock, log, days: config.historyDays })
+  app.addHook('onReady', () =>
+    storage.startTasks(async () => {
+      await zones.start()
+      await pruning.start()
+      sweep.start()
+    }),
+  )
+  app.addHook('onClose', async () => {
+    domains.close()
+    pruning.close()
+    sweep.close()
+    await zones.settle()
+    await registrar.close()
+    await storage.close()
+  })
 }

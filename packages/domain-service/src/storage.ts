@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import type { Logger } from '@domains-and-files/http'
-import { openDataDir, type Sql, SqliteSql } from '@domains-and-files/persistence'
+import type { Logger, Metrics } from '@domains-and-files/http'
+import { openDataDir, type Postgres, type Sql, SqliteSql } from '@domains-and-files/persistence'
 import type { CallQuota } from './budget/call-quota.ts'
 import { CallStore, LocalCallQuota } from './budget/local-call-quota.ts'
 import type { Clock } from './clock.ts'
@@ -17,6 +17,8 @@ import { openLocalQueue, type WriteQueue, type WriteQueueOptions } from './zones
 /** Where the service keeps its state, alone or together with other replicas. */
 export interface Storage {
   database: Sql
+  /** The same database where replicas share it. */
+  postgres?: Postgres
   ledger: Ledger
   challenges: ChallengeStore
   givenZones: GivenZones
@@ -32,15 +34,20 @@ export interface Storage {
   close(): Promise<void>
 }
 
+/** What the parts of the service have in common. */
+export interface Surroundings {
+  config: Config
+  log: Logger
+  clock: Clock
+  metrics: Metrics | undefined
+}
+
 /**
  * SQLite in DATA_DIR, for one process.
  * @throws {DataDirError} when another process uses DATA_DIR.
  */
-export async function openEmbeddedStorage(
-  { dataDir, limits, account }: Config,
-  log: Logger,
-  clock: Clock,
-): Promise<Storage> {
+export async function openEmbeddedStorage({ config, log, clock }: Surroundings): Promise<Storage> {
+  const { dataDir, limits, account } = config
   const unlock = await openDataDir(dataDir)
   const file = join(dataDir, databaseName)
   const opened: SqliteSql[] = []

@@ -109,6 +109,10 @@ export function subtract(rows: Row[], others: Row[], domain: string): Row[] {
   })
 }
 
+/** Whether two lists have the same rows by content, in any order. */
+export const isSameRows = (rows: Row[], others: Row[], domain: string) =>
+  rows.length === others.length && subtract(rows, others, domain).length === 0
+
 /** Whether a row is one of those with which the registrar fills an empty zone. */
 export const isParking = (row: Row, domain: string) =>
   (row.type === 'CNAME' &&

@@ -1,5 +1,5 @@
 import { list, name, now, type Sql, type Statement, sql } from '@domains-and-files/persistence'
-import { type Row, subtract } from '../dns/record.ts'
+import { type Delta, differenceOf } from '../dns/zone-delta.ts'
 import type { ChangeFilter, ChangeRequest, ChangeZones, QueuedChange, Snapshot } from './change.ts'
 import { leaseNow } from './replicas/leases.ts'
 import * as sends from './sends.ts'
@@ -117,13 +117,10 @@ export class ChangeHistory {
     if (!row) return undefined
     const zoneOf = await getZones(this.sql, [row.before, row.after])
     const [before, after] = [zoneOf(row.before), zoneOf(row.after)]
-    if (row.delta) {
-      // `endChanges` wrote it.
-      const own = JSON.parse(decompress(row.delta)) as { added: Row[]; removed: Row[] }
-      return { before, after, ...own }
-    }
-    const added = subtract(after.rows, before.rows, row.domain)
-    return { before, after, added, removed: subtract(before.rows, after.rows, row.domain) }
+    const { added, removed } = row.delta
+      ? (JSON.parse(decompress(row.delta)) as Delta) // `endChanges` wrote it.
+      : differenceOf(before, after, row.domain)
+    return { before, after, added, removed }
   }
 
   /** The zone as it was found after the send of a change; undefined where there was none. */

@@ -1,6 +1,7 @@
 import type { RecordLimit } from '@domains-and-files/auth'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import type { HostRecord, Row, Zone } from '../dns/record.ts'
+import type { Delta } from '../dns/zone-delta.ts'
 
 /**
  * `proposed`: waits for another person's approval. `rejected`: not approved. `queued`: accepted, waits for its turn. `sending`: about to be sent, or sent without a known outcome. `confirmed`: the
@@ -72,14 +73,6 @@ export interface ChangeRequest {
   idempotency?: { key: string; fingerprint: string } | undefined
   /** What another person has approved: a change that does anything else is refused. */
   approved?: Delta | undefined
-}
-
-/** What a change does to a zone. */
-export interface Delta {
-  added: Row[]
-  removed: Row[]
-  /** The new email type, if it becomes another. */
-  emailType?: string | undefined
 }
 
 /** What a change does to the zone, worked out against the zone that was read. */

@@ -1,5 +1,6 @@
 import { join, name, now, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { type HostRecord, type Row, subtract, toRecord } from '../dns/record.ts'
+import { type HostRecord, type Row, toRecord } from '../dns/record.ts'
+import { differenceOf } from '../dns/zone-delta.ts'
 import { idempotencyKeyReused, tooManyChanges } from '../errors.ts'
 import type {
   ChangeEffect,
@@ -122,8 +123,7 @@ export function effectColumns(
   { before, after, warnings }: ChangeEffect,
   digestOf: (snapshot: Snapshot) => string,
 ): EffectColumns {
-  const added = subtract(after.rows, before.rows, before.domain)
-  const removed = subtract(before.rows, after.rows, before.domain)
+  const { added, removed } = differenceOf(before, after, before.domain)
   const records = (rows: Row[]) => rows.map((row) => toRecord(row, before.domain))
   const kept = after.rows.length - added.length
   return [
@@ -204,11 +204,7 @@ async function replaceZones(
   )
   if (!intended) return
   const zoneOf = await getZones(transaction, [intended.before, intended.after])
-  const [from, to] = [zoneOf(intended.before), zoneOf(intended.after)]
-  const delta = {
-    added: subtract(to.rows, from.rows, before.domain),
-    removed: subtract(from.rows, to.rows, before.domain),
-  }
+  const delta = differenceOf(zoneOf(intended.before), zoneOf(intended.after), before.domain)
   const digestOf = await putZones(transaction, [before, after])
   await transaction.run(sql`update ${changes} set before = ${digestOf(before)}, after = ${digestOf(after)},
     email_type_before = ${before.emailType}, email_type_after = ${after.emailType},

@@ -9,7 +9,8 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import { contentOf, isParking, keyOf, type Row, subtract, type Zone } from '../dns/record.ts'
-import { type Delta, lateMs, outsideReason, type SendOutcome, type Snapshot } from './change.ts'
+import { type Delta, differenceOf, filterDelta, isEmptyDelta, withDelta } from '../dns/zone-delta.ts'
+import { lateMs, outsideReason, type SendOutcome } from './change.ts'
 import { appendChangeEvents } from './change-events.ts'
 import { effectColumns } from './changes.ts'
 import { possibleZones, recentMs } from './sends.ts'
@@ -86,8 +87,8 @@ export class KnownZones {
       if (readAt <= row.read_at) return undefined
       const snapshot = (await getZones(transaction, [row.zone]))(row.zone)
       const known = { ...zone, ...snapshot, emailType: snapshot.emailType ?? zone.emailType }
-      const found = differenceOf(known, zone)
-      if (isEmpty(found)) {
+      const found = differenceOf(known, zone, domain)
+      if (isEmptyDelta(found)) {
         await transaction.run(sql`update ${knownZones} set read_at = ${readAt}, pending = '{}'
           where domain = ${domain}`)
         return undefined
@@ -103,7 +104,7 @@ export class KnownZones {
       const touched = touch(row, seen.outside, domain)
       await transaction.run(sql`update ${knownZones} set zone = ${digestOf(changed)}, read_at = ${readAt},
         pending = ${JSON.stringify(pending)}, touched = ${JSON.stringify(touched)} where domain = ${domain}`)
-      if (isEmpty(seen.outside)) return undefined
+      if (isEmptyDelta(seen.outside)) return undefined
       const after = { ...known, ...withDelta(known, seen.outside, domain) }
       return insertEntry(transaction, { before: known, after, ...seen })
     })
@@ -133,10 +134,7 @@ export async function recordOwnSend(
   const row = await findKnown(transaction, domain)
   if (!send) return
   const zoneOf = await getZones(transaction, [send.base, send.zone, row?.zone])
-  const sent = differenceOf(
-    { ...latest, ...zoneOf(send.base) },
-    { ...latest, ...zoneOf(send.zone) },
-  )
+  const sent = differenceOf(zoneOf(send.base), zoneOf(send.zone), domain)
   if (!row) {
     const clock = await transaction.get<{ now: number }>(sql`select ${now} as now`)
     const touched = touch({ now: clock?.now ?? 0, touched: '{}' }, sent, domain)
@@ -157,7 +155,7 @@ export async function recordOwnSend(
   // What a late write has undone of the changes since is not outside, unless its repair puts it back.
   const lateSince = send.late_since ?? (later ? send.started_at : Number.POSITIVE_INFINITY)
   const undone = filterDelta(
-    differenceOf(own, latest),
+    differenceOf(own, latest, domain),
     (each) => (touched[touchedKey(each, domain)] ?? 0) >= lateSince,
   )
   const after = { ...own, ...withDelta(own, { ...undone, emailType: undefined }, domain) }
@@ -179,29 +177,6 @@ async function insertKnown(
   await transaction.run(sql`insert into ${knownZones} (domain, zone, read_at, pending, touched)
     values (${zone.domain}, ${digest}, ${now} - ${ageMs}, '{}', ${JSON.stringify(touched)})
     on conflict (domain) do nothing`)
-}
-
-/** An answer without email type says nothing about it. */
-function differenceOf(from: Zone, to: Zone): Delta {
-  const isSame = to.emailType === undefined || to.emailType === from.emailType
-  return {
-    added: subtract(to.rows, from.rows, from.domain),
-    removed: subtract(from.rows, to.rows, from.domain),
-    emailType: isSame ? undefined : to.emailType,
-  }
-}
-
-const isEmpty = ({ added, removed, emailType }: Delta) =>
-  added.length + removed.length === 0 && emailType === undefined
-
-/** The registrar keeps one row of each key, so an added row takes the place of one that differs in its TTL. */
-function withDelta(zone: Snapshot, delta: Delta, domain: string): Snapshot {
-  const keys = new Set(delta.added.map((row) => keyOf(row, domain)))
-  const kept = subtract(zone.rows, delta.removed, domain)
-  return {
-    emailType: delta.emailType ?? zone.emailType,
-    rows: [...kept.filter((row) => !keys.has(keyOf(row, domain))), ...delta.added],
-  }
 }
 
 /**
@@ -257,12 +232,6 @@ function settledPart(found: Delta, { domain, row, readAt, pending }: Reading) {
   }
   return { outside, first, since }
 }
-
-const filterDelta = ({ added, removed, emailType }: Delta, isIn: (row: Row) => boolean): Delta => ({
-  added: added.filter(isIn),
-  removed: removed.filter(isIn),
-  emailType,
-})
 
 // A record can be long, and there are many in ten minutes.
 const touchedKey = (each: Row, domain: string) =>

@@ -1,8 +1,9 @@
 import type { Domain } from '../dns/domain-name.ts'
 import { toRecord, type Zone } from '../dns/record.ts'
+import { type Delta, differenceOf, isSameDelta } from '../dns/zone-delta.ts'
 import { changeClosed, changeNotFound, changeOutdated } from '../errors.ts'
-import type { ChangeZones, Delta, Ledger, StoredChange } from '../ledger/ledger.ts'
-import { evaluateProposal, evaluateWrite, isSameDelta, toDelta } from './batch/evaluate-write.ts'
+import type { ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
+import { evaluateProposal, evaluateWrite, toDelta } from './batch/evaluate-write.ts'
 import { toChangeRequest, type ZoneWrite } from './zone-write.ts'
 
 interface Options {
@@ -51,9 +52,8 @@ export class Approvals {
     const zones = await ledger.zonesOf(id)
     if (!request || !zones) return this.#refuseClosed(id)
     const { effect, reason } = evaluateProposal(request, await readCurrent(domain))
-    const { before, after, added, removed } = zones
-    const emailType = after.emailType === before.emailType ? undefined : after.emailType
-    const proposed = { added, removed, emailType }
+    const { before, after } = zones
+    const proposed = differenceOf(before, after, domain.name)
     const approved = toDelta(effect)
     if (reason !== undefined || !isSameDelta(approved, proposed, domain.name)) {
       await ledger.proposals.update(id, effect)

@@ -1,7 +1,7 @@
 import { type Fault, type HttpError, validationFailed } from '@domains-and-files/http'
 import { emailTypeConflict, recordConflict, recordExists, tooManyRecords } from '../../errors.ts'
 import { resolveEmailType } from '../email-type.ts'
-import { keyOf, nameOf, type Row, subtract, toRecord, type Zone } from '../record.ts'
+import { isSameRows, keyOf, nameOf, type Row, toRecord, type Zone } from '../record.ts'
 import type { Field } from '../record-validation.ts'
 import type { Candidate } from './candidate.ts'
 
@@ -23,7 +23,7 @@ export function composeZone(
   const faults = [...candidates.flatMap((candidate) => candidate.faults), ...conflicts.faults]
   if (
     faults.length === 0 &&
-    isEqual(next, zone) &&
+    isSameRows(rows, zone.rows, zone.domain) &&
     (requested.emailType ?? zone.emailType) === zone.emailType
   )
     return next
@@ -36,9 +36,6 @@ export function composeZone(
   if ('conflict' in resolved) throw emailTypeConflict(resolved.conflict)
   return { ...next, ...resolved }
 }
-
-const isEqual = (a: Zone, b: Zone) =>
-  a.rows.length === b.rows.length && subtract(a.rows, b.rows, b.domain).length === 0
 
 // Every value of an RRset has the same name and TTL: one fault is enough.
 const distinct = (faults: Fault[]) => [

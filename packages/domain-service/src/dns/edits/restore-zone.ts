@@ -1,20 +1,20 @@
 import { emailTypeConflict, revertConflict, tooManyRecords } from '../../errors.ts'
 import { resolveEmailType } from '../email-type.ts'
 import { keyOf, type Row, subtract, toRecord, type Zone } from '../record.ts'
+import { differenceOf } from '../zone-delta.ts'
 import { untouched } from './candidate.ts'
 import { findConflicts, maxRecords } from './compose-zone.ts'
-
 import type { RestoreEdit, RevertEdit } from './zone-edit.ts'
 
 /** A former zone. The registrar accepted it once, so its records are not validated. */
 export function restoreZone(zone: Zone, edit: RestoreEdit): Zone {
-  const { domain } = zone
-  const added = subtract(edit.rows, zone.rows, domain)
-  const removed = new Set(subtract(zone.rows, edit.rows, domain))
+  const { emailType } = edit
+  const { added, removed } = differenceOf(zone, { ...edit, emailType }, zone.domain)
+  const gone = new Set(removed)
   // A row that is still there stays as it was read, so that it does not count as changed.
-  const rows = [...zone.rows.filter((row) => !removed.has(row)), ...added]
-  if (edit.emailType !== undefined) return { ...zone, rows, emailType: edit.emailType }
-  if (added.length === 0 && removed.size === 0) return { ...zone, rows }
+  const rows = [...zone.rows.filter((row) => !gone.has(row)), ...added]
+  if (emailType !== undefined) return { ...zone, rows, emailType }
+  if (added.length + removed.length === 0) return { ...zone, rows }
   const resolved = resolveEmailType({ requested: undefined, before: zone, rows })
   if ('emailType' in resolved) return { ...zone, rows, ...resolved }
   throw emailTypeConflict('conflict' in resolved ? resolved.conflict : resolved.fault)

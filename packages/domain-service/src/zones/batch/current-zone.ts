@@ -2,8 +2,9 @@ import { HttpError } from '@domains-and-files/http'
 import type { Reservation, ReserveOptions } from '../../budget/call-quota.ts'
 import { type Clock, delay } from '../../clock.ts'
 import type { Domain } from '../../dns/domain-name.ts'
-import { isParking, type Row, subtract, toRecord, type Zone } from '../../dns/record.ts'
-import type { Intent, LateSend, Ledger, RecentSend } from '../../ledger/ledger.ts'
+import { isParking, isSameRows, type Row, toRecord, type Zone } from '../../dns/record.ts'
+import { differenceOf } from '../../dns/zone-delta.ts'
+import type { Intent, LateSend, Ledger, RecentSend, Snapshot } from '../../ledger/ledger.ts'
 import type { RegistrarClient } from '../../registrar/client.ts'
 
 // The zone at the registrar as a batch reads, compares and replaces it.
@@ -154,23 +155,17 @@ export function ageOf(zone: Zone, recent: RecentSend[]): number {
   return unproven
 }
 
-interface ZoneContent {
-  emailType: string | undefined
-  rows: Row[]
-}
-
 /**
  * Whether a zone is as it was sent, as a multiset of records, modulo what the registrar normalizes. An answer without
  * email type says nothing about it.
  */
-export function isSame(found: Zone, wanted: ZoneContent): boolean {
+export function isSame(found: Zone, wanted: Snapshot): boolean {
   const { domain } = found
   // The registrar adds its parking records to an empty zone.
   const rows =
     wanted.rows.length === 0 ? found.rows.filter((row) => !isParking(row, domain)) : found.rows
   return (
-    rows.length === wanted.rows.length &&
-    subtract(rows, wanted.rows, domain).length === 0 &&
+    isSameRows(rows, wanted.rows, domain) &&
     isSameEmailType(found.emailType, wanted.emailType)
   )
 }
@@ -181,8 +176,9 @@ const isSameEmailType = (found: string | undefined, wanted: string | undefined) 
 /** One sentence for each way in which a zone differs from what was sent. */
 export function describeDifference(found: Zone, wanted: Zone): string {
   const { domain } = wanted
-  const missing = describe(subtract(wanted.rows, found.rows, domain), domain)
-  const unexpected = describe(subtract(found.rows, wanted.rows, domain), domain)
+  const { added, removed } = differenceOf(found, wanted, domain)
+  const missing = describe(added, domain)
+  const unexpected = describe(removed, domain)
   return [
     'The registrar accepted the change, but the zone differs from what was sent',
     missing && `missing: ${missing}`,

@@ -4,8 +4,17 @@ import { slices } from '../../clock.ts'
 import { applyEdit } from '../../dns/edits/apply-edit.ts'
 import { namedRrsets } from '../../dns/edits/named-rrsets.ts'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
-import { etagOf, isWritable, type Row, subtract, toRecord, type Zone } from '../../dns/record.ts'
+import {
+  etagOf,
+  isSameRows,
+  isWritable,
+  type Row,
+  subtract,
+  toRecord,
+  type Zone,
+} from '../../dns/record.ts'
 import { findRrset } from '../../dns/rrset.ts'
+import { differenceOf, isSameDelta } from '../../dns/zone-delta.ts'
 import {
   alreadyExists,
   changeOutdated,
@@ -15,7 +24,7 @@ import {
   preconditionFailed,
   unsupportedRecords,
 } from '../../errors.ts'
-import type { ChangeEffect, ChangeRequest, Delta } from '../../ledger/ledger.ts'
+import type { ChangeEffect, ChangeRequest } from '../../ledger/ledger.ts'
 import type { QueuedWrite, WriteResult } from '../zone-write.ts'
 import type { WriteOutcome } from './verified-write.ts'
 
@@ -81,9 +90,9 @@ export async function takeSuperseded(
 }
 
 // None of the records that it added is left.
-function isUndone({ before, after }: EvaluatedWrite, last: Zone): boolean {
-  const added = subtract(after.rows, before.rows, before.domain)
-  return added.length > 0 && subtract(added, last.rows, before.domain).length === added.length
+function isUndone(each: EvaluatedWrite, last: Zone): boolean {
+  const { added } = toDelta(each)
+  return added.length > 0 && subtract(added, last.rows, last.domain).length === added.length
 }
 
 /** The later writes that removed what this one added. */
@@ -119,19 +128,8 @@ export function evaluateProposal(
   }
 }
 
-export const toDelta = ({ before, after }: ChangeEffect): Delta => ({
-  added: subtract(after.rows, before.rows, before.domain),
-  removed: subtract(before.rows, after.rows, before.domain),
-  emailType: after.emailType === before.emailType ? undefined : after.emailType,
-})
-
-export const isSameDelta = (one: Delta, other: Delta, domain: string) =>
-  isSameRows(one.added, other.added, domain) &&
-  isSameRows(one.removed, other.removed, domain) &&
-  one.emailType === other.emailType
-
-const isSameRows = (rows: Row[], others: Row[], domain: string) =>
-  rows.length === others.length && subtract(rows, others, domain).length === 0
+export const toDelta = ({ before, after }: Pick<ChangeEffect, 'before' | 'after'>) =>
+  differenceOf(before, after, before.domain)
 
 function evaluateEdit(request: ChangeRequest, before: Zone): ChangeEffect {
   if (request.recordLimits) demandNamedWithinLimits(request.recordLimits, before, request.edit)
@@ -166,14 +164,9 @@ function demandNamedWithinLimits(limits: RecordLimit[], zone: Zone, edit: ZoneEd
 // Compares the zones rather than the edit: every kind of edit is limited alike.
 function demandWithinLimits(limits: RecordLimit[], before: Zone, wanted: Zone) {
   const { domain } = before
-  const changed = [
-    ...subtract(wanted.rows, before.rows, domain),
-    ...subtract(before.rows, wanted.rows, domain),
-  ]
-  requireWithinRecords(
-    limits,
-    changed.map((row) => toRecord(row, domain)),
-  )
+  const { added, removed } = differenceOf(before, wanted, domain)
+  const changed = [...added, ...removed].map((row) => toRecord(row, domain))
+  requireWithinRecords(limits, changed)
   if (wanted.emailType !== before.emailType) throw emailTypeForbidden()
 }
 
@@ -222,14 +215,12 @@ export function resultOf(
   { before, after, warnings }: ChangeEffect,
   end: { zone?: Zone | undefined; verified?: boolean; warnings?: string[] } = {},
 ): WriteResult {
-  const { domain } = before
-  const added = subtract(after.rows, before.rows, domain)
-  const removed = subtract(before.rows, after.rows, domain)
+  const { added, removed } = toDelta({ before, after })
   return {
     before,
     zone: end.zone ?? after,
-    added: added.map((row) => toRecord(row, domain)),
-    removed: removed.map((row) => toRecord(row, domain)),
+    added: added.map((row) => toRecord(row, before.domain)),
+    removed: removed.map((row) => toRecord(row, before.domain)),
     kept: after.rows.length - added.length,
     warnings: [...warnings, ...(end.warnings ?? [])],
     verified: end.verified ?? true,
@@ -248,8 +239,7 @@ export function findDone(evaluated: EvaluatedWrite[], outcome: WriteOutcome): Ev
   if (outcome.kind !== 'differs' || changing.length < 2 || !last) return []
   const { domain } = last
   const deltas = changing.map((each) => ({ each, ...toDelta(each) }))
-  const missing = subtract(last.rows, outcome.zone.rows, domain)
-  const unexpected = subtract(outcome.zone.rows, last.rows, domain)
+  const { added: missing, removed: unexpected } = differenceOf(outcome.zone, last, domain)
   const added = deltas.flatMap((delta) => delta.added)
   const removed = deltas.flatMap((delta) => delta.removed)
   const isForeign = subtract(missing, added, domain).length > 0
