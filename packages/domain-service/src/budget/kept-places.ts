@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock.ts'
 import { registrarBusy } from '../errors.ts'
-import type { Reservation } from './call-quota.ts'
+import type { Reservation } from './reservation.ts'
 import type { WaitingCall } from './waiting-calls.ts'
 
 /** A reservation that waits for its slots. `granted` resolves once it holds them. */

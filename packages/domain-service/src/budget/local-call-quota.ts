@@ -1,173 +1,80 @@
 import { join, name, type Sql, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { type Clock, systemClock, type Timer } from '../clock.ts'
-import { registrarUnavailable } from '../errors.ts'
-import {
-  type CallQuota,
-  followUpWaitMs,
-  Reservation,
-  type ReserveOptions,
-  waitOf,
-} from './call-quota.ts'
-import {
-  type CallLimit,
-  CallWindows,
-  type Priority,
-  type StoredCall,
-  type WindowState,
-} from './call-windows.ts'
-import { KeptPlaces, type OpenedReservation } from './kept-places.ts'
-import { type WaitingCall, WaitingCalls } from './waiting-calls.ts'
+import type { Timer } from '../clock.ts'
+import { CallQuota, type Grant, type Hold, type Priority, type QuotaOptions } from './call-quota.ts'
+import type { StoredCall } from './call-windows.ts'
 
-interface QuotaOptions {
-  limits: CallLimit[]
+interface LocalOptions extends QuotaOptions {
   store: Pick<CallStore, 'load' | 'add' | 'isComplete'>
-  /** How long a call or a reservation waits for slots before 503 `registrar_busy`. */
-  maxWaitMs?: number
-  clock?: Clock
 }
 
 /** The quota of the only process that calls the registrar: counted in memory, calls kept in a store. */
-export class LocalCallQuota implements CallQuota {
-  readonly #windows: CallWindows
-  readonly #maxWaitMs: number
-  readonly #clock: Clock
-  readonly #store: QuotaOptions['store']
-  readonly #waiting = new WaitingCalls()
-  readonly #places: KeptPlaces
-  #blockedUntil = 0
+export class LocalCallQuota extends CallQuota {
+  readonly #store: LocalOptions['store']
   #timer: Timer | undefined
 
-  private constructor({ limits, store, maxWaitMs = 10_000, clock = systemClock }: QuotaOptions) {
-    this.#windows = new CallWindows(limits)
-    this.#maxWaitMs = maxWaitMs
-    this.#clock = clock
+  private constructor({ store, ...options }: LocalOptions) {
+    super(options)
     this.#store = store
-    this.#places = new KeptPlaces({ clock, now: clock.now, serve: () => this.#serve() })
   }
 
   /** Counts the calls that were made before. */
-  static async open(options: QuotaOptions): Promise<LocalCallQuota> {
+  static async open(options: LocalOptions): Promise<LocalCallQuota> {
     const quota = new LocalCallQuota(options)
-    quota.#windows.restore(await options.store.load(quota.#outdated()), quota.#clock.now())
+    quota.windows.restore(await options.store.load(quota.#outdated()), quota.now())
     return quota
   }
 
-  take(priority: Priority): Promise<void> {
-    const maxWaitMs = waitOf(priority, this.#maxWaitMs)
-    return this.#wait({ priority, calls: 1, maxWaitMs, grant: () => this.#count(priority) }).granted
-  }
-
-  async reserve(
-    calls: number,
-    {
-      priority = 'write',
-      maxWaitMs = waitOf(priority, this.#maxWaitMs),
-      callers = [],
-    }: ReserveOptions = {},
-  ): Promise<Reservation> {
-    const [caller] = callers
-    if (caller === undefined) {
-      const { granted, reservation } = this.#open(calls, { priority, maxWaitMs, caller })
-      await granted
-      return reservation
-    }
-    const open = () => this.#open(calls, { priority, maxWaitMs: Infinity, caller })
-    return this.#places.reserve(callers, maxWaitMs, open)
-  }
-
-  #open(
-    calls: number,
-    { priority, ...options }: { priority: Priority; maxWaitMs: number; caller: string | undefined },
-  ): OpenedReservation {
-    const slots = Math.min(calls, this.#windows.most(priority))
-    const grant = () => this.#windows.hold(priority, slots)
-    const waiting = this.#wait({ priority, calls: slots, grant, ...options })
-    const use = () => {
-      this.#windows.hold(priority, -1)
-      this.#count(priority)
-    }
-    const reservation = new Reservation(slots, {
-      // A held slot waits only while the registrar wants no calls at all.
-      use: () =>
-        this.#wait({ priority: 'follow-up', calls: 0, maxWaitMs: followUpWaitMs, grant: use })
-          .granted,
-      followUp: () => this.take('follow-up'),
-      release: (unused) => {
-        this.#windows.hold(priority, -unused)
-        this.#serve()
-      },
-    })
-    return { ...waiting, reservation }
-  }
-
   pause(milliseconds: number) {
-    this.#blockedUntil = Math.max(this.#blockedUntil, this.#clock.now() + milliseconds)
-  }
-
-  waitMs(priority: Priority, calls: number): number {
-    const now = this.#clock.now()
-    return Math.max(0, this.#blockedUntil - now, this.#windows.lastOf(priority, calls, now) - now)
-  }
-
-  state(): WindowState[] {
-    return this.#windows.state(this.#clock.now())
-  }
-
-  get readsAreScarce(): boolean {
-    return this.#windows.readsAreScarce(this.#clock.now())
+    this.blockedUntil = Math.max(this.blockedUntil, this.now() + milliseconds)
   }
 
   get isStored(): boolean {
     return this.#store.isComplete(this.#outdated())
   }
 
-  get waiting(): number {
-    return this.#waiting.size
-  }
-
-  close() {
-    this.#places.close()
+  override close() {
+    super.close()
     this.#timer?.cancel()
-    this.#waiting.clear(registrarUnavailable(5))
   }
 
-  #wait({
-    maxWaitMs,
-    grant,
-    ...request
-  }: Pick<WaitingCall, 'priority' | 'calls' | 'caller' | 'grant'> & { maxWaitMs: number }) {
-    const { promise: granted, resolve, reject } = Promise.withResolvers<void>()
-    const call: WaitingCall = {
-      ...request,
-      deadline: this.#clock.now() + maxWaitMs,
-      grant: () => {
-        grant()
-        resolve()
-      },
-      refuse: reject,
-    }
-    this.#waiting.add(call)
-    this.#serve()
-    return { call, granted }
+  protected now(): number {
+    return this.clock.now()
   }
 
-  #serve() {
-    const now = this.#clock.now()
-    const blockedUntil = this.#blockedUntil
-    const wakeAt = this.#waiting.serve({ windows: this.#windows, now, blockedUntil })
+  protected serve() {
+    const { windows, blockedUntil } = this
+    const now = this.now()
+    const wakeAt = this.queue.serve({ windows, now, blockedUntil })
     this.#timer?.cancel()
     if (wakeAt < Number.POSITIVE_INFINITY)
-      this.#timer = this.#clock.setTimer(() => this.#serve(), Math.max(1, wakeAt - now))
+      this.#timer = this.clock.setTimer(() => this.serve(), Math.max(1, wakeAt - now))
   }
 
-  #count(priority: Priority) {
-    const at = this.#clock.now()
-    this.#windows.count(priority, at)
+  protected count(priority: Priority) {
+    const at = this.now()
+    this.windows.count(priority, at)
     this.#store.add({ at, priority }, this.#outdated())
   }
 
+  protected hold({ priority, slots }: Hold) {
+    this.windows.hold(priority, slots)
+  }
+
+  protected useHeld({ priority }: Hold) {
+    this.windows.hold(priority, -1)
+    this.count(priority)
+  }
+
+  protected release({ priority }: Hold, unused: number) {
+    this.windows.hold(priority, -unused)
+  }
+
+  protected settle({ resolve }: Grant) {
+    resolve()
+  }
+
   #outdated(): number {
-    return this.#clock.now() - this.#windows.keepMs
+    return this.now() - this.windows.keepMs
   }
 }
 

@@ -1,5 +1,6 @@
 import { type Histogram, HttpError, type Logger } from '@domains-and-files/http'
-import type { CallQuota, Priority, Reservation } from '../budget/call-quota.ts'
+import type { CallQuota, Priority } from '../budget/call-quota.ts'
+import type { Reservation } from '../budget/reservation.ts'
 import { type Clock, delay } from '../clock.ts'
 import { domainNotFound, registrarUnavailable } from '../errors.ts'
 import { CallFailed } from './call-failed.ts'

@@ -1,5 +1,6 @@
 import { HttpError } from '@domains-and-files/http'
-import type { Reservation, ReserveOptions } from '../../budget/call-quota.ts'
+import type { ReserveOptions } from '../../budget/call-quota.ts'
+import type { Reservation } from '../../budget/reservation.ts'
 import { type Clock, delay } from '../../clock.ts'
 import type { Domain } from '../../dns/domain-name.ts'
 import { isParking, isSameRows, type Row, toRecord, type Zone } from '../../dns/record.ts'
