@@ -23,7 +23,7 @@ export type Config = ReturnType<typeof readConfig>
 export function readConfig(env: Record<string, string | undefined>) {
   const settings = readEnv(Settings, env)
   return {
-    ...serverConfig(settings),
+    ...serverConfig(settings, env),
     domainServiceUrl: settings.DOMAIN_SERVICE_URL,
     staticServiceUrl: settings.STATIC_SERVICE_URL,
   }

@@ -4,6 +4,7 @@ import { webhookConfig, webhookSettings } from '@domains-and-files/events'
 import {
   databaseConfig,
   databaseSettings,
+  followSecret,
   readEnv,
   serverConfig,
   serverSettings,
@@ -84,11 +85,11 @@ export type Config = ReturnType<typeof readConfig>
 export function readConfig(env: Record<string, string | undefined>) {
   const settings = readEnv(Settings.superRefine(requireAccount).superRefine(checkAuthSettings), env)
   return {
-    ...serverConfig(settings),
+    ...serverConfig(settings, env),
     auth: authConfig(settings),
     /** PostgreSQL; undefined: SQLite and files in DATA_DIR. */
     database: databaseConfig(settings),
-    account: accountOf(settings),
+    account: accountOf(settings, env),
     limits: settings.REGISTRAR_RATE,
     timeoutMs: settings.REGISTRAR_TIMEOUT_MS,
     cacheTtlMs: settings.CACHE_TTL_MS,
@@ -111,11 +112,11 @@ export function readConfig(env: Record<string, string | undefined>) {
  */
 export function readStoreConfig(env: Record<string, string | undefined>) {
   const settings = readEnv(Settings.superRefine(requireAccount), env)
-  return { database: databaseConfig(settings), account: accountOf(settings) }
+  return { database: databaseConfig(settings) }
 }
 
 /** The account, and which registrar it is: `sandbox`, or the host of its API. */
-function accountOf(settings: z.output<typeof Settings>) {
+function accountOf(settings: z.output<typeof Settings>, env: Record<string, string | undefined>) {
   const {
     SANDBOX_URL: sandboxUrl,
     REGISTRAR_URL: url = sandboxUrl,
@@ -125,7 +126,14 @@ function accountOf(settings: z.output<typeof Settings>) {
     REGISTRAR_CLIENT_IP: clientIp = sandbox.clientIp,
   } = settings
   const registrar = url === sandboxUrl ? 'sandbox' : new URL(url).host
-  return { registrar, url, apiUser, apiKey, userName, clientIp }
+  const readKey = followSecret('REGISTRAR_API_KEY', env, apiKey)
+  return {
+    ...{ registrar, url, apiUser, userName, clientIp },
+    /** The present one: read it for each call. */
+    get apiKey() {
+      return readKey()
+    },
+  }
 }
 
 // Production, or any of these four set, requires all four.

@@ -45,7 +45,7 @@ export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
 export type { RawBody, RawResponse, RawRoute } from './requests/raw-route.ts'
 export { clientAddressReader, forwardingCheck } from './requests/request-head.ts'
 export { describeIssue, toFaults } from './requests/validation.ts'
-export { InvalidEnvironment, readEnv } from './settings/read-env.ts'
+export { followSecret, InvalidEnvironment, readEnv } from './settings/read-env.ts'
 export type { TrustProxy } from './settings/server-settings.ts'
 export {
   databaseConfig,

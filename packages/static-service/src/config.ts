@@ -78,7 +78,7 @@ export function readConfig(env: Record<string, string | undefined>) {
   const settings = readEnv(rules, { ...env, ...policies })
   const { STATIC_OFFLOAD: to, STATIC_OFFLOAD_BYTES: minBytes } = settings
   return {
-    ...serverConfig(settings),
+    ...serverConfig(settings, env),
     auth: authConfig(settings),
     /** PostgreSQL; undefined: SQLite and files in DATA_DIR. */
     database: databaseConfig(settings),

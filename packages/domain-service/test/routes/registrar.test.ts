@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest'
-import { start } from '../support/start.ts'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { apiKey, start } from '../support/start.ts'
 
 const named = expect.stringMatching(/^127\.0\.0\.1:\d+$/)
 
@@ -11,4 +14,36 @@ test('health and the registrar page say which registrar the service calls', asyn
 
   expect(health.body).toMatchObject({ checks: { registrar: { status: 'ok', registrar: named } } })
   expect(state.body).toMatchObject({ registrar: named })
+})
+
+test('a key and a metrics token that are replaced in their files count without a restart', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'secrets-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const files = { key: join(folder, 'key'), token: join(folder, 'token') }
+  writeFileSync(files.key, 'the key of last year')
+  writeFileSync(files.token, 'the token of last year')
+  await using service = await start({
+    env: {
+      ...{ REGISTRAR_API_KEY: '', REGISTRAR_API_KEY_FILE: files.key },
+      ...{ METRICS_TOKEN: '', METRICS_TOKEN_FILE: files.token },
+    },
+  })
+  const read = () => service.call('GET', '/api/domains/example.com/dns/hosts')
+  const scrape = async (token: string) => {
+    const headers = { authorization: `Bearer ${token}` }
+    return (await fetch(`${service.url}/metrics`, { headers })).status
+  }
+
+  const before = [await read(), await service.call('GET', '/health')]
+  const old = await scrape('the token of last year')
+  writeFileSync(files.key, `${apiKey}\n`)
+  writeFileSync(files.token, 'the new one\n')
+  const after = [await read(), await service.call('GET', '/health')]
+
+  expect(before[0]?.body).toMatchObject({ code: 'registrar_auth' })
+  expect(before[1]?.body).toMatchObject({ checks: { registrar: { status: 'degraded' } } })
+  expect(after[0]?.status).toBe(200)
+  expect(after[1]?.body).toMatchObject({ checks: { registrar: { status: 'ok' } } })
+  expect([old, await scrape('the new one')]).toEqual([200, 200])
+  expect(await scrape('the token of last year')).toBe(401)
 })

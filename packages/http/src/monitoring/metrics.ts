@@ -9,20 +9,22 @@ import { HttpError } from '../problem-details.ts'
 export interface Metrics {
   client: typeof import('@prometheus-io/client')
   registry: Registry
-  /** Bearer token of GET /metrics. */
-  token: string
+  /** The present bearer token of GET /metrics. */
+  token: () => string
 }
 
 /**
  * The metrics of a process, with those of Node. Undefined without a token: then none can be read, so nothing is counted
  * and the Prometheus client, a tenth of the start, is not loaded.
  */
-export async function createMetrics(token: string | undefined): Promise<Metrics | undefined> {
+export async function createMetrics(
+  token: string | (() => string) | undefined,
+): Promise<Metrics | undefined> {
   if (!token) return undefined
   const client = await import('@prometheus-io/client')
   const registry = new client.Registry()
   client.collectDefaultMetrics({ register: registry })
-  return { client, registry, token }
+  return { client, registry, token: typeof token === 'string' ? () => token : token }
 }
 
 /** A Prometheus metric, and the label of its series if it has several. */
@@ -205,7 +207,6 @@ export function serveMetrics(
     done()
   })
 
-  const expected = digest(`Bearer ${token}`)
   app.get(
     '/metrics',
     {
@@ -229,6 +230,7 @@ export function serveMetrics(
     },
     async (request, reply) => {
       const sent = request.headers.authorization
+      const expected = digest(`Bearer ${token()}`)
       if (!timingSafeEqual(digest(sent?.replace(/^bearer /i, 'Bearer ') ?? ''), expected)) {
         throw metricsTokenRequired(sent ? 'Bearer error="invalid_token"' : 'Bearer')
       }

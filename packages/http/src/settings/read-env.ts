@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import type { z } from 'zod'
 import { describeIssue } from '../requests/validation.ts'
 import { StartRefusedError } from '../start-service.ts'
 
-type Environment = Record<string, string | undefined>
+export type Environment = Record<string, string | undefined>
 
 /**
  * Parses the environment by one schema. An empty variable counts as absent. `NAME_FILE` names a file with the value of
@@ -61,6 +61,28 @@ function readSecretFile(name: string, file: string | undefined, errors: string[]
       `${name}_FILE: cannot be read by this process, of user ${process.getuid?.()}${reason}`,
     )
     return undefined
+  }
+}
+
+/**
+ * The present value of a secret: where `NAME_FILE` names its file, that is read again when it changes, so that a key can be
+ * replaced without a restart. A file that cannot be read, or is empty, leaves the last value.
+ */
+export function followSecret(name: string, env: Environment, initial: string): () => string {
+  const file = env[name] ? undefined : env[`${name}_FILE`]
+  if (!file) return () => initial
+  let value = initial
+  let seen = ''
+  return () => {
+    try {
+      const { mtimeMs, size, ino } = statSync(file)
+      const version = `${mtimeMs} ${size} ${ino}`
+      if (version !== seen) value = readFileSync(file, 'utf8').trim() || value
+      seen = version
+    } catch {
+      // It is being replaced, or gone: the last value may still be right.
+    }
+    return value
   }
 }
 

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { defaultLimits } from '../limits/connections.ts'
+import { type Environment, followSecret } from './read-env.ts'
 
 /** A setting that is a whole number in these bounds. */
 export function integerSetting(min: number, max = Number.MAX_SAFE_INTEGER) {
@@ -71,13 +72,14 @@ const isOrigin = (text: string) => /^[a-z][a-z\d+.-]*:\/\/[^/?#\sA-Z*]+$/.test(t
 type ServerSettings = z.output<z.ZodObject<ReturnType<typeof serverSettings>>>
 
 /** The part of a service's config that `serverSettings` gives. */
-export const serverConfig = (settings: ServerSettings) => ({
+export const serverConfig = (settings: ServerSettings, env: Environment = {}) => ({
   production: settings.NODE_ENV === 'production',
   address: { host: settings.HOST, port: settings.PORT },
   logLevel: settings.LOG_LEVEL,
   trustProxy: settings.TRUST_PROXY,
   corsOrigins: settings.CORS_ORIGIN,
-  metricsToken: settings.METRICS_TOKEN,
+  metricsToken:
+    settings.METRICS_TOKEN && followSecret('METRICS_TOKEN', env, settings.METRICS_TOKEN),
   dataDir: settings.DATA_DIR,
   backupDir: settings.BACKUP_DIR,
   connections: {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { z } from 'zod'
-import { readEnv, serverSettings } from '../../src/index.ts'
+import { followSecret, readEnv, serverSettings } from '../../src/index.ts'
 
 const schema = z.object({
   ...serverSettings({ port: 3001, dataDir: 'data' }),
@@ -57,6 +57,25 @@ test('a secret may come from a file', () => {
   expect(readEnv(schema, { JWT_SECRET_FILE: join(folder, 'secret') }).JWT_SECRET).toBe(
     'from-a-file',
   )
+})
+
+test('a secret that is followed is that of its file, and the last one where there is none', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'env-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'token')
+  writeFileSync(file, 'first\n')
+  const read = followSecret('METRICS_TOKEN', { METRICS_TOKEN_FILE: file }, 'first')
+
+  expect(read()).toBe('first')
+  writeFileSync(file, 'the second\n')
+  expect(read()).toBe('the second')
+  writeFileSync(file, '')
+  expect(read()).toBe('the second')
+  rmSync(file)
+  expect(read()).toBe('the second')
+  writeFileSync(file, 'third')
+  expect(read()).toBe('third')
+  expect(followSecret('METRICS_TOKEN', { METRICS_TOKEN: 'a' }, 'a')()).toBe('a')
 })
 
 test.each([
