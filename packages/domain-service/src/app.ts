@@ -70,7 +70,11 @@ export function buildApp(parts: Dependencies): Promise<App> {
     async (app) => {
       await app.register(auth, parts.auth)
       addRateLimitHeaders(app, registrar)
-      const caches = registerDomainRoutes(app, { registrar, domains, cacheTtlMs: config.cacheTtlMs })
+      const caches = registerDomainRoutes(app, {
+        registrar,
+        domains,
+        cacheTtlMs: config.cacheTtlMs,
+      })
       registerCacheMetrics(parts.metrics, { ...caches, zones })
       registerZoneRoutes(app, zones)
       registerRecordRoutes(app, zones)

@@ -10,6 +10,14 @@ interface NamedRecord {
 
 // Every failure that a caller of this service can meet, by name. The codes are the contract; the words may change.
 
+const forbidden = (detail: string) => new HttpError(403, 'forbidden', detail)
+
+/** When to try again what may succeed then. */
+const retryAfter = (seconds: number) => ({ headers: { 'retry-after': String(seconds) } })
+
+const unavailable = (seconds: number, detail: string, cause?: unknown) =>
+  new HttpError(503, 'unavailable', detail, { ...retryAfter(seconds), cause })
+
 export const domainNotFound = (domain: string) =>
   new HttpError(404, 'domain_not_found', `There is no domain ${domain} in this account`)
 
@@ -36,23 +44,15 @@ export const domainNotEditable = (domain: string) =>
   )
 
 export const emailTypeForbidden = () =>
-  new HttpError(
-    403,
-    'forbidden',
-    'A token that is limited to some records cannot change the email type',
-  )
+  forbidden('A token that is limited to some records cannot change the email type')
 
 export const forceForbidden = () =>
-  new HttpError(
-    403,
-    'forbidden',
+  forbidden(
     'A token that is limited to some records cannot give up other records of the zone by ?force=true',
   )
 
 export const rightsEnded = () =>
-  new HttpError(
-    403,
-    'forbidden',
+  forbidden(
     'The author of this change may not make it any more: its user or API token was removed, or has fewer rights',
   )
 
@@ -132,35 +132,31 @@ export const registrarUnreachable = (cause: unknown) =>
 export const registrarTimeout = (milliseconds: number) =>
   new HttpError(504, 'registrar_timeout', `The registrar did not answer within ${milliseconds} ms`)
 
-export const registrarBusy = (retryAfter: number) =>
+export const registrarBusy = (seconds: number) =>
   new HttpError(
     503,
     'registrar_busy',
-    `Registrar rate limit reached: try again in ${retryAfter} s`,
-    {
-      headers: { 'retry-after': String(retryAfter) },
-    },
+    `Registrar rate limit reached: try again in ${seconds} s`,
+    retryAfter(seconds),
   )
 
 export const domainListIncomplete = (
-  retryAfter: number,
+  seconds: number,
   progress: { pagesRead: number; pages: number | undefined },
 ) =>
   new HttpError(
     503,
     'registrar_busy',
-    `Reading the account's list of domains for the first time, ${progress.pagesRead} of ${progress.pages ?? 'unknown'} pages done: try again in ${retryAfter} s`,
-    { headers: { 'retry-after': String(retryAfter) } },
+    `Reading the account's list of domains for the first time, ${progress.pagesRead} of ${progress.pages ?? 'unknown'} pages done: try again in ${seconds} s`,
+    retryAfter(seconds),
   )
 
-export const registrarUnavailable = (retryAfter: number) =>
+export const registrarUnavailable = (seconds: number) =>
   new HttpError(
     503,
     'registrar_unavailable',
     'The registrar has failed several times in a row and is given a pause: try again later',
-    {
-      headers: { 'retry-after': String(retryAfter) },
-    },
+    retryAfter(seconds),
   )
 
 export const emailTypeUnknown = () =>
@@ -169,41 +165,24 @@ export const emailTypeUnknown = () =>
   )
 
 export const zoneKeepsChanging = () =>
-  new HttpError(503, 'unavailable', 'Somebody else keeps changing this zone: try again later', {
-    headers: { 'retry-after': '10' },
-  })
+  unavailable(10, 'Somebody else keeps changing this zone: try again later')
 
 export const serviceStopping = () =>
   new HttpError(503, 'unavailable', 'The service is stopping: try again later')
 
 export const ledgerUnavailable = (cause: unknown) =>
-  new HttpError(
-    503,
-    'unavailable',
-    'Changes cannot be recorded now, so nothing was sent: try again later',
-    {
-      headers: { 'retry-after': '30' },
-      cause,
-    },
-  )
+  unavailable(30, 'Changes cannot be recorded now, so nothing was sent: try again later', cause)
 
 /** The replica that accepted it has not renewed it. */
 export const changeCancelled = (id: number) =>
-  new HttpError(503, 'unavailable', `Change ${id} was cancelled before it was sent: try again`, {
-    headers: { 'retry-after': '5' },
-  })
+  unavailable(5, `Change ${id} was cancelled before it was sent: try again`)
 
 export const changeSuperseded = (id: number | undefined) =>
   new HttpError(409, 'change_not_queued', `Change ${id} was superseded by a later one`)
 
 /** Another replica has taken over, or may have. */
 export const leaseLost = (name: string) =>
-  new HttpError(
-    503,
-    'unavailable',
-    `This replica does not hold the lease of ${name} any more: try again later`,
-    { headers: { 'retry-after': '5' } },
-  )
+  unavailable(5, `This replica does not hold the lease of ${name} any more: try again later`)
 
 export const insufficientStorage = (cause: unknown) =>
   new HttpError(
@@ -242,11 +221,7 @@ export const ownChange = () =>
   )
 
 export const ownProposal = () =>
-  new HttpError(
-    403,
-    'forbidden',
-    'Only who proposed this change can cancel it: others can reject it',
-  )
+  forbidden('Only who proposed this change can cancel it: others can reject it')
 
 /** `diffs`: what was proposed, and what it would do now. */
 export const changeOutdated = (
@@ -261,11 +236,12 @@ export const changeOutdated = (
   )
 
 export const tooManyChanges = (what: string) =>
-  new HttpError(429, 'too_many_changes', `${what}: try again when some of them have ended`, {
-    headers: { 'retry-after': '60' },
-  })
+  new HttpError(
+    429,
+    'too_many_changes',
+    `${what}: try again when some of them have ended`,
+    retryAfter(60),
+  )
 
 export const tooManyWaiting = () =>
-  new HttpError(503, 'unavailable', 'Too many writes wait for this domain: try again later', {
-    headers: { 'retry-after': '10' },
-  })
+  unavailable(10, 'Too many writes wait for this domain: try again later')

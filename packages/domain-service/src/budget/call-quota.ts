@@ -90,11 +90,7 @@ export abstract class CallQuota {
    */
   async reserve(
     calls: number,
-    {
-      priority = 'write',
-      maxWaitMs = this.#waitOf(priority),
-      callers = [],
-    }: ReserveOptions = {},
+    { priority = 'write', maxWaitMs = this.#waitOf(priority), callers = [] }: ReserveOptions = {},
   ): Promise<Reservation> {
     const [caller] = callers
     if (caller === undefined) {

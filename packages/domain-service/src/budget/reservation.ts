@@ -11,7 +11,6 @@ interface Slots {
 export class Reservation {
   readonly #slots: Slots
   #unused: number
-  #isReleased = false
 
   constructor(calls: number, slots: Slots) {
     this.#slots = slots
@@ -36,8 +35,6 @@ export class Reservation {
 
   /** Gives the unused slots back. Releasing twice does nothing; later calls are follow-ups. */
   release() {
-    if (this.#isReleased) return
-    this.#isReleased = true
     const unused = this.#unused
     this.#unused = 0
     if (unused > 0) this.#slots.release(unused)

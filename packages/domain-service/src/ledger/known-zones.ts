@@ -9,7 +9,13 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import { contentOf, isParking, keyOf, type Row, subtract, type Zone } from '../dns/record.ts'
-import { type Delta, differenceOf, filterDelta, isEmptyDelta, withDelta } from '../dns/zone-delta.ts'
+import {
+  type Delta,
+  differenceOf,
+  filterDelta,
+  isEmptyDelta,
+  withDelta,
+} from '../dns/zone-delta.ts'
 import { lateMs, outsideReason, type SendOutcome } from './change.ts'
 import { appendChangeEvents } from './change-events.ts'
 import { effectColumns } from './changes.ts'

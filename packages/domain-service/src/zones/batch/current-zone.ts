@@ -165,10 +165,7 @@ export function isSame(found: Zone, wanted: Snapshot): boolean {
   // The registrar adds its parking records to an empty zone.
   const rows =
     wanted.rows.length === 0 ? found.rows.filter((row) => !isParking(row, domain)) : found.rows
-  return (
-    isSameRows(rows, wanted.rows, domain) &&
-    isSameEmailType(found.emailType, wanted.emailType)
-  )
+  return isSameRows(rows, wanted.rows, domain) && isSameEmailType(found.emailType, wanted.emailType)
 }
 
 const isSameEmailType = (found: string | undefined, wanted: string | undefined) =>
