@@ -5,7 +5,7 @@ import type { FastifyReply } from 'fastify'
 import packageJson from '../package.json' with { type: 'json' }
 import type { Config } from './config.ts'
 import { contentSecurityPolicy } from './content-security-policy.ts'
-import { litFolder, readPage, webFolder } from './page.ts'
+import { litFolder, type Page, readPage, webFolder } from './page.ts'
 
 const { version } = packageJson
 
@@ -24,15 +24,15 @@ export async function buildApp(config: Config, log: Logger): Promise<App> {
     },
     async (app) => {
       await app.register(compress, { threshold: 512 })
-      servePage(app, contentSecurityPolicy(config))
-      await serveAssets(app, readPage().version)
-      serveConfig(app, config)
+      const page = readPage()
+      servePage(app, page, contentSecurityPolicy(config))
+      await serveAssets(app, page)
+      serveConfig(app, config, page)
     },
   )
 }
 
-function servePage(app: App, policy: string) {
-  const { html } = readPage()
+function servePage(app: App, { html }: Page, policy: string) {
   app.get('/', { schema: { hide: true } }, async (_request, reply: FastifyReply) =>
     reply
       .type('text/html; charset=utf-8')
@@ -45,30 +45,39 @@ function servePage(app: App, policy: string) {
   )
 }
 
-async function serveAssets(app: App, assets: string) {
+async function serveAssets(app: App, { version: assets, styles, litModules }: Page) {
   const caching = { immutable: true, maxAge: '365d', index: false, dotfiles: 'deny' } as const
   const prefix = `/assets/${assets}/`
   await app.register(fastifyStatic, {
     root: litFolder,
     prefix: `${prefix}vendor/`,
-    allowedPath: (path) => path === '/lit-html.js',
+    allowedPath: (path) => litModules.includes(`vendor${path}`),
     ...caching,
   })
+  app.get(`${prefix}style.css`, { schema: { hide: true } }, async (_request, reply: FastifyReply) =>
+    reply
+      .type('text/css; charset=utf-8')
+      .header('cache-control', 'public, max-age=31536000, immutable')
+      .send(styles),
+  )
   await app.register(fastifyStatic, {
     root: webFolder,
     prefix,
     decorateReply: false,
-    allowedPath: (path) => /\.(?:js|css|svg)$/.test(path),
+    allowedPath: (path) => /\.(?:js|svg)$/.test(path),
     ...caching,
   })
 }
 
 // The services as the browser reaches them; null: that half of the page is not offered.
-function serveConfig(app: App, config: Config) {
+function serveConfig(app: App, config: Config, { modules }: Page) {
   app.get('/config.json', { schema: { hide: true } }, async (_request, reply: FastifyReply) =>
     reply.header('cache-control', 'no-cache').send({
       domain_service_url: config.domainServiceUrl ?? null,
       static_service_url: config.staticServiceUrl ?? null,
+      max_upload_bytes: config.maxUploadBytes,
+      upload_part_bytes: config.uploadPartBytes,
+      modules,
       version,
     }),
   )

@@ -7,10 +7,14 @@ const serviceUrl = z
   .transform((url) => url.replace(/\/+$/, ''))
   .optional()
 
+const bytes = z.coerce.number().int()
+
 export const Settings = z.object({
   ...serverSettings({ port: 3000, dataDir: 'data/console' }), // No data is stored: DATA_DIR is not used.
   DOMAIN_SERVICE_URL: serviceUrl,
   STATIC_SERVICE_URL: serviceUrl,
+  MAX_UPLOAD_BYTES: bytes.min(1).default(1_073_741_824),
+  UPLOAD_PART_BYTES: bytes.min(65_536).default(16_777_216),
 })
 
 export type Config = ReturnType<typeof readConfig>
@@ -26,5 +30,7 @@ export function readConfig(env: Record<string, string | undefined>) {
     ...serverConfig(settings, env),
     domainServiceUrl: settings.DOMAIN_SERVICE_URL,
     staticServiceUrl: settings.STATIC_SERVICE_URL,
+    maxUploadBytes: settings.MAX_UPLOAD_BYTES,
+    uploadPartBytes: settings.UPLOAD_PART_BYTES,
   }
 }

@@ -38,6 +38,7 @@ describe('the page', () => {
     const sources = await Promise.all(responses.map((response) => response.text()))
 
     expect(paths.length).toBeGreaterThan(20)
+    expect(paths.filter((path) => path?.endsWith('.css'))).toHaveLength(1)
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]))
     const caching = responses.map(({ headers }) => headers.get('cache-control'))
     expect(new Set(caching)).toEqual(new Set(['public, max-age=31536000, immutable']))
@@ -53,6 +54,8 @@ describe('the page', () => {
     const statusOf = async (path: string) => (await fetch(`${url}/${assets}/${path}`)).status
 
     expect(await statusOf('vendor/lit-html.js')).toBe(200)
+    expect(await statusOf('vendor/directives/repeat.js')).toBe(200)
+    expect(await statusOf('vendor/directives/until.js')).toBe(404)
     expect(await statusOf('vendor/package.json')).toBe(404)
     expect(await statusOf('index.html')).toBe(404)
     expect(await statusOf('tsconfig.json')).toBe(404)
@@ -83,6 +86,16 @@ describe('/config.json', () => {
       domain_service_url: 'https://example.com/domains',
       static_service_url: 'https://files.example',
     })
+  })
+
+  test('names what each view imports, and the limits of uploads', async () => {
+    const url = await startConsole({ MAX_UPLOAD_BYTES: '1000', UPLOAD_PART_BYTES: '65536' })
+
+    const config = JSON.parse(await (await fetch(`${url}/config.json`)).text())
+
+    expect(config).toMatchObject({ max_upload_bytes: 1000, upload_part_bytes: 65_536 })
+    expect(config.modules['files/file-browser']).toContain('files/folder/folder-contents.js')
+    expect(config.modules['files/file-browser']).not.toContain('core/view.js')
   })
 
   test('gives null for a service that is not configured', async () => {

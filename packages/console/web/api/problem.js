@@ -52,14 +52,30 @@ export function toApiError(status, body, header) {
 /** @param {string} text */
 const sentence = (text) => (/[.!?]$/.test(text) ? text : `${text}.`)
 
+/** What to do about a failure, by its code, where the service's own sentence does not say so. @type {Record<string, string>} */
+const advices = {
+  unreachable: 'Nothing is lost: this page tries again by itself.',
+  forbidden: 'Ask an admin for the right to do this.',
+  history_gone: 'It is older than the history that this service keeps.',
+  insufficient_storage: 'Delete files, or ask whoever runs the service for more room.',
+  path_conflict: 'A file and a folder cannot have the same name: choose another one.',
+  too_many_uploads: 'Finish or cancel other uploads of yours first.',
+}
+
+// Of a proxy, while the service behind it starts again.
+const passing = [0, 502, 503, 504]
+
 /**
- * What to show of any failure.
+ * What to show of any failure, and in how many seconds to try again where it passes by itself.
  * @param {unknown} error
- * @returns {{ detail: string, requestId?: string, errors: { path: string, message: string }[] }}
+ * @returns {{ code: string, detail: string, advice?: string, requestId?: string, retryAfter?: number,
+ *   errors: { path: string, message: string }[] }}
  */
-export function describeError(error) {
-  if (error instanceof ApiError) {
-    return { detail: error.message, requestId: error.requestId, errors: error.errors }
+export function explain(error) {
+  if (!(error instanceof ApiError)) {
+    return { code: '', detail: error instanceof Error ? error.message : String(error), errors: [] }
   }
-  return { detail: error instanceof Error ? error.message : String(error), errors: [] }
+  const { code, message: detail, requestId, errors, status } = error
+  const retryAfter = error.retryAfter ?? (passing.includes(status) ? 5 : undefined)
+  return { code, detail, advice: advices[code], requestId, retryAfter, errors }
 }

@@ -1,13 +1,45 @@
 // The JSON of both services, from their generated API types. Only types: the page loads nothing of the client.
 
 import type {
+  paths as DomainPaths,
   components as DomainService,
   operations as Domains,
 } from '../../../client/generated/domain-service.d.ts'
 import type {
   operations as Files,
+  paths as StaticPaths,
   components as StaticService,
 } from '../../../client/generated/static-service.d.ts'
+import type { ServiceName } from '../core/services.js'
+import type { CallOptions } from './transport.js'
+
+interface Paths {
+  domains: DomainPaths
+  files: StaticPaths
+}
+
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
+/** Of both services, where the service is not known. */
+export type PathOf<Service extends ServiceName> = keyof Paths[Service] & string
+type Names<Path> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never
+/** `params` fill the names in the path. */
+export type Options<Path> = Omit<CallOptions, 'method'> & {
+  params?: Record<Names<Path> extends never ? string : Names<Path>, string | number>
+}
+type Json<Response> = Response extends { content: { 'application/json': infer Body } } ? Body : null
+type BodyIn<All, Path, Verb extends Method> = All extends Paths[ServiceName]
+  ? Path extends keyof All
+    ? All[Path] extends { [Key in Verb]: { responses: infer Responses } }
+      ? Json<Responses[keyof Responses & (200 | 201 | 202)]>
+      : never
+    : never
+  : never
+/** The JSON that an operation answers; null where it answers none. */
+export type Body<Service extends ServiceName, Path, Verb extends Method> = BodyIn<
+  Paths[Service],
+  Path,
+  Verb
+>
 
 type Domain = DomainService['schemas']
 type Static = StaticService['schemas']

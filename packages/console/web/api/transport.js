@@ -4,7 +4,7 @@ import { toApiError, unreachable } from './problem.js'
 /**
  * @import { ServiceName } from '../core/services.js'
  * @typedef {{ method?: string, query?: Record<string, string | number | undefined>, json?: unknown, body?: BodyInit,
- *   headers?: Record<string, string | undefined>, signal?: AbortSignal }} CallOptions
+ *   headers?: Record<string, string | undefined>, signal?: AbortSignal, asBlob?: boolean }} CallOptions
  * @typedef {{ status: number, body: unknown, header: (name: string) => string | null }} Answer
  */
 
@@ -33,7 +33,7 @@ export async function call(service, path, options = {}) {
   }).catch((error) => {
     throw signal?.aborted ? error : unreachable(titleOf(service).toLowerCase(), urlOf(service))
   })
-  const body = await readBody(response)
+  const body = options.asBlob && response.ok ? await response.blob() : await readBody(response)
   /** @param {string} name */
   const header = (name) => response.headers.get(name)
   if (!response.ok) throw toApiError(response.status, body, header)

@@ -6,9 +6,12 @@
 /** Dispatches `change` after each navigation. */
 export const routeChanges = new EventTarget()
 
+let shownHash = location.hash
+let shownIndex = indexNow()
+
 /** @returns {Route} */
 export function currentRoute() {
-  const [path = '', query = ''] = splitOnce(location.hash.slice(1) || '/', '?')
+  const [path = '', query = ''] = splitOnce(shownHash.slice(1) || '/', '?')
   const segments = path.split('/').filter(Boolean).map(decode)
   return { path, segments, query: new URLSearchParams(query) }
 }
@@ -30,14 +33,35 @@ export function hrefTo(segments, query = {}) {
  * @param {{ replace?: boolean }} [options]
  */
 export function navigate(href, { replace = false } = {}) {
-  if (href === location.hash) return
+  if (href === shownHash) return
   if (replace) history.replaceState(null, '', href)
   else history.pushState(null, '', href)
+  follow()
+}
+
+/** What lies above the view: Back closes the last one instead of leaving the view. @type {Set<() => void>} */
+export const overlays = new Set()
+
+addEventListener('hashchange', followHistory)
+
+function followHistory() {
+  if (location.hash === shownHash) return // Back at the view below a closed dialog.
+  const leave = [...overlays].at(-1)
+  if (!leave || indexNow() >= shownIndex) return follow()
+  leave()
+  return history.go(shownIndex - indexNow())
+}
+
+function follow() {
+  shownHash = location.hash
+  shownIndex = indexNow()
   routeChanges.dispatchEvent(new Event('change'))
 }
 
-addEventListener('hashchange', () => routeChanges.dispatchEvent(new Event('change')))
-addEventListener('popstate', () => routeChanges.dispatchEvent(new Event('change')))
+/** Of this entry among those of the tab; always 0 where the browser does not tell: then Back leaves the view. */
+function indexNow() {
+  return 'navigation' in globalThis ? (navigation.currentEntry?.index ?? 0) : 0
+}
 
 /** @param {string} text @param {string} separator */
 function splitOnce(text, separator) {

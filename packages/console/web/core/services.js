@@ -6,13 +6,22 @@ const titles = { domains: 'Domains', files: 'Files' }
 /** @type {Map<ServiceName, string>} */
 const urls = new Map()
 
+/** What the server says of this page: what each view imports, and limits of uploads. */
+export const config = {
+  /** @type {Record<string, string[]>} */
+  modules: {},
+  upload_part_bytes: 0,
+  max_upload_bytes: 0,
+}
+
 /** Reads /config.json. A service that is not configured is not offered. */
 export async function loadServices() {
   const response = await fetch('config.json')
   if (!response.ok) throw new Error('The configuration of this page could not be loaded.')
-  const config = await response.json()
-  if (config.domain_service_url) urls.set('domains', config.domain_service_url)
-  if (config.static_service_url) urls.set('files', config.static_service_url)
+  const { domain_service_url: domains, static_service_url: files, ...rest } = await response.json()
+  Object.assign(config, rest)
+  if (domains) urls.set('domains', domains)
+  if (files) urls.set('files', files)
 }
 
 /** @returns {ServiceName[]} */

@@ -1,4 +1,7 @@
 import { render } from './html.js'
+import { currentRoute, navigate, routeChanges } from './router.js'
+
+const typingMs = 150
 
 /**
  * Base of all custom elements. `template()` returns what the element shows; `update()` renders it again, once per
@@ -42,6 +45,71 @@ export class View extends HTMLElement {
       render(this.template(), this)
       this.rendered()
     })
+  }
+}
+
+/**
+ * A view whose state is in the address: `reload()` is called on entry, whenever the address changed, and when the window
+ * has the focus again.
+ */
+export class RouteView extends View {
+  #address = ''
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #typing
+
+  opened() {
+    const { signal } = this
+    // The shell renders first: a view that the address has left is out of the page by then.
+    const follow = () => queueMicrotask(() => this.isConnected && this.#follow())
+    routeChanges.addEventListener('change', follow, { signal })
+    addEventListener('focus', () => this.reload(), { signal })
+    this.#address = ''
+    this.#follow()
+  }
+
+  #follow() {
+    const { path, query } = currentRoute()
+    const address = `${path}?${query}`
+    this.update()
+    if (address === this.#address) return
+    this.#address = address
+    this.reload()
+  }
+
+  /** Loads what the address wants. @returns {unknown} */
+  reload() {
+    return undefined
+  }
+
+  get query() {
+    return currentRoute().query
+  }
+
+  /** Those values of the address that are given. @param {string[]} names */
+  values(...names) {
+    return Object.fromEntries([...this.query].filter(([name]) => names.includes(name)))
+  }
+
+  /**
+   * Opens the first page of this view with other values in its address; empty ones are left out.
+   * @param {Record<string, string | undefined>} changes
+   * @param {{ replace?: boolean }} [options]
+   */
+  open(changes, options) {
+    const { path, query } = currentRoute()
+    const next = Object.entries({ ...Object.fromEntries(query), page: undefined, ...changes })
+    const search = new URLSearchParams(
+      next.flatMap(([name, value]) => (value ? [[name, value]] : [])),
+    )
+    navigate(`#${path}${search.size > 0 ? `?${search}` : ''}`, options)
+  }
+
+  /** Puts what somebody types into the address, once they pause. */
+  search = (/** @type {string} */ value) => {
+    clearTimeout(this.#typing)
+    this.#typing = setTimeout(() => {
+      if (this.isConnected) this.open({ search: value.trim() }, { replace: true })
+    }, typingMs)
   }
 }
 

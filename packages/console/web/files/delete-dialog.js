@@ -1,22 +1,29 @@
-import { undoDeletion } from '../api/file-history.js'
-import { deleteFiles } from '../api/static-service.js'
+import { get, send } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
+import { session } from '../core/session.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { formatBytes, formatCount } from '../ui/format.js'
-import { toast } from '../ui/toast.js'
+import { attempt, toast } from '../ui/toast.js'
 import { announceFilesChanged } from './file-changes.js'
 
 /** @import { DirectoryNode, FileRecord } from '../api/schema.d.ts' */
 
-async function takeBack() {
-  try {
-    await undoDeletion()
+/** @param {{ paths: string[] } | { prefix: string }} json */
+const deleteFiles = (json) => send('files', 'post', '/api/files/delete', { json })
+
+/** Takes back the last deletion that this person made. */
+const undo = () =>
+  attempt(async () => {
+    const query = { by: session.loginOf('files')?.username, action: 'delete', page_size: 1 }
+    const { changes } = await get('files', '/api/changes', { query })
+    if (!changes[0]) return
+    await send('files', 'post', '/api/changes/{id}/revert', {
+      params: { id: changes[0].id },
+      json: {},
+    })
     toast('The files are back')
     announceFilesChanged()
-  } catch (error) {
-    toast(error instanceof Error ? error.message : String(error), 'bad')
-  }
-}
+  })
 
 const atOnce = 1000
 const named = 12
@@ -40,7 +47,7 @@ export async function deleteDialog({ files, directories }) {
     danger: true,
     confirm: 'Delete',
     body: html`
-      <p>Links to ${count === 1 ? 'it' : 'them'} stop working at once. File changes can take it back:</p>
+      <p>Links to ${count === 1 ? 'it' : 'them'} stop working at once. It can be undone, here and in File changes:</p>
       <ul class="name-list">
         ${names.slice(0, named).map((name) => html`<li><code>${name}</code></li>`)}
         ${names.length > named ? html`<li class="muted">and ${names.length - named} more</li>` : nothing}
@@ -55,10 +62,9 @@ export async function deleteDialog({ files, directories }) {
   })
   // A deletion of several requests is taken back in File changes, one by one.
   const isOne = directories.length + Math.ceil(files.length / atOnce) === 1
-  const undo = html`<button class="link-button" @click=${takeBack}>Undo</button>`
   if (isDone)
     toast(
-      html`${formatCount(count, 'file')} deleted ${isOne ? undo : html`<a href="#/file-changes">Changes</a>`}`,
+      html`${formatCount(count, 'file')} deleted ${isOne ? html`<button class="link-button" @click=${undo}>Undo</button>` : html`<a href="#/file-changes">Changes</a>`}`,
     )
   return isDone
 }

@@ -1,11 +1,11 @@
-import { getDirectory } from '../api/static-service.js'
+import { get } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
 import { View } from '../core/view.js'
 import { formatNumber } from '../ui/format.js'
 import { icon } from '../ui/icons.js'
 import { errorNotice } from '../ui/states.js'
 import { filesChanged } from './file-changes.js'
-import { hrefToPath, parentOf } from './paths.js'
+import { directoriesIn, hrefToPath, parentOf } from './paths.js'
 
 /**
  * @import { DirectoryNode } from '../api/schema.d.ts'
@@ -62,9 +62,9 @@ class FolderTree extends View {
   async #load(path) {
     if (!this.#levels.has(path)) this.#levels.set(path, 'loading')
     try {
-      const { children } = await getDirectory(path, this.signal)
-      const directories = (children ?? []).filter((child) => child.type === 'directory')
-      this.#levels.set(path, directories)
+      const query = { prefix: path, depth: 1 }
+      const { tree } = await get('files', '/api/files/tree', { query, signal: this.signal })
+      this.#levels.set(path, directoriesIn(tree))
       this.#error = undefined
     } catch (error) {
       if (this.signal.aborted) return

@@ -1,4 +1,4 @@
-import { moveFiles } from '../api/static-service.js'
+import { send } from '../api/client.js'
 import { html } from '../core/html.js'
 import { openDialog } from '../ui/dialog.js'
 import { textField } from '../ui/form.js'
@@ -38,7 +38,10 @@ export async function moveDialog({ files, directories, folder }) {
         error = undefined
         update()
         try {
-          for (const from of sources) await moveFiles({ from, to: targetOf(from, target, isOne) })
+          for (const from of sources) {
+            const json = { from, to: targetOf(from, target, isOne) }
+            await send('files', 'post', '/api/files/move', { json })
+          }
           close(target)
         } catch (failure) {
           error = failure

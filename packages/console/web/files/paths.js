@@ -1,4 +1,7 @@
-/** Paths of files and directories. A directory's path ends in a slash here; the root is empty. Pure. */
+/**
+ * Paths of files and directories. A directory's path ends in a slash here; the root is empty. Pure.
+ * @import { DirectoryNode } from '../api/schema.d.ts'
+ */
 
 /** "a/b/c.txt" → "a/b/". @param {string} path */
 export const parentOf = (path) => path.replace(/\/$/, '').replace(/[^/]*$/, '')
@@ -40,3 +43,12 @@ export function hrefToPath(path, query = new URLSearchParams()) {
   const encoded = path.split('/').map(encodeURIComponent).join('/')
   return `#/files/${encoded}${query.size > 0 ? `?${query}` : ''}`
 }
+
+const natural = new Intl.Collator('en', { numeric: true })
+
+/** "part 2" before "part 10". @param {{ name: string }} left @param {{ name: string }} right */
+export const byName = (left, right) => natural.compare(left.name, right.name)
+
+/** The directories directly in one, in the order in which people count. @param {DirectoryNode} [tree] @returns {DirectoryNode[]} */
+export const directoriesIn = (tree) =>
+  (tree?.children ?? []).filter((child) => child.type === 'directory').sort(byName)

@@ -1,6 +1,6 @@
 import { html, nothing } from '../core/html.js'
 import { currentRoute, hrefTo, navigate, routeChanges } from '../core/router.js'
-import { offeredServices, titleOf } from '../core/services.js'
+import { config, offeredServices, titleOf } from '../core/services.js'
 import { isAdmin, session } from '../core/session.js'
 import { View } from '../core/view.js'
 import { loginPage, loginPanel } from '../login/login-view.js'
@@ -89,23 +89,23 @@ class AppShell extends View {
       return html`<div class="view">${empty({ icon: 'warning', title: `The ${titleOf(service).toLowerCase()} service is not configured here` })}</div>`
     }
     if (service && !session.loginOf(service)) return loginPanel(service)
-    const view = this.#views.get(place.tag) ?? this.#load(place)
+    const view = this.#views.get(place.module) ?? this.#load(place)
     if (view === 'loading') return html`<div class="view">${loading()}</div>`
     if (view instanceof HTMLElement) return view
     return html`<div class="view">${failed(view.error, () => this.#load(place))}</div>`
   }
 
   /** @param {Place} place @returns {'loading'} */
-  #load(place) {
-    this.#views.set(place.tag, 'loading')
-    place
-      .load()
+  #load({ module }) {
+    this.#views.set(module, 'loading')
+    preloadModules(module)
+    void import(`../${module}.js`)
       .then(
-        () => this.#views.set(place.tag, document.createElement(place.tag)),
-        () =>
-          this.#views.set(place.tag, {
-            error: new Error('This part of the page could not be loaded.'),
-          }),
+        () => this.#views.set(module, document.createElement(module.replace(/^.*\//, ''))),
+        () => {
+          const error = new Error('This part of the page could not be loaded.')
+          this.#views.set(module, { error })
+        },
       )
       .then(() => this.update())
     return 'loading'
@@ -118,11 +118,10 @@ class AppShell extends View {
 
   /** @param {Place | undefined} place */
   #announce(place) {
-    const [, name] = currentRoute().segments
-    const title = [place?.service === 'domains' && name, place?.title ?? 'Not found'].filter(
-      Boolean,
-    )[0]
-    document.title = `${title} · Domains and files`
+    // A domain, a folder or a file by its name.
+    const [first, ...names] = currentRoute().segments
+    const name = ['domains', 'files'].includes(first ?? '') ? names.at(-1) : undefined
+    document.title = `${name ?? place?.title ?? 'Not found'} · Domains and files`
     if (this.#shownTitle && this.#shownTitle !== document.title) {
       const main = this.querySelector('main')
       if (document.activeElement === document.body) main?.focus({ preventScroll: true })
@@ -131,6 +130,16 @@ class AppShell extends View {
   }
 
   #skip = () => this.querySelector('main')?.focus()
+}
+
+/** What a view imports loads at once, not one level after the other. @param {string} module */
+function preloadModules(module) {
+  for (const each of config.modules[module] ?? []) {
+    const href = new URL(`../${each}`, import.meta.url).href
+    document.head.append(
+      Object.assign(document.createElement('link'), { rel: 'modulepreload', href }),
+    )
+  }
 }
 
 /** Of this service; of any, for places of both. @param {Place['service']} service */

@@ -3,97 +3,41 @@
  * @import { Route } from '../core/router.js'
  * @import { ServiceName } from '../core/services.js'
  * @import { IconName } from '../ui/icons.js'
- * @typedef {{ name: string, title: string, icon: IconName, service: ServiceName | undefined, tag: string,
- *   load: () => Promise<unknown>, isAdminOnly?: boolean }} Place
+ * @typedef {{ name: string, title: string, icon: IconName, service: ServiceName | undefined, module: string,
+ *   isAdminOnly: boolean }} Place `module`: without its ending, and the element has its name; the server finds it here,
+ *   to preload what it imports
  */
 
-/** @type {Place[]} */
+/**
+ * @param {string} name of the address
+ * @param {string} title
+ * @param {IconName} icon
+ * @param {ServiceName | undefined} service
+ * @param {string} module
+ * @returns {Place}
+ */
+const place = (name, title, icon, service, module, isAdminOnly = false) => ({
+  name,
+  title,
+  icon,
+  service,
+  module,
+  isAdminOnly,
+})
+
 export const places = [
-  {
-    name: 'domains',
-    title: 'Domains',
-    icon: 'globe',
-    service: 'domains',
-    tag: 'domain-list',
-    load: () => import('../domains/domain-list.js'),
-  },
-  {
-    name: 'changes',
-    title: 'Changes',
-    icon: 'queue',
-    service: 'domains',
-    tag: 'change-queue',
-    load: () => import('../changes/change-queue.js'),
-  },
-  {
-    name: 'registrar',
-    title: 'Registrar',
-    icon: 'gauge',
-    service: 'domains',
-    tag: 'registrar-view',
-    load: () => import('../registrar/registrar-view.js'),
-    isAdminOnly: true,
-  },
-  {
-    name: 'files',
-    title: 'Files',
-    icon: 'folder',
-    service: 'files',
-    tag: 'file-browser',
-    load: () => import('../files/file-browser.js'),
-  },
-  {
-    name: 'file-changes',
-    title: 'File changes',
-    icon: 'clock',
-    service: 'files',
-    tag: 'file-change-list',
-    load: () => import('../files/history/file-change-list.js'),
-  },
-  {
-    name: 'versions',
-    title: 'Versions',
-    icon: 'tag',
-    service: 'files',
-    tag: 'version-list',
-    load: () => import('../versions/version-list.js'),
-  },
-  {
-    name: 'statistics',
-    title: 'Statistics',
-    icon: 'chart',
-    service: 'files',
-    tag: 'file-statistics',
-    load: () => import('../statistics/file-statistics.js'),
-  },
-  {
-    name: 'tokens',
-    title: 'API tokens',
-    icon: 'key',
-    service: undefined,
-    tag: 'token-list',
-    load: () => import('../tokens/token-list.js'),
-  },
-  {
-    name: 'users',
-    title: 'Users',
-    icon: 'person',
-    service: undefined,
-    tag: 'user-list',
-    load: () => import('../users/user-list.js'),
-    isAdminOnly: true,
-  },
+  place('domains', 'Domains', 'globe', 'domains', 'domains/domain-list'),
+  place('changes', 'Changes', 'queue', 'domains', 'changes/change-queue'),
+  place('registrar', 'Registrar', 'gauge', 'domains', 'registrar/registrar-view', true),
+  place('files', 'Files', 'folder', 'files', 'files/file-browser'),
+  place('file-changes', 'File changes', 'clock', 'files', 'files/history/file-change-list'),
+  place('versions', 'Versions', 'tag', 'files', 'versions/version-list'),
+  place('statistics', 'Statistics', 'chart', 'files', 'statistics/file-statistics'),
+  place('tokens', 'API tokens', 'key', undefined, 'tokens/token-list'),
+  place('users', 'Users', 'person', undefined, 'users/user-list', true),
 ]
 
-/** @type {Place} */
-const zonePlace = {
-  name: 'domains',
-  title: 'Domain',
-  icon: 'globe',
-  service: 'domains',
-  tag: 'zone-view',
-  load: () => import('../zone/zone-view.js'),
-}
+const zonePlace = place('domains', 'Domain', 'globe', 'domains', 'zone/zone-view')
 
 /** The place of an address; undefined where there is none. @param {Route} route */
 export function placeOf({ segments }) {

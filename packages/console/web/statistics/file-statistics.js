@@ -1,4 +1,4 @@
-import { getStatistics } from '../api/static-service.js'
+import { get } from '../api/client.js'
 import { html } from '../core/html.js'
 import { Resource, View } from '../core/view.js'
 import { stackedBar } from '../files/size-bar.js'
@@ -10,7 +10,7 @@ import { barChart } from './bar-chart.js'
 
 /** How much is stored, and of what. */
 class FileStatistics extends View {
-  #statistics = new Resource(this, (signal) => getStatistics(signal))
+  #statistics = new Resource(this, (signal) => get('files', '/api/versions/stats', { signal }))
 
   opened() {
     void this.#statistics.reload()

@@ -1,5 +1,4 @@
-import { createToken } from '../api/api-tokens.js'
-import { listDomains } from '../api/domain-service.js'
+import { get, send } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
 import { offeredServices, urlOf } from '../core/services.js'
 import { isAdmin, mayEdit, session } from '../core/session.js'
@@ -53,7 +52,8 @@ class TokenDialog extends View {
   // Names to choose from; without them the name is typed.
   async #suggestDomains() {
     try {
-      const { domains } = await listDomains({ page_size: 100 }, this.signal)
+      const query = { page_size: 100 }
+      const { domains } = await get('domains', '/api/domains', { query, signal: this.signal })
       this.#domains = domains.map(({ name }) => name)
     } catch {
       this.#domains = []
@@ -184,12 +184,12 @@ class TokenDialog extends View {
   /** @param {Purpose} purpose */
   async #make(purpose) {
     try {
-      const input = toTokenInput(purpose, {
+      const json = toTokenInput(purpose, {
         name: this.#name.trim(),
         expiresIn: Number(this.#days) * day,
         answers: this.#answers,
       })
-      const { token } = await createToken(purpose.service, input)
+      const { token } = await send(purpose.service, 'post', '/api/tokens', { json })
       this.#made = { token, url: urlOf(purpose.service), answers: this.#answers }
       this.onMade()
     } catch (error) {

@@ -1,12 +1,12 @@
-import { listTokens, revokeToken } from '../api/api-tokens.js'
+import { get, send } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
-import { offeredServices, titleOf } from '../core/services.js'
-import { session } from '../core/session.js'
-import { Resource, View } from '../core/view.js'
+import { titleOf } from '../core/services.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { formatAge, formatDate } from '../ui/format.js'
 import { icon } from '../ui/icons.js'
+import { ServiceLists } from '../ui/service-lists.js'
 import { empty, show } from '../ui/states.js'
+import { table } from '../ui/table.js'
 import { toast } from '../ui/toast.js'
 import { openTokenDialog } from './token-dialog.js'
 
@@ -15,24 +15,14 @@ import { openTokenDialog } from './token-dialog.js'
  * @import { ServiceName } from '../core/services.js'
  */
 
-/** The person's API tokens at both services: make, copy once, revoke. */
-class TokenList extends View {
-  /** @type {{ service: ServiceName, tokens: Resource<ApiToken[]> }[]} */
-  #lists = []
-
-  opened() {
-    session.addEventListener('change', () => this.#load(), { signal: this.signal })
-    this.#load()
-  }
-
-  #load() {
-    this.#lists = offeredServices()
-      .filter((service) => session.loginOf(service))
-      .map((service) => ({
-        service,
-        tokens: new Resource(this, (signal) => listTokens(service, signal)),
-      }))
-    for (const { tokens } of this.#lists) void tokens.reload()
+/**
+ * The person's API tokens at both services: make, copy once, revoke.
+ * @extends {ServiceLists<ApiToken>}
+ */
+class TokenList extends ServiceLists {
+  /** @param {ServiceName} service @param {AbortSignal} signal */
+  async read(service, signal) {
+    return (await get(service, '/api/tokens', { signal })).tokens
   }
 
   template() {
@@ -43,11 +33,11 @@ class TokenList extends View {
           <button class="button primary" data-key="n" @click=${this.#create}>${icon('plus')} New token</button>
         </header>
         <p class="muted">Tokens are for programs and devices: each has its own limits, and can be revoked at any time.</p>
-        ${this.#lists.map(
-          ({ service, tokens }) => html`
+        ${this.lists.map(
+          ({ service, items }) => html`
             <section aria-label=${titleOf(service)} class="token-section">
               <h2>${titleOf(service)}</h2>
-              ${show(tokens, (list) => this.#table(service, list), 2)}
+              ${show(items, (tokens) => this.#table(service, tokens), 2)}
             </section>`,
         )}
       </div>`
@@ -61,38 +51,23 @@ class TokenList extends View {
         title: 'No tokens yet',
         text: 'Make one for a router, a certificate client or a script.',
       })
-    return html`
-      <div class="table-frame">
-        <table class="rows">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">May</th>
-              <th scope="col">Last used</th>
-              <th scope="col">Expires</th>
-              <th scope="col"><span class="sr-only">Actions</span></th>
-            </tr>
-          </thead>
-          <tbody>
-            ${tokens.map(
-              (token) => html`
-                <tr>
-                  <th scope="row"><strong>${token.name}</strong> <code class="muted">…${token.hint}</code></th>
-                  <td>${rightsOf(token)}</td>
-                  <td class="muted">${token.last_used_at ? formatAge(token.last_used_at) : 'never'}</td>
-                  <td class="muted">${token.expires_at ? formatDate(token.expires_at) : 'never'}</td>
-                  <td class="actions">
-                    <button class="button" aria-label="Revoke ${token.name}" @click=${() => this.#revoke(service, token)}>Revoke</button>
-                  </td>
-                </tr>`,
-            )}
-          </tbody>
-        </table>
-      </div>`
+    const rows = tokens.map(
+      (token) => html`
+        <tr>
+          <th scope="row"><strong>${token.name}</strong> <code class="muted">…${token.hint}</code></th>
+          <td>${rightsOf(token)}</td>
+          <td class="muted">${token.last_used_at ? formatAge(token.last_used_at) : 'never'}</td>
+          <td class="muted">${token.expires_at ? formatDate(token.expires_at) : 'never'}</td>
+          <td class="actions">
+            <button class="button" aria-label="Revoke ${token.name}" @click=${() => this.#revoke(service, token)}>Revoke</button>
+          </td>
+        </tr>`,
+    )
+    return table(['Name', 'May', 'Last used', 'Expires', ''], rows)
   }
 
   #create = async () => {
-    if (await openTokenDialog()) this.#load()
+    if (await openTokenDialog()) this.reload()
   }
 
   /** @param {ServiceName} service @param {ApiToken} token */
@@ -102,11 +77,11 @@ class TokenList extends View {
       body: html`<p>Programs that use it are refused at once. This cannot be undone.</p>`,
       confirm: 'Revoke',
       danger: true,
-      action: () => revokeToken(service, id),
+      action: () => send(service, 'delete', '/api/tokens/{id}', { params: { id } }),
     })
     if (!isDone) return
     toast(`${name} revoked`)
-    this.#load()
+    this.reload()
   }
 }
 

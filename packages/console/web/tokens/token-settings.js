@@ -1,7 +1,6 @@
 import { html } from '../core/html.js'
 import { copy } from '../ui/clipboard.js'
-import { icon } from '../ui/icons.js'
-import { notice } from '../ui/states.js'
+import { secretOnce } from '../ui/secret-once.js'
 
 /**
  * The token, this once, and what to type where it is used.
@@ -11,11 +10,7 @@ import { notice } from '../ui/states.js'
  */
 export const tokenSettings = (purpose, made, close) => html`
   <div class="dialog-body">
-    ${notice(html`<p><strong>Copy it now.</strong> It is shown this once, and nobody can look it up later.</p>`, 'good')}
-    <div class="token-value">
-      <code data-token>${made.token}</code>
-      <button class="button primary" @click=${() => copy(made.token, 'Token')}>${icon('copy')} Copy</button>
-    </div>
+    ${secretOnce(html`<strong>Copy it now.</strong> It is shown this once, and nobody can look it up later.`, made.token, 'Token')}
     <h3>Settings for: ${purpose.title}</h3>
     <dl class="facts stacked">
       ${purpose.settings(made).map(

@@ -1,9 +1,10 @@
 import { html, render } from '../core/html.js'
+import { overlays } from '../core/router.js'
 import { icon } from './icons.js'
 import { errorNotice } from './states.js'
 
 /**
- * Opens a modal dialog. Esc and the close button resolve with undefined; focus returns to where it was.
+ * Opens a modal dialog. Esc, Back and the close button resolve with undefined; focus returns to where it was.
  * `draw` is called for each rendering with `close(result)` and `update()`.
  * @template Result
  * @param {{ title: string, className?: string, isLocked?: () => boolean,
@@ -21,14 +22,16 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
   /** @param {Result} [result] */
   const close = (result) => {
     resolve(result)
+    overlays.delete(leave)
     dialog.close()
   }
+  const leave = () => void (isLocked() || close())
   const update = () => {
     render(
       html`
         <header class="dialog-header">
           <h2>${title}</h2>
-          <button class="icon-button" aria-label="Close" @click=${() => isLocked() || close()}>${icon('close')}</button>
+          <button class="icon-button" aria-label="Close" @click=${leave}>${icon('close')}</button>
         </header>
         ${draw({ close, update })}`,
       dialog,
@@ -39,12 +42,14 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
   })
   dialog.addEventListener('close', () => {
     resolve(undefined)
+    overlays.delete(leave)
     dialog.remove()
     if (opener instanceof HTMLElement && opener.isConnected) opener.focus()
   })
   document.body.append(dialog)
   update()
   dialog.showModal()
+  overlays.add(leave)
   /** @type {HTMLElement | null} */
   const first = dialog.querySelector('[autofocus], input, select, textarea, .primary')
   first?.focus()
@@ -52,40 +57,51 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
 }
 
 /**
- * Asks for confirmation and runs `action`; a failure stays in the dialog, so that it can be tried again.
- * @param {{ title: string, body: unknown, confirm: string, danger?: boolean, action: () => Promise<unknown> }} options
+ * A dialog that does one thing: a form, or a question. A failure of `action` stays in it, so that it can be tried again.
+ * @param {{ title: string, body: unknown | ((update: () => void) => unknown), confirm: string, busy?: string,
+ *   className?: string, danger?: boolean, isReady?: () => boolean, action: () => Promise<unknown>,
+ *   done?: (close: () => void) => unknown }} options `body`: a function where it has fields; `done`: shown after it was
+ *   done, as what is shown only once
  * @returns {Promise<boolean>} whether it was done
  */
-export async function confirmDialog({ title, body, confirm, danger = false, action }) {
+export async function confirmDialog(options) {
+  const { title, body, confirm, busy = 'Working…', className, danger = false } = options
   let isBusy = false
+  let isDone = false
   /** @type {unknown} */
   let error
-  const done = await openDialog({
+  await openDialog({
     title,
+    className,
     isLocked: () => isBusy,
     draw: ({ close, update }) => {
-      const run = async () => {
+      const run = async (/** @type {Event} */ event) => {
+        event.preventDefault()
         isBusy = true
         error = undefined
         update()
         try {
-          await action()
-          close(true)
+          await options.action()
+          isDone = true
+          if (!options.done) close()
         } catch (failure) {
           error = failure
         }
         isBusy = false
         update()
       }
+      if (isDone && options.done) return options.done(close)
       return html`
-        <div class="dialog-body">${body} ${errorNotice(error)}</div>
-        <footer class="dialog-footer">
-          <button class="button" ?autofocus=${danger} @click=${() => close()}>Cancel</button>
-          <button class="button ${danger ? 'danger' : 'primary'}" ?autofocus=${!danger} ?disabled=${isBusy} @click=${run}>
-            ${isBusy ? 'Working…' : confirm}
-          </button>
-        </footer>`
+        <form class="dialog-form" @submit=${run}>
+          <div class="dialog-body">${typeof body === 'function' ? body(update) : body} ${errorNotice(error)}</div>
+          <footer class="dialog-footer">
+            <button class="button" type="button" ?autofocus=${danger} @click=${() => close()}>Cancel</button>
+            <button class="button ${danger ? 'danger' : 'primary'}" ?disabled=${isBusy || options.isReady?.() === false}>
+              ${isBusy ? busy : confirm}
+            </button>
+          </footer>
+        </form>`
     },
   })
-  return done === true
+  return isDone
 }

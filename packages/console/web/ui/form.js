@@ -31,6 +31,26 @@ export const textField = (field) => html`
     ${note(field)}
   </div>`
 
+/**
+ * A text field of `form[name]`, without spaces around, unless it is a password.
+ * @template {string} Name
+ * @param {Record<Name, string>} form
+ * @param {Name} name
+ * @param {string} label
+ * @param {Partial<TextField> & { onChange?: () => void }} [field]
+ */
+export const formField = (form, name, label, { onChange, ...field } = {}) =>
+  textField({
+    id: `field-${name}`,
+    label,
+    value: form[name],
+    onInput: (value) => {
+      form[name] = field.type === 'password' ? value : value.trim()
+      onChange?.()
+    },
+    ...field,
+  })
+
 /** @param {TextField & { rows?: number }} field */
 export const textArea = (field) => html`
   <div class="field">

@@ -1,3 +1,4 @@
+import { explain } from '../api/problem.js'
 import { html } from '../core/html.js'
 import { View } from '../core/view.js'
 import { formatDuration } from './format.js'
@@ -5,17 +6,17 @@ import { formatDuration } from './format.js'
 /** Tries again by itself when the service said to, or after a few seconds where it did not answer. */
 class RetryCountdown extends View {
   retry = () => {}
-  /** @type {import('../api/problem.js').ApiError | undefined} */
+  /** @type {unknown} */
   #error
   #left = 0
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer
 
-  /** A further failure counts again. @param {import('../api/problem.js').ApiError} error */
+  /** A further failure counts again. @param {unknown} error */
   set error(error) {
     if (error === this.#error) return
     this.#error = error
-    this.#left = Math.ceil(error.retryAfter ?? 5)
+    this.#left = Math.ceil(explain(error).retryAfter ?? 5)
     clearInterval(this.#timer)
     this.#timer = setInterval(() => this.#tick(), 1000)
     this.update()

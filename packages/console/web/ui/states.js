@@ -1,10 +1,11 @@
-import { ApiError, describeError } from '../api/problem.js'
+import { explain } from '../api/problem.js'
 import { html, nothing } from '../core/html.js'
 import { icon } from './icons.js'
 import './retry-countdown.js'
 
 /**
  * The states of anything that is loaded. Templates, not elements.
+ * @import { Resource } from '../core/view.js'
  * @import { IconName } from './icons.js'
  */
 
@@ -25,26 +26,32 @@ export const empty = ({ icon: name, title, text, action }) => html`
     ${action ? html`<div class="button-row">${action}</div>` : nothing}
   </div>`
 
-/** @param {unknown} error @param {() => void} retry */
+/** What passes by itself is tried again by itself. @param {unknown} error @param {() => void} retry */
 export const failed = (error, retry) => html`
   <div class="notice bad" role="alert">
     ${icon('warning')}
-    <div>${errorText(error)} ${countdown(error, retry)}</div>
+    <div>
+      ${errorText(error)}
+      ${explain(error).retryAfter === undefined ? nothing : html`<retry-countdown .error=${error} .retry=${retry}></retry-countdown>`}
+    </div>
     <button class="button" @click=${retry}>Try again</button>
   </div>`
 
-// What passes by itself: a busy registrar says when, a service that does not answer is asked again soon.
-/** @param {unknown} error @param {() => void} retry */
-const countdown = (error, retry) =>
-  error instanceof ApiError && (error.retryAfter !== undefined || error.status === 0)
-    ? html`<retry-countdown .error=${error} .retry=${retry}></retry-countdown>`
-    : nothing
-
-/** A failure inside a form or dialog. @param {unknown} error */
-export const errorNotice = (error) =>
-  error
-    ? html`<div class="notice bad" role="alert">${icon('warning')}<div>${errorText(error)}</div></div>`
-    : nothing
+/**
+ * A failure inside a form or dialog.
+ * @param {unknown} error
+ * @param {Record<string, [label: string, run: () => void] | undefined>} [actions] a way out, by the code of the problem
+ */
+export function errorNotice(error, actions = {}) {
+  if (!error) return nothing
+  const [label, run] = actions[explain(error).code] ?? []
+  return html`
+    <div class="notice bad" role="alert">
+      ${icon('warning')}
+      <div>${errorText(error)}</div>
+      ${run ? html`<button class="button" @click=${run}>${label}</button>` : nothing}
+    </div>`
+}
 
 /** @param {unknown} content @param {'bad' | 'warn' | 'good' | 'info'} [tone] */
 export const notice = (content, tone = 'info') => html`
@@ -52,9 +59,9 @@ export const notice = (content, tone = 'info') => html`
 
 /** @param {unknown} error */
 function errorText(error) {
-  const { detail, requestId, errors } = describeError(error)
+  const { detail, advice, requestId, errors } = explain(error)
   return html`
-    <p>${detail}</p>
+    <p>${detail} ${advice}</p>
     ${
       errors.length > 0
         ? html`<ul>
@@ -68,7 +75,7 @@ function errorText(error) {
 /**
  * What a resource shows in each of its states. The last value stays visible while a newer one is loaded.
  * @template Value
- * @param {import('../core/view.js').Resource<Value>} resource
+ * @param {Resource<Value>} resource
  * @param {(value: Value) => unknown} ready
  * @param {number} [rows]
  */

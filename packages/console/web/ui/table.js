@@ -1,4 +1,39 @@
 import { html } from '../core/html.js'
+import { formatAge, formatTime } from './format.js'
+
+/**
+ * Rows below their headers; Up and Down move between them. A header without a word is that of the buttons.
+ * @param {unknown[]} headers texts, or cells of `sortHeader`
+ * @param {unknown} rows
+ * @param {string} [className]
+ */
+export const table = (headers, rows, className = '') => html`
+  <div class="table-frame" @keydown=${moveBetweenRows}>
+    <table class="rows ${className}">
+      <thead>
+        <tr>
+          ${headers.map((header) => (typeof header === 'string' ? html`<th scope="col">${header || html`<span class="sr-only">Actions</span>`}</th>` : header))}
+        </tr>
+      </thead>
+      <tbody>${rows}</tbody>
+    </table>
+  </div>`
+
+/**
+ * A button for each value of the address that narrows the list: it takes it away.
+ * @param {import('../core/view.js').RouteView} view
+ * @param {string[]} names
+ */
+export const filterChips = (view, names) =>
+  names.flatMap((name) => {
+    const value = view.query.get(name)
+    if (!value) return []
+    return html`<button class="button" aria-label="Remove the filter ${value}" @click=${() => view.open({ [name]: undefined })}>${value} ×</button>`
+  })
+
+/** "3 hours ago", with the time as its title. @param {string} instant */
+export const age = (instant) =>
+  html`<time datetime=${instant} title=${formatTime(instant)}>${formatAge(instant)}</time>`
 
 /**
  * A column header that sorts. `sorts`: the API's values for ascending and descending order.

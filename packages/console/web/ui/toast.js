@@ -1,3 +1,4 @@
+import { explain } from '../api/problem.js'
 import { html, render } from '../core/html.js'
 import { icon } from './icons.js'
 
@@ -22,6 +23,15 @@ export function toast(text, tone = 'good') {
   toasts = [...toasts.slice(-2), { text, tone, id }]
   draw()
   setTimeout(() => dismiss(id), 6000)
+}
+
+/** Does something at once, and says why where it fails. @param {() => Promise<unknown>} task */
+export async function attempt(task) {
+  try {
+    await task()
+  } catch (error) {
+    toast(explain(error).detail, 'bad')
+  }
 }
 
 /** @param {number} id */

@@ -1,10 +1,8 @@
-import { changeUser, createUser } from '../api/users.js'
+import { send } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
-import { copy } from '../ui/clipboard.js'
-import { openDialog } from '../ui/dialog.js'
-import { selectField, textField } from '../ui/form.js'
-import { icon } from '../ui/icons.js'
-import { errorNotice, notice } from '../ui/states.js'
+import { confirmDialog } from '../ui/dialog.js'
+import { formField, selectField } from '../ui/form.js'
+import { secretOnce } from '../ui/secret-once.js'
 import { toast } from '../ui/toast.js'
 
 /**
@@ -33,73 +31,37 @@ export async function openUserDialog(service, user) {
     domains: user?.domains?.join(', ') ?? '',
     folders: user?.folders?.join(', ') ?? '',
   }
-  let isChanged = false
-  let isBusy = false
   let invite = ''
-  /** @type {unknown} */
-  let error
-  await openDialog({
+  const isDone = await confirmDialog({
     title: user ? `Change ${user.username}` : 'New user',
-    isLocked: () => isBusy,
-    draw: ({ close, update }) => {
-      const submit = async (/** @type {Event} */ event) => {
-        event.preventDefault()
-        isBusy = true
-        error = undefined
-        update()
-        try {
-          invite = (await save(service, form, user)) ?? ''
-          isChanged = true
-          if (!invite) {
-            toast(`${form.username} changed`)
-            close()
-          }
-        } catch (failure) {
-          error = failure
-        }
-        isBusy = false
-        update()
-      }
-      if (invite) return inviteText(form.username, invite, close)
-      /** @param {'username' | 'domains' | 'folders'} name @param {string} label @param {string} hint */
-      const field = (name, label, hint) =>
-        textField({
-          id: `user-${name}`,
-          label,
-          hint,
-          value: form[name],
-          isRequired: name === 'username',
-          isDisabled: name === 'username' && user !== undefined,
-          onInput: (value) => {
-            form[name] = value.trim()
-          },
-        })
-      return html`
-        <form class="dialog-form" @submit=${submit}>
-          <div class="dialog-body">
-            ${field('username', 'User name', 'Letters, digits and . _ -')}
-            ${selectField({
-              id: 'user-role',
-              label: 'Role',
-              value: form.role,
-              options: roles,
-              onInput: (value) => {
-                form.role = value
-              },
-            })}
-            ${field('domains', 'Only these domains', 'With commas; *.example.net for all below. Empty: all')}
-            ${field('folders', 'Only these folders', 'With commas, such as docs/, site/assets/. Empty: all')}
-            ${user ? nothing : html`<p class="note">You get an invite code, with which the person sets the password.</p>`}
-            ${errorNotice(error)}
-          </div>
-          <footer class="dialog-footer">
-            <button class="button" type="button" @click=${() => close()}>Cancel</button>
-            <button class="button primary" ?disabled=${isBusy}>${isBusy ? 'Saving…' : user ? 'Save' : 'Add'}</button>
-          </footer>
-        </form>`
+    confirm: user ? 'Save' : 'Add',
+    body: () => html`
+      ${formField(form, 'username', 'User name', { hint: 'Letters, digits and . _ -', isRequired: true, isDisabled: user !== undefined })}
+      ${selectField({
+        id: 'user-role',
+        label: 'Role',
+        value: form.role,
+        options: roles,
+        onInput: (value) => {
+          form.role = value
+        },
+      })}
+      ${formField(form, 'domains', 'Only these domains', { hint: 'With commas; *.example.net for all below. Empty: all' })}
+      ${formField(form, 'folders', 'Only these folders', { hint: 'With commas, such as docs/, site/assets/. Empty: all' })}
+      ${user ? nothing : html`<p class="note">You get an invite code, with which the person sets the password.</p>`}`,
+    action: async () => {
+      invite = (await save(service, form, user)) ?? ''
     },
+    done: user
+      ? undefined
+      : (close) => html`
+        <div class="dialog-body">
+          ${secretOnce(html`<strong>Send this code to ${form.username}.</strong> It is shown this once, and valid for 72 hours: on the login page, “I have an invite”.`, invite, 'Invite')}
+        </div>
+        <footer class="dialog-footer"><button class="button" @click=${close}>Done</button></footer>`,
   })
-  return isChanged
+  if (isDone && user) toast(`${form.username} changed`)
+  return isDone
 }
 
 /**
@@ -109,30 +71,17 @@ export async function openUserDialog(service, user) {
  * @returns {Promise<string | undefined>} the invite of a new user
  */
 async function save(service, form, user) {
+  const { username } = form
   const role = /** @type {Role} */ (form.role)
-  const [domains, folders] = [form.domains, form.folders].map((text) =>
-    text.split(/[\s,]+/).filter(Boolean),
-  )
+  const [domains = null, folders = null] = [form.domains, form.folders].map((text) => {
+    const names = text.split(/[\s,]+/).filter(Boolean)
+    return names.length > 0 ? names : null
+  })
   if (user) {
-    await changeUser(service, user.username, {
-      role,
-      domains: domains?.length ? domains : null,
-      folders: folders?.length ? folders : null,
-    })
+    const json = { role, domains, folders }
+    await send(service, 'patch', '/api/users/{username}', { params: { username }, json })
     return undefined
   }
-  const { username } = form
-  const limits = { ...(domains?.length && { domains }), ...(folders?.length && { folders }) }
-  return (await createUser(service, { username, role, ...limits })).invite
+  const json = { username, role, ...(domains && { domains }), ...(folders && { folders }) }
+  return (await send(service, 'post', '/api/users', { json })).invite
 }
-
-/** @param {string} username @param {string} invite @param {() => void} close */
-const inviteText = (username, invite, close) => html`
-  <div class="dialog-body">
-    ${notice(html`<p><strong>Send this code to ${username}.</strong> It is shown this once, and valid for 72 hours: on the login page, “I have an invite”.</p>`, 'good')}
-    <div class="token-value">
-      <code data-invite>${invite}</code>
-      <button class="button primary" @click=${() => copy(invite, 'Invite')}>${icon('copy')} Copy</button>
-    </div>
-  </div>
-  <footer class="dialog-footer"><button class="button" @click=${() => close()}>Done</button></footer>`

@@ -1,12 +1,13 @@
-import { listUsers, removeUser } from '../api/users.js'
+import { get, send } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
-import { offeredServices, titleOf } from '../core/services.js'
+import { titleOf } from '../core/services.js'
 import { isAdmin, session } from '../core/session.js'
-import { Resource, View } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { formatAge, formatDate } from '../ui/format.js'
 import { icon } from '../ui/icons.js'
+import { ServiceLists } from '../ui/service-lists.js'
 import { show } from '../ui/states.js'
+import { table } from '../ui/table.js'
 import { toast } from '../ui/toast.js'
 import { openUserDialog } from './user-dialog.js'
 
@@ -15,31 +16,33 @@ import { openUserDialog } from './user-dialog.js'
  * @import { ServiceName } from '../core/services.js'
  */
 
-/** Who may use the services: add with an invite, change rights, remove. For admins. */
-class UserList extends View {
-  /** @type {{ service: ServiceName, users: Resource<User[]> }[]} */
-  #lists = []
-
-  opened() {
-    session.addEventListener('change', () => this.#load(), { signal: this.signal })
-    this.#load()
+/**
+ * Who may use the services: add with an invite, change rights, remove. For admins.
+ * @extends {ServiceLists<User>}
+ */
+class UserList extends ServiceLists {
+  /** @param {ServiceName} service */
+  offers(service) {
+    return isAdmin(service)
   }
 
-  #load() {
-    this.#lists = offeredServices()
-      .filter((service) => isAdmin(service))
-      .map((service) => ({
-        service,
-        users: new Resource(this, (signal) => listUsers(service, signal)),
-      }))
-    for (const { users } of this.#lists) void users.reload()
+  /** @param {ServiceName} service @param {AbortSignal} signal */
+  async read(service, signal) {
+    /** @type {User[]} */
+    const all = []
+    for (let page = 1; ; page += 1) {
+      const query = { page, page_size: 200 }
+      const { users, pagination } = await get(service, '/api/users', { query, signal })
+      all.push(...users)
+      if (page >= pagination.total_pages) return all
+    }
   }
 
-  /** The lists to show: one, where both services have the same users. */
+  /** One, where both services have the same users. */
   #shown() {
-    const [first, second] = this.#lists
-    const isShared = first?.users.value && namesOf(first) === namesOf(second ?? first)
-    return first && isShared ? [first] : this.#lists
+    const [first, second] = this.lists
+    const isShared = first?.items.value && namesOf(first) === namesOf(second ?? first)
+    return first && isShared ? [first] : this.lists
   }
 
   template() {
@@ -51,34 +54,23 @@ class UserList extends View {
         </header>
         <p class="muted">Changes count at once, everywhere. Who is removed is logged out, and their API tokens end.</p>
         ${shown.map(
-          ({ service, users }) => html`
+          ({ service, items }) => html`
             <section aria-label=${titleOf(service)} class="token-section">
               <div class="toolbar">
-                <h2>${shown.length < this.#lists.length ? 'Both services' : titleOf(service)}</h2>
+                <h2>${shown.length < this.lists.length ? 'Both services' : titleOf(service)}</h2>
                 <button class="button primary" @click=${() => this.#edit(service)}>${icon('plus')} New user</button>
               </div>
-              ${show(users, (list) => this.#table(service, list), 3)}
+              ${show(
+                items,
+                (users) =>
+                  table(
+                    ['Name', 'May', 'Last login', 'Added', ''],
+                    users.map((user) => this.#row(service, user)),
+                  ),
+                3,
+              )}
             </section>`,
         )}
-      </div>`
-  }
-
-  /** @param {ServiceName} service @param {User[]} users */
-  #table(service, users) {
-    return html`
-      <div class="table-frame">
-        <table class="rows">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">May</th>
-              <th scope="col">Last login</th>
-              <th scope="col">Added</th>
-              <th scope="col"><span class="sr-only">Actions</span></th>
-            </tr>
-          </thead>
-          <tbody>${users.map((user) => this.#row(service, user))}</tbody>
-        </table>
       </div>`
   }
 
@@ -104,7 +96,7 @@ class UserList extends View {
 
   /** @param {ServiceName} service @param {User} [user] */
   async #edit(service, user) {
-    if (await openUserDialog(service, user)) this.#load()
+    if (await openUserDialog(service, user)) this.reload()
   }
 
   /** @param {ServiceName} service @param {string} username */
@@ -114,16 +106,16 @@ class UserList extends View {
       body: html`<p>${username} is logged out at once, and the API tokens of ${username} end. What ${username} changed stays in the history.</p>`,
       confirm: 'Remove',
       danger: true,
-      action: () => removeUser(service, username),
+      action: () => send(service, 'delete', '/api/users/{username}', { params: { username } }),
     })
     if (!isDone) return
     toast(`${username} removed`)
-    this.#load()
+    this.reload()
   }
 }
 
-/** @param {{ users: Resource<User[]> }} list */
-const namesOf = ({ users }) =>
-  JSON.stringify(users.value?.map((user) => [user.username, user.role, user.domains, user.folders]))
+/** @param {{ items: import('../core/view.js').Resource<User[]> }} list */
+const namesOf = ({ items }) =>
+  JSON.stringify(items.value?.map((user) => [user.username, user.role, user.domains, user.folders]))
 
 customElements.define('user-list', UserList)

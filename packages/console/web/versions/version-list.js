@@ -1,38 +1,28 @@
-import { getVersion, listVersions } from '../api/static-service.js'
+import { get } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
-import { currentRoute, hrefTo, navigate, routeChanges } from '../core/router.js'
 import { mayEdit } from '../core/session.js'
-import { Resource, View } from '../core/view.js'
-import { formatAge, formatTime } from '../ui/format.js'
+import { Resource, RouteView } from '../core/view.js'
 import { icon } from '../ui/icons.js'
 import { pager } from '../ui/pager.js'
 import { empty, show } from '../ui/states.js'
-import { toast } from '../ui/toast.js'
+import { age } from '../ui/table.js'
+import { attempt } from '../ui/toast.js'
 import { versionDialog } from './version-dialog.js'
 
 /** @import { VersionList, VersionRecord } from '../api/schema.d.ts' */
 
 /** The versions, newest first: the first one is current. */
-class VersionListView extends View {
-  #list = new Resource(this, (signal) => listVersions(this.#page(), signal))
+class VersionListView extends RouteView {
+  /** @type {Resource<VersionList>} */
+  #list = new Resource(this, (signal) => {
+    const query = { ...this.values('page'), page_size: 20 }
+    return get('files', '/api/versions', { query, signal })
+  })
   /** @type {Map<string, string>} changelogs that were loaded whole */
   #whole = new Map()
-  #shownPage = 0
 
-  opened() {
-    routeChanges.addEventListener('change', () => this.#follow(), { signal: this.signal })
-    this.#shownPage = 0
-    this.#follow()
-  }
-
-  #follow() {
-    if (currentRoute().segments[0] !== 'versions' || this.#page() === this.#shownPage) return
-    this.#shownPage = this.#page()
-    void this.#list.reload()
-  }
-
-  #page() {
-    return Number(currentRoute().query.get('page') ?? '1')
+  reload() {
+    return this.#list.reload()
   }
 
   template() {
@@ -63,7 +53,7 @@ class VersionListView extends View {
       <ol class="versions">
         ${versions.map((version, at) => this.#version(version, pagination.page === 1 && at === 0))}
       </ol>
-      ${pager(pagination, (page) => navigate(hrefTo(['versions'], { page: String(page) })))}`
+      ${pager(pagination, (page) => this.open({ page: String(page) }))}`
   }
 
   /** @param {VersionRecord} record @param {boolean} isCurrent */
@@ -77,7 +67,7 @@ class VersionListView extends View {
         <div class="version-head">
           <h2>${version}</h2>
           ${isCurrent ? html`<span class="chip good">${icon('check')} current</span>` : nothing}
-          <span class="muted">${by}, <time datetime=${at} title=${formatTime(at)}>${formatAge(at)}</time></span>
+          <span class="muted">${by}, ${age(at)}</span>
         </div>
         ${changelog ? html`<p class="changelog">${whole ?? changelog}${isCut && !whole ? '…' : nothing}</p>` : nothing}
         ${isCut && !whole ? html`<div><button class="link-button" @click=${() => this.#loadWhole(version)}>Show all</button></div>` : nothing}
@@ -85,19 +75,17 @@ class VersionListView extends View {
   }
 
   /** @param {string} version */
-  async #loadWhole(version) {
-    try {
-      const { changelog } = await getVersion(version, this.signal)
+  #loadWhole = (version) =>
+    attempt(async () => {
+      const { signal } = this
+      const params = { version }
+      const { changelog } = await get('files', '/api/versions/{version}', { params, signal })
       this.#whole.set(version, changelog)
       this.update()
-    } catch (error) {
-      toast(error instanceof Error ? error.message : String(error), 'bad')
-    }
-  }
+    })
 
   #create = async () => {
-    if (!(await versionDialog())) return
-    await this.#list.reload()
+    if (await versionDialog()) await this.reload()
   }
 }
 

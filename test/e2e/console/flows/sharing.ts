@@ -16,7 +16,7 @@ export const sharingFlows: Flows = {
     await page.getByLabel('Private folder').check()
     await page.getByLabel('Private folder').and(page.locator(':checked')).waitFor()
     await tester.button('Make a link').click()
-    const link = (await page.locator('[data-link]').textContent()) ?? ''
+    const link = (await page.locator('[data-secret]').textContent()) ?? ''
     await tester.button('Revoke').waitFor()
     await tester.checkAccessibility('share a folder')
     await tester.picture('share-folder')

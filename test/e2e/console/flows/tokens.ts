@@ -14,7 +14,7 @@ export const tokenFlows: Flows = {
     await tester.picture('token-new')
     await tester.button('Make the token').click()
     await tester.text('Copy it now').waitFor()
-    const token = (await page.locator('[data-token]').textContent()) ?? ''
+    const token = (await page.locator('[data-secret]').textContent()) ?? ''
     await tester.text('home.alder-and-finch.com').waitFor()
     await tester.checkAccessibility('token made')
     await tester.picture('token-made')

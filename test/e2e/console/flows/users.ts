@@ -13,7 +13,7 @@ export const userFlows: Flows = {
     await tester.checkAccessibility('new user')
     await tester.picture('user-new')
     await tester.button('Add').click()
-    const invite = (await page.locator('[data-invite]').textContent()) ?? ''
+    const invite = (await page.locator('[data-secret]').textContent()) ?? ''
     await tester.checkAccessibility('invite')
     await tester.button('Done').click()
     await tester.button('Change nora').waitFor()

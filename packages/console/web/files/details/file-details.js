@@ -1,5 +1,4 @@
-import { getPastContent, listFileHistory } from '../../api/file-history.js'
-import { contentUrl, getFile } from '../../api/static-service.js'
+import { get } from '../../api/client.js'
 import { html, nothing } from '../../core/html.js'
 import { currentRoute, decode, navigate } from '../../core/router.js'
 import { mayEdit } from '../../core/session.js'
@@ -8,7 +7,8 @@ import { copy, saveBlob } from '../../ui/clipboard.js'
 import { formatBytes, formatNumber, formatTime } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { show } from '../../ui/states.js'
-import { toast } from '../../ui/toast.js'
+import { attempt } from '../../ui/toast.js'
+import { contentUrl, getPresentContent } from '../content.js'
 import { deleteDialog } from '../delete-dialog.js'
 import { announceFilesChanged, filesChanged } from '../file-changes.js'
 import { moveDialog } from '../move-dialog.js'
@@ -22,7 +22,9 @@ import './file-preview.js'
 /** One file: preview, what is known of it, and what can be done with it. */
 class FileDetails extends View {
   #path = ''
-  #file = new Resource(this, (signal) => getFile(this.#path, signal))
+  #file = new Resource(this, (signal) =>
+    get('files', '/api/files/{path}', { params: { path: this.#path }, signal }),
+  )
 
   /** @param {string} path */
   set path(path) {
@@ -86,14 +88,7 @@ class FileDetails extends View {
   }
 
   /** A private one, with the login. @param {FileRecord} file */
-  async #download({ path, name }) {
-    try {
-      const { history } = await listFileHistory(path)
-      saveBlob(name, await getPastContent(path, history[0]?.change ?? 0))
-    } catch (error) {
-      toast(error instanceof Error ? error.message : String(error), 'bad')
-    }
-  }
+  #download = ({ path, name }) => attempt(async () => saveBlob(name, await getPresentContent(path)))
 
   /** @param {FileRecord} file */
   async #move(file) {

@@ -1,9 +1,8 @@
-import { getPastContent, listFileHistory } from '../../api/file-history.js'
-import { contentUrl } from '../../api/static-service.js'
 import { html, nothing } from '../../core/html.js'
 import { Resource, View } from '../../core/view.js'
 import { formatBytes } from '../../ui/format.js'
 import { show } from '../../ui/states.js'
+import { contentUrl, getPresentContent } from '../content.js'
 
 /** @import { FileRecord } from '../../api/schema.d.ts' */
 
@@ -41,8 +40,7 @@ class FilePreview extends View {
     const file = this.#file
     if (!file || kindOf(file) === 'none' || kindOf(file) === 'pdf') return { url: '', text: '' }
     if (file.public === false) {
-      const { history } = await listFileHistory(file.path, signal)
-      const content = await getPastContent(file.path, history[0]?.change ?? 0)
+      const content = await getPresentContent(file.path, signal)
       const text = kindOf(file) === 'text' ? await content.slice(0, textBytes).text() : ''
       return { url: URL.createObjectURL(content), text }
     }

@@ -1,4 +1,4 @@
-import { listFiles } from '../../api/static-service.js'
+import { get } from '../../api/client.js'
 
 /** @import { FileRecord } from '../../api/schema.d.ts' */
 
@@ -66,7 +66,10 @@ export class FileSource {
     this.#pages.set(page, 'loading')
     try {
       const query = { ...this.#query, page: page + 1, page_size: pageSize }
-      const { files, pagination } = await listFiles(query, this.#signal)
+      const { files, pagination } = await get('files', '/api/files', {
+        query,
+        signal: this.#signal,
+      })
       this.#pages.set(page, files)
       this.total = pagination.total_items
       this.isExact = pagination.total_is_exact !== false

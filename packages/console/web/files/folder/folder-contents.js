@@ -1,5 +1,4 @@
-import { getArchive } from '../../api/file-history.js'
-import { getDirectory, listCategories } from '../../api/static-service.js'
+import { encodePath, get } from '../../api/client.js'
 import { html, nothing } from '../../core/html.js'
 import { currentRoute, navigate, routeChanges } from '../../core/router.js'
 import { mayEdit } from '../../core/session.js'
@@ -9,11 +8,12 @@ import { searchBox } from '../../ui/form.js'
 import { formatBytes, formatCount } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { empty, failed, loading } from '../../ui/states.js'
-import { toast } from '../../ui/toast.js'
+import { attempt } from '../../ui/toast.js'
+import { getBlob } from '../content.js'
 import { deleteDialog } from '../delete-dialog.js'
 import { announceFilesChanged, filesChanged } from '../file-changes.js'
 import { moveDialog } from '../move-dialog.js'
-import { hrefToPath, nameOf } from '../paths.js'
+import { directoriesIn, hrefToPath, nameOf } from '../paths.js'
 import { openShareDialog } from '../sharing/share-dialog.js'
 import { chooseFiles } from '../upload/choose-files.js'
 import { categoryBar } from './category-bar.js'
@@ -33,8 +33,14 @@ class FolderContents extends View {
   #source
   #range = { first: 0, last: 1 }
   #loading = new AbortController()
-  #directory = new Resource(this, (signal) => getDirectory(this.#folder, signal))
-  #categories = new Resource(this, (signal) => listCategories(this.#folder, signal))
+  #directory = new Resource(this, async (signal) => {
+    const query = { prefix: this.#folder, depth: 1 }
+    return (await get('files', '/api/files/tree', { query, signal })).tree
+  })
+  #categories = new Resource(this, async (signal) => {
+    const query = { prefix: this.#folder }
+    return (await get('files', '/api/files/categories', { query, signal })).categories
+  })
   #selection = new Selection(() => this.update())
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #typing
@@ -145,13 +151,12 @@ class FolderContents extends View {
   }
 
   // The whole folder as one archive.
-  #download = async () => {
-    try {
-      saveBlob(`${nameOf(this.#folder.slice(0, -1))}.zip`, await getArchive(this.#folder))
-    } catch (error) {
-      toast(error instanceof Error ? error.message : String(error), 'bad')
-    }
-  }
+  #download = () =>
+    attempt(async () => {
+      const headers = { accept: 'application/zip' }
+      const archive = await getBlob(`/api/trees/${encodePath(this.#folder)}`, { headers })
+      saveBlob(`${nameOf(this.#folder)}.zip`, archive)
+    })
 
   #content() {
     const source = this.#source
@@ -205,8 +210,7 @@ class FolderContents extends View {
 
   #directories() {
     const { search, category } = this.#wanted()
-    const children = search || category ? [] : (this.#directory.value?.children ?? [])
-    return children.filter((child) => child.type === 'directory')
+    return search || category ? [] : directoriesIn(this.#directory.value)
   }
 
   #nothingHere() {

@@ -1,14 +1,12 @@
-import { listFileChanges, revertFileChange } from '../../api/file-history.js'
-import { ApiError } from '../../api/problem.js'
-import { html, nothing } from '../../core/html.js'
-import { currentRoute, hrefTo, navigate, routeChanges } from '../../core/router.js'
+import { get, send } from '../../api/client.js'
+import { explain } from '../../api/problem.js'
+import { html, nothing, repeat } from '../../core/html.js'
 import { mayEdit } from '../../core/session.js'
-import { Resource, View } from '../../core/view.js'
+import { Resource, RouteView } from '../../core/view.js'
 import { confirmDialog } from '../../ui/dialog.js'
-import { formatAge, formatTime } from '../../ui/format.js'
 import { pager } from '../../ui/pager.js'
 import { empty, show } from '../../ui/states.js'
-import { moveBetweenRows } from '../../ui/table.js'
+import { age, filterChips, table } from '../../ui/table.js'
 import { toast } from '../../ui/toast.js'
 import { announceFilesChanged, filesChanged } from '../file-changes.js'
 import { hrefToPath } from '../paths.js'
@@ -26,50 +24,27 @@ const words = {
 }
 
 /** Who changed which files, newest first. Each change can be taken back by itself. */
-class FileChangeList extends View {
-  #changes = new Resource(this, (signal) => listFileChanges(this.#query(), signal))
+class FileChangeList extends RouteView {
+  #changes = new Resource(this, (signal) => {
+    const query = { ...this.values('prefix', 'by', 'page'), page_size: 50 }
+    return get('files', '/api/changes', { query, signal })
+  })
 
   opened() {
-    const { signal } = this
-    routeChanges.addEventListener('change', () => this.#follow(), { signal })
-    filesChanged.addEventListener('change', () => void this.#changes.reload(), { signal })
-    addEventListener('focus', () => void this.#changes.reload(), { signal })
-    this.#follow()
+    filesChanged.addEventListener('change', () => this.reload(), { signal: this.signal })
+    super.opened()
   }
 
-  #follow() {
-    if (currentRoute().segments[0] === 'file-changes') void this.#changes.reload()
-  }
-
-  #query() {
-    const { query } = currentRoute()
-    return {
-      prefix: query.get('prefix') ?? undefined,
-      by: query.get('by') ?? undefined,
-      page: query.get('page') ?? '1',
-      page_size: 50,
-    }
-  }
-
-  /** @param {Record<string, string | undefined>} changes */
-  #open(changes) {
-    const query = { ...Object.fromEntries(currentRoute().query), page: undefined, ...changes }
-    navigate(hrefTo(['file-changes'], query))
+  reload() {
+    return this.#changes.reload()
   }
 
   template() {
-    const { prefix, by } = this.#query()
     return html`
       <div class="view">
         <header class="view-header">
           <h1>File changes</h1>
-          <div class="toolbar">
-            ${Object.entries({ prefix, by }).map(([name, value]) =>
-              value
-                ? html`<button class="button" aria-label="Remove the filter ${value}" @click=${() => this.#open({ [name]: undefined })}>${value} ×</button>`
-                : nothing,
-            )}
-          </div>
+          <div class="toolbar">${filterChips(this, ['prefix', 'by'])}</div>
         </header>
         ${show(this.#changes, (list) => this.#table(list), 8)}
       </div>`
@@ -84,21 +59,15 @@ class FileChangeList extends View {
         text: 'Everything that is stored, moved or deleted appears here, and can be taken back.',
       })
     return html`
-      <div class="table-frame" @keydown=${moveBetweenRows}>
-        <table class="rows">
-          <thead>
-            <tr>
-              <th scope="col">What</th>
-              <th scope="col">Files</th>
-              <th scope="col">By</th>
-              <th scope="col">When</th>
-              <th scope="col"><span class="sr-only">Actions</span></th>
-            </tr>
-          </thead>
-          <tbody>${changes.map((change) => this.#row(change))}</tbody>
-        </table>
-      </div>
-      ${pager(pagination, (page) => this.#open({ page: String(page) }))}`
+      ${table(
+        ['What', 'Files', 'By', 'When', ''],
+        repeat(
+          changes,
+          ({ id }) => id,
+          (change) => this.#row(change),
+        ),
+      )}
+      ${pager(pagination, (page) => this.open({ page: String(page) }))}`
   }
 
   /** @param {FileChange} change */
@@ -117,7 +86,7 @@ class FileChangeList extends View {
           ${!prefix && rest > 0 ? html`<span class="muted">and ${rest} more</span>` : nothing}
         </td>
         <td>${by} ${token ? html`<span class="muted">${token}</span>` : nothing}</td>
-        <td class="muted"><time datetime=${at} title=${formatTime(at)}>${formatAge(at)}</time></td>
+        <td class="muted">${age(at)}</td>
         <td class="actions">
           ${mayEdit('files') ? html`<button class="button" aria-label="Revert ${words[action] ?? action} ${first ?? ''}" @click=${() => this.#revert(change)}>Revert</button>` : nothing}
         </td>
@@ -133,16 +102,14 @@ class FileChangeList extends View {
       confirm: 'Revert',
       action: async () => {
         try {
-          await revertFileChange(change.id, { overwrite })
+          const options = { params: { id: change.id }, json: { overwrite } }
+          await send('files', 'post', '/api/changes/{id}/revert', options)
         } catch (error) {
           // The second click is the answer to what the first one said.
-          if (error instanceof ApiError && error.code === 'revert_conflict') {
-            overwrite = true
-            throw new Error(
-              `${error.message} Press Revert again to overwrite what was changed since.`,
-            )
-          }
-          throw error
+          const { code, detail } = explain(error)
+          if (code !== 'revert_conflict') throw error
+          overwrite = true
+          throw new Error(`${detail} Press Revert again to overwrite what was changed since.`)
         }
       },
     })

@@ -1,11 +1,13 @@
-import { getPastContent, listFileHistory, putFile } from '../../api/file-history.js'
+import { get, send } from '../../api/client.js'
 import { html, nothing } from '../../core/html.js'
 import { mayEdit } from '../../core/session.js'
 import { Resource, View } from '../../core/view.js'
 import { saveBlob } from '../../ui/clipboard.js'
-import { formatAge, formatBytes, formatTime } from '../../ui/format.js'
+import { formatBytes } from '../../ui/format.js'
 import { show } from '../../ui/states.js'
-import { toast } from '../../ui/toast.js'
+import { age } from '../../ui/table.js'
+import { attempt, toast } from '../../ui/toast.js'
+import { getPastContent } from '../content.js'
 import { announceFilesChanged, filesChanged } from '../file-changes.js'
 import { nameOf } from '../paths.js'
 
@@ -14,7 +16,9 @@ import { nameOf } from '../paths.js'
 /** Every state of one file: download one, or make it the present one again. */
 class FileHistoryView extends View {
   #path = ''
-  #states = new Resource(this, (signal) => listFileHistory(this.#path, signal))
+  #states = new Resource(this, (signal) =>
+    get('files', '/api/history', { query: { path: this.#path, page_size: 50 }, signal }),
+  )
 
   /** @param {string} path */
   set path(path) {
@@ -43,7 +47,7 @@ class FileHistoryView extends View {
     const { at, by, action, size, sha256, is_current: isCurrent } = state
     return html`
       <li>
-        <span>${sha256 === null ? 'Deleted' : formatBytes(size ?? 0)} <span class="muted">${action}, ${by}, <time datetime=${at} title=${formatTime(at)}>${formatAge(at)}</time></span></span>
+        <span>${sha256 === null ? 'Deleted' : formatBytes(size ?? 0)} <span class="muted">${action}, ${by}, ${age(at)}</span></span>
         ${isCurrent ? html`<span class="chip good">now</span>` : nothing}
         ${
           sha256 === null
@@ -55,29 +59,18 @@ class FileHistoryView extends View {
   }
 
   /** @param {PastState} state */
-  async #download({ change }) {
-    await this.#try(async () =>
-      saveBlob(nameOf(this.#path), await getPastContent(this.#path, change)),
-    )
-  }
+  #download = ({ change }) =>
+    attempt(async () => saveBlob(nameOf(this.#path), await getPastContent(this.#path, change)))
 
   /** @param {PastState} state */
-  async #restore({ change }) {
-    await this.#try(async () => {
-      await putFile(this.#path, await getPastContent(this.#path, change))
-      toast(`${nameOf(this.#path)} is as it was`)
+  #restore = ({ change }) =>
+    attempt(async () => {
+      const path = this.#path
+      const body = await getPastContent(path, change)
+      await send('files', 'put', '/api/files/{path}', { params: { path }, body })
+      toast(`${nameOf(path)} is as it was`)
       announceFilesChanged()
     })
-  }
-
-  /** @param {() => Promise<void>} task */
-  async #try(task) {
-    try {
-      await task()
-    } catch (error) {
-      toast(error instanceof Error ? error.message : String(error), 'bad')
-    }
-  }
 }
 
 customElements.define('file-history', FileHistoryView)

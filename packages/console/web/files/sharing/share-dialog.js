@@ -1,19 +1,14 @@
-import {
-  createLink,
-  listAccessRules,
-  listLinks,
-  revokeLink,
-  setAccessRule,
-} from '../../api/sharing.js'
+import { get, send } from '../../api/client.js'
 import { html, nothing } from '../../core/html.js'
+import { urlOf } from '../../core/services.js'
 import { isAdmin } from '../../core/session.js'
 import { Resource, View } from '../../core/view.js'
-import { copy } from '../../ui/clipboard.js'
 import { openDialog } from '../../ui/dialog.js'
 import { checkbox, selectField, textField } from '../../ui/form.js'
 import { formatTime } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
-import { errorNotice, notice, show } from '../../ui/states.js'
+import { secretOnce } from '../../ui/secret-once.js'
+import { errorNotice, show } from '../../ui/states.js'
 
 /** @import { AccessRule, Link } from '../../api/schema.d.ts' */
 
@@ -28,8 +23,15 @@ export const openShareDialog = (path) =>
 
 class ShareDialog extends View {
   path = ''
-  #links = new Resource(this, (signal) => listLinks(this.path, signal))
-  #rules = new Resource(this, (signal) => listAccessRules(signal))
+  // One's own; admins see all.
+  #links = new Resource(this, async (signal) => {
+    const query = { path: this.path, page_size: 200 }
+    return (await get('files', '/api/links', { query, signal })).links
+  })
+  #rules = new Resource(
+    this,
+    async (signal) => (await get('files', '/api/access', { signal })).rules,
+  )
   #days = '7'
   #downloads = ''
   #url = ''
@@ -50,7 +52,7 @@ class ShareDialog extends View {
     return html`
       <div class="dialog-body">
         ${this.#isLockable() ? show(this.#rules, (rules) => this.#lock(rules), 1) : nothing}
-        ${this.#url ? this.#made() : this.#form()} ${errorNotice(this.#error)}
+        ${this.#url ? secretOnce(html`<strong>Copy it now.</strong> The link is shown this once. Whoever has it reads the files.`, this.#url, 'Link') : this.#form()} ${errorNotice(this.#error)}
         ${show(this.#links, (links) => this.#list(links), 1)}
       </div>`
   }
@@ -66,7 +68,8 @@ class ShareDialog extends View {
       hint: 'Its files are served only to people and programs that log in, and by links.',
       onChange: (isPrivate) =>
         void this.#do(async () => {
-          await setAccessRule(this.path, !isPrivate)
+          const options = { params: { path: this.path }, json: { public: !isPrivate } }
+          await send('files', 'put', '/api/access/{path}', options)
           await this.#rules.reload()
         }),
     })
@@ -105,15 +108,6 @@ class ShareDialog extends View {
       </form>`
   }
 
-  #made() {
-    return html`
-      ${notice(html`<p><strong>Copy it now.</strong> The link is shown this once. Whoever has it reads the files.</p>`, 'good')}
-      <div class="token-value">
-        <code data-link>${this.#url}</code>
-        <button class="button primary" @click=${() => copy(this.#url, 'Link')}>${icon('copy')} Copy</button>
-      </div>`
-  }
-
   /** @param {Link[]} links */
   #list(links) {
     if (links.length === 0) return html`<p class="muted">No links yet.</p>`
@@ -136,8 +130,9 @@ class ShareDialog extends View {
     event.preventDefault()
     return this.#do(async () => {
       const downloads = this.#downloads ? { downloads: Number(this.#downloads) } : {}
-      const expires = Number(this.#days) * day
-      this.#url = (await createLink({ path: this.path, expires_in: expires, ...downloads })).url
+      const json = { path: this.path, expires_in: Number(this.#days) * day, ...downloads }
+      const { url } = await send('files', 'post', '/api/links', { json })
+      this.#url = new URL(url, urlOf('files')).href
       await this.#links.reload()
     })
   }
@@ -145,7 +140,7 @@ class ShareDialog extends View {
   /** @param {Link} link */
   #revoke = ({ id }) =>
     this.#do(async () => {
-      await revokeLink(id)
+      await send('files', 'delete', '/api/links/{id}', { params: { id } })
       this.#url = ''
       await this.#links.reload()
     })

@@ -1,4 +1,4 @@
-import { describeError } from '../../api/problem.js'
+import { explain } from '../../api/problem.js'
 import { html, nothing } from '../../core/html.js'
 import { View } from '../../core/view.js'
 import { formatBytes, formatCount, formatDuration, formatNumber } from '../../ui/format.js'
@@ -107,7 +107,7 @@ function row(upload) {
         state === 'sending'
           ? html`<meter-bar .fraction=${file.size > 0 ? sent / file.size : 0}></meter-bar><span class="sr-only">${Math.round((100 * sent) / (file.size || 1))} %</span>`
           : state === 'failed'
-            ? html`<span class="fault" title=${describeError(error).detail}>${describeError(error).detail}</span>`
+            ? html`<span class="fault" title=${explain(error).detail}>${explain(error).detail}</span>`
             : html`<span class="muted">${words[state]}</span>`
       }
     </span>

@@ -1,7 +1,7 @@
-import { ApiError, toApiError, unreachable } from '../../api/problem.js'
+import { withLogin } from '../../api/client.js'
+import { toApiError, unreachable } from '../../api/problem.js'
 import { toUrl } from '../../api/transport.js'
 import { urlOf } from '../../core/services.js'
-import { session } from '../../core/session.js'
 
 /**
  * Uploads one file. XMLHttpRequest, since fetch reports no progress of what is sent. All uploads have one URL, so that
@@ -11,24 +11,16 @@ import { session } from '../../core/session.js'
  * @returns {Promise<void>}
  * @throws {ApiError}
  */
-export async function sendFile(upload) {
-  for (;;) {
-    try {
-      return await sendOnce(upload)
-    } catch (error) {
-      const isRefused = error instanceof ApiError && error.status === 401
-      if (!isRefused || !(await session.renew('files'))) throw error
-    }
-  }
-}
+export const sendFile = (upload) =>
+  withLogin('files', (authorization) => sendOnce(upload, authorization))
 
-/** @param {Parameters<typeof sendFile>[0]} upload @returns {Promise<void>} */
-function sendOnce({ file, path, replace, signal, onProgress }) {
+/** @param {Parameters<typeof sendFile>[0]} upload @param {string} authorization @returns {Promise<void>} */
+function sendOnce({ file, path, replace, signal, onProgress }, authorization) {
   /** @type {PromiseWithResolvers<void>} */
   const { promise, resolve, reject } = Promise.withResolvers()
   const request = new XMLHttpRequest()
   request.open('POST', toUrl('files', '/api/files/upload'))
-  request.setRequestHeader('authorization', `Bearer ${session.loginOf('files')?.token ?? ''}`)
+  request.setRequestHeader('authorization', authorization)
   if (!replace) request.setRequestHeader('if-none-match', '*')
   request.responseType = 'json'
   request.upload.addEventListener('progress', ({ loaded }) =>

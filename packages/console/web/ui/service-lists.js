@@ -1,0 +1,42 @@
+import { offeredServices } from '../core/services.js'
+import { session } from '../core/session.js'
+import { Resource, RouteView } from '../core/view.js'
+
+/** @import { ServiceName } from '../core/services.js' */
+
+/**
+ * Base of views that list the same at each service.
+ * @template Item
+ */
+export class ServiceLists extends RouteView {
+  /** @type {{ service: ServiceName, items: Resource<Item[]> }[]} */
+  lists = []
+
+  opened() {
+    session.addEventListener('change', () => this.reload(), { signal: this.signal })
+    super.opened()
+  }
+
+  /** Whether the person sees the list of a service. @param {ServiceName} service @returns {boolean} */
+  offers(service) {
+    return session.loginOf(service) !== undefined
+  }
+
+  /** @param {ServiceName} _service @param {AbortSignal} _signal @returns {Promise<Item[]>} */
+  async read(_service, _signal) {
+    return []
+  }
+
+  reload() {
+    this.lists = offeredServices()
+      .filter((service) => this.offers(service))
+      .map(
+        (service) =>
+          this.lists.find((list) => list.service === service) ?? {
+            service,
+            items: new Resource(this, (signal) => this.read(service, signal)),
+          },
+      )
+    for (const { items } of this.lists) void items.reload()
+  }
+}
