@@ -19,6 +19,7 @@ export {
   type Caller,
   findExcess,
   hasRole,
+  limitsOf,
   mayReadRrset,
   mayWriteRrset,
   onlyProposes,

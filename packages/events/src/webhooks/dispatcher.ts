@@ -1,3 +1,4 @@
+import { limitsOf } from '@domains-and-files/auth'
 import { HttpError, type Logger } from '@domains-and-files/http'
 import { eventId, idsPerMs } from '../event-id.ts'
 import { type Event, type EventSource, toEvent } from '../event-source.ts'
@@ -57,13 +58,12 @@ export class WebhookDispatcher {
     await Promise.all(this.#running.values())
   }
 
-  /** Sends a test event now, once. @returns the event's id. */
-  async test(webhook: Webhook): Promise<string> {
+  /** Sends a test event now, once. */
+  async test(webhook: Webhook): Promise<Delivery> {
     const { sender, store } = this.#parts
     const event = testEvent(eventId(Date.now() * idsPerMs))
     const attempt = await sender.send({ ...webhook, event })
-    await store.recordTest(webhook.id, { event: event.id, attempt })
-    return event.id
+    return store.recordTest(webhook.id, { event: event.id, attempt })
   }
 
   async #look() {
@@ -89,40 +89,36 @@ export class WebhookDispatcher {
     const webhook = await store.claim(id)
     if (!webhook) return
     let delivered = webhook.position
+    let page = { events: [] as Event[], next: delivered, isEnd: false }
     try {
-      let queue: Event[] = []
-      for (let next = delivered; !this.#isClosing; ) {
+      while (!this.#isClosing) {
         const due = await store.dueDelivery(webhook)
-        if (!due && queue.length === 0) {
-          const page = await this.#read(webhook, next)
-          queue = page.events
-          next = page.next
-          if (queue.length === 0) delivered = next
-          if (queue.length === 0 && page.isEnd) return
-          continue
+        const event = due ? await this.#find(webhook, due) : page.events.shift()
+        const job = due ?? (event && { event: event.id, type: event.type, tries: 0 })
+        if (job) {
+          if (!(await this.#try(webhook, job, event))) return
+        } else {
+          delivered = page.next
+          if (page.isEnd) return
+          page = await this.#read(webhook, delivered)
         }
-        if (!(await this.#try(webhook, due ?? queue.shift()))) return
       }
     } finally {
       await store.release(webhook, delivered)
     }
   }
 
-  /** One try of a new event, or of a delivery to be repeated. @returns false where the webhook gets nothing more now. */
-  async #try(webhook: ClaimedWebhook, job: Event | Delivery | undefined): Promise<boolean> {
+  /** @returns false where the webhook gets nothing more now. */
+  async #try(
+    webhook: ClaimedWebhook,
+    { event: id, type, tries }: Pick<Delivery, 'event' | 'type' | 'tries'>,
+    event: Event | undefined,
+  ): Promise<boolean> {
     const { store, sender } = this.#parts
-    if (!job) return false
-    const isNew = 'id' in job
-    const event = isNew ? job : await this.#find(webhook, job)
-    const attempt = event ? await sender.send({ ...webhook, event }) : gone
+    if (!event) return store.record(webhook, { event: id, type, tries: lastTry, attempt: gone })
+    const attempt = await sender.send({ ...webhook, event })
     if (this.#isClosing && attempt.status === null) return false
-    const tries = event ? (isNew ? 0 : job.tries) : lastTry
-    return store.record(webhook, {
-      event: isNew ? job.id : job.event,
-      type: job.type,
-      tries,
-      attempt,
-    })
+    return store.record(webhook, { event: id, type, tries, attempt })
   }
 
   async #read(webhook: Webhook, after: string) {
@@ -146,12 +142,8 @@ export class WebhookDispatcher {
   }
 
   #show({ domains, folders }: Webhook, event: StoredEvent): Event | undefined {
-    const rights = {
-      role: 'admin' as const,
-      ...(domains && { domains }),
-      ...(folders && { folders }),
-    }
-    const data = this.#parts.source.describe(event, rights)
+    const reader = { role: 'admin' as const, ...limitsOf({ domains, folders }) }
+    const data = this.#parts.source.describe(event, reader)
     return data && toEvent(event, data)
   }
 }

@@ -11,12 +11,6 @@ const timeoutMs = 10_000
 const maxBodyBytes = 65_536
 const maxAnswerBytes = 1024
 
-export interface Sending {
-  url: string
-  secret: string
-  event: Event
-}
-
 /** How one try ended. */
 export interface Attempt {
   /** Null: no response. */
@@ -24,6 +18,12 @@ export interface Attempt {
   ms: number
   /** The beginning of the response's body, or why there is none. */
   answer: string
+}
+
+interface Sending {
+  url: string
+  secret: string
+  event: Event
 }
 
 /** Sends events as Standard Webhooks (https://www.standardwebhooks.com) has them. */
@@ -39,32 +39,24 @@ export class DeliverySender {
   }
 
   /** One try; it follows no redirect. Never throws. */
-  async send({ url, secret, event }: Sending): Promise<Attempt> {
+  async send(sending: Sending): Promise<Attempt> {
     const startedAt = this.#clock.now()
-    const end = (status: number | null, answer: string): Attempt => ({
-      status,
-      ms: this.#clock.now() - startedAt,
-      answer,
-    })
     const abort = new AbortController()
     const signal = AbortSignal.any([abort.signal, this.#closing.signal])
     const timer = this.#clock.setTimer(() => abort.abort(), timeoutMs)
-    const body = bodyOf(event)
-    const headers = {
-      ...signatureOf(event.id, body, secret),
-      'content-type': 'application/json',
-      'user-agent': 'domains-and-files',
-    }
+    const ended = (status: number | null, answer: string) => ({
+      ...{ status, ms: this.#clock.now() - startedAt, answer },
+    })
     try {
-      const aborted = new Promise<never>((_, reject) => {
+      const late = new Promise<never>((_, reject) => {
         signal.addEventListener('abort', () => reject(new Error('no response within 10 s')))
       })
-      const exchange = this.#post(new URL(url), { headers, body, signal })
+      const exchange = this.#post(sending, signal)
       exchange.catch(() => undefined) // It ends after the time limit, too.
-      const { status, answer } = await Promise.race([exchange, aborted])
-      return end(status, answer)
+      const response = await Promise.race([exchange, late])
+      return ended(response.status, response.answer)
     } catch (error) {
-      return end(null, error instanceof Error ? error.message : String(error))
+      return ended(null, error instanceof Error ? error.message : String(error))
     } finally {
       timer.cancel()
     }
@@ -75,18 +67,14 @@ export class DeliverySender {
     this.#closing.abort()
   }
 
-  async #post(
-    url: URL,
-    {
-      headers,
-      body,
-      signal,
-    }: { headers: Record<string, string>; body: string; signal: AbortSignal },
-  ) {
-    const addresses = await resolveHost(url.hostname, this.#networks)
+  async #post({ url: text, secret, event }: Sending, signal: AbortSignal) {
+    const url = new URL(text)
+    const lookup = pinnedTo(await resolveHost(url.hostname, this.#networks))
     const request = url.protocol === 'https:' ? requestHttps : requestHttp
+    const body = bodyOf(event)
+    const headers = headersOf(event.id, body, secret)
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      request(url, { method: 'POST', headers, signal, agent: false, lookup: pinnedTo(addresses) })
+      request(url, { method: 'POST', headers, signal, agent: false, lookup })
         .on('response', resolve)
         .on('error', reject)
         .end(body)
@@ -121,7 +109,7 @@ function bodyOf(event: Event): string {
   return JSON.stringify({ ...event, data: null, truncated: true })
 }
 
-function signatureOf(id: string, body: string, secret: string) {
+function headersOf(id: string, body: string, secret: string) {
   const timestamp = String(Math.floor(Date.now() / 1000))
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
   const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
@@ -129,5 +117,7 @@ function signatureOf(id: string, body: string, secret: string) {
     'webhook-id': id,
     'webhook-timestamp': timestamp,
     'webhook-signature': `v1,${signature}`,
+    'content-type': 'application/json',
+    'user-agent': 'domains-and-files',
   }
 }

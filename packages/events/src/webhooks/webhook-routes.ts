@@ -1,11 +1,11 @@
 import { type Caller, callerOf, findExcess } from '@domains-and-files/auth'
-import { type App, defineRoute, HttpError } from '@domains-and-files/http'
+import { type App, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { EventSource } from '../event-source.ts'
 import type { EventLog } from '../outbox.ts'
 import { AddressRefused, resolveHost } from './addresses.ts'
 import type { WebhookDispatcher } from './dispatcher.ts'
-import { DeliveryRecord, eventId, exampleId as id, schemasOf } from './webhook-schemas.ts'
+import { DeliveryRecord, eventId, exampleId, schemasOf } from './webhook-schemas.ts'
 import type { WebhookConfig } from './webhook-settings.ts'
 import {
   type Delivery,
@@ -26,233 +26,191 @@ interface Dependencies {
   config: WebhookConfig
 }
 
+type Schemas = ReturnType<typeof schemasOf>
+
+const path = '/api/webhooks'
+const config = { access: 'admin', folders: 'handler' } as const
+const id = z.string().meta({ examples: [exampleId] })
+const delivery = z.string().meta({ examples: [eventId] })
+const refusedExample = () => urlRefused('hooks.example.com leads to 10.0.0.1')
+
+/** What the schemas of routes of one webhook share. */
+const ofOne = {
+  tags: ['events'],
+  params: z.strictObject({ id }),
+  errors: [webhookNotFound(exampleId)],
+}
+
 /** The routes of /api/webhooks. */
 export function registerWebhookRoutes(app: App, parts: Dependencies) {
   const schemas = schemasOf(parts.source)
-  app.route(createWebhook(parts, schemas))
-  app.route(listWebhooks(parts, schemas))
-  app.route(getWebhook(parts, schemas))
-  app.route(updateWebhook(parts, schemas))
-  app.route(deleteWebhook(parts))
-  app.route(testWebhook(parts))
-  app.route(listDeliveries(parts))
-  app.route(retryDelivery(parts))
+  createWebhook(app, parts, schemas)
+  listWebhooks(app, parts, schemas)
+  getWebhook(app, parts, schemas)
+  updateWebhook(app, parts, schemas)
+  deleteWebhook(app, parts)
+  testWebhook(app, parts)
+  listDeliveries(app, parts)
+  retryDelivery(app, parts)
 }
 
-type Schemas = ReturnType<typeof schemasOf>
-
-const AtWebhook = z.strictObject({ id: z.string().meta({ examples: [id] }) })
-const AtDelivery = z.strictObject({
-  ...AtWebhook.shape,
-  delivery: z.string().meta({ examples: [eventId] }),
-})
-const common = { tags: ['events'], errors: [webhookNotFound(id)] }
-const access = { access: 'admin', folders: 'handler' } as const
-
-const createWebhook = (parts: Dependencies, { New, Created }: Schemas) =>
-  defineRoute({
-    method: 'POST',
-    url: '/api/webhooks',
-    config: access,
-    schema: {
-      operationId: 'createWebhook',
-      summary: 'Send events to a URL',
-      description: `As Standard Webhooks has it: POST with the event as the body, signed with the secret of this response. A response other than 2xx within 10 seconds is followed by further tries, for two days; 410 pauses the webhook. At most ${maxWebhooks}.`,
-      tags: ['events'],
-      body: New,
-      errors: [urlRefused('hooks.example.com leads to 10.0.0.1'), tooManyWebhooks()],
-      responses: { 201: { description: 'The webhook, with its secret' } },
-      response: { 201: Created },
-    },
-    handler: async (request, reply) => {
-      const caller = callerOf(request)
-      const definition = readDefinition(request.body)
-      requireWithin(caller, definition)
-      await checkUrl(definition.url, parts.config)
-      const position = await parts.log.end()
-      const webhook = await parts.store.create(definition, { createdBy: caller.username, position })
-      request.log.info({ webhook: webhook.id }, 'webhook created')
-      reply.header('cache-control', 'no-store').header('location', `/api/webhooks/${webhook.id}`)
-      return reply.code(201).send({ ...describe(webhook, parts.source), secret: webhook.secret })
-    },
+function createWebhook(app: App, parts: Dependencies, { New, Created }: Schemas) {
+  const schema = {
+    operationId: 'createWebhook',
+    summary: 'Send events to a URL',
+    description: `As Standard Webhooks has it: POST with the event as the body, signed with the secret of this response. A response other than 2xx within 10 seconds is followed by further tries, for two days; 410 pauses the webhook. At most ${maxWebhooks}.`,
+    tags: ['events'],
+    body: New,
+    errors: [refusedExample(), tooManyWebhooks()],
+    responses: { 201: { description: 'The webhook, with its secret' } },
+    response: { 201: Created },
+  }
+  app.post(path, { config, schema }, async (request, reply) => {
+    const { body } = request
+    const caller = callerOf(request)
+    requireWithin(caller, body)
+    await checkUrl(body.url, parts.config)
+    const position = await parts.log.end()
+    const webhook = await parts.store.create(body, { createdBy: caller.username, position })
+    request.log.info({ webhook: webhook.id }, 'webhook created')
+    reply.header('cache-control', 'no-store').header('location', `${path}/${webhook.id}`)
+    return reply.code(201).send({ ...describe(webhook, parts.source), secret: webhook.secret })
   })
+}
 
-const listWebhooks = ({ store, source }: Dependencies, { List }: Schemas) =>
-  defineRoute({
-    method: 'GET',
-    url: '/api/webhooks',
-    config: access,
-    schema: {
-      operationId: 'listWebhooks',
-      summary: 'List the webhooks',
-      description: 'Without their secrets.',
-      tags: ['events'],
-      responses: { 200: { description: 'All webhooks, oldest first' } },
-      response: { 200: List },
-    },
-    handler: async (request) => {
-      const caller = callerOf(request)
-      const visible = (await store.list()).filter((webhook) => !excessOf(caller, webhook))
-      return { webhooks: visible.map((webhook) => describe(webhook, source)) }
-    },
+function listWebhooks(app: App, { store, source }: Dependencies, { List }: Schemas) {
+  const schema = {
+    operationId: 'listWebhooks',
+    summary: 'List the webhooks',
+    description: 'Without their secrets.',
+    tags: ['events'],
+    responses: { 200: { description: 'All webhooks, oldest first' } },
+    response: { 200: List },
+  }
+  app.get(path, { config, schema }, async (request) => {
+    const caller = callerOf(request)
+    const visible = (await store.list()).filter((webhook) => !excessOf(caller, webhook))
+    return { webhooks: visible.map((webhook) => describe(webhook, source)) }
   })
+}
 
-const getWebhook = (parts: Dependencies, { Shown }: Schemas) =>
-  defineRoute({
-    method: 'GET',
-    url: '/api/webhooks/:id',
-    config: access,
-    schema: {
-      ...common,
-      operationId: 'getWebhook',
-      summary: 'Read one webhook',
-      description: 'Without its secret.',
-      params: AtWebhook,
-      responses: { 200: { description: 'The webhook' } },
-      response: { 200: Shown },
-    },
-    handler: async (request) => describe(await find(parts, request), parts.source),
+function getWebhook(app: App, parts: Dependencies, { Shown }: Schemas) {
+  const schema = {
+    ...ofOne,
+    operationId: 'getWebhook',
+    summary: 'Read one webhook',
+    description: 'Without its secret.',
+    responses: { 200: { description: 'The webhook' } },
+    response: { 200: Shown },
+  }
+  app.get(`${path}/:id`, { config, schema }, async (request) =>
+    describe(await find(parts, request), parts.source),
+  )
+}
+
+function updateWebhook(app: App, parts: Dependencies, { Changes, Shown }: Schemas) {
+  const schema = {
+    ...ofOne,
+    operationId: 'updateWebhook',
+    summary: 'Pause, resume or change a webhook',
+    description: 'What happens while it is paused is delivered when it is resumed.',
+    body: Changes,
+    errors: [...ofOne.errors, refusedExample()],
+    responses: { 200: { description: 'The changed webhook' } },
+    response: { 200: Shown },
+  }
+  app.patch(`${path}/:id`, { config, schema }, async (request) => {
+    const { paused: isPaused, ...changes } = request.body
+    const webhook = await find(parts, request)
+    requireWithin(callerOf(request), { ...webhook, ...changes })
+    if (changes.url !== undefined) await checkUrl(changes.url, parts.config)
+    return describe(await parts.store.update(webhook.id, { ...changes, isPaused }), parts.source)
   })
+}
 
-const updateWebhook = (parts: Dependencies, { Changes, Shown }: Schemas) =>
-  defineRoute({
-    method: 'PATCH',
-    url: '/api/webhooks/:id',
-    config: access,
-    schema: {
-      ...common,
-      operationId: 'updateWebhook',
-      summary: 'Pause, resume or change a webhook',
-      description: 'What happens while it is paused is delivered when it is resumed.',
-      params: AtWebhook,
-      body: Changes,
-      errors: [...common.errors, urlRefused('hooks.example.com leads to 10.0.0.1')],
-      responses: { 200: { description: 'The changed webhook' } },
-      response: { 200: Shown },
-    },
-    handler: async (request) => {
-      const { paused, ...body } = request.body
-      const webhook = await find(parts, request)
-      const changes = readDefinition(body)
-      requireWithin(callerOf(request), { ...webhook, ...changes })
-      if (changes.url !== undefined) await checkUrl(changes.url, parts.config)
-      return describe(
-        await parts.store.update(webhook.id, { ...changes, isPaused: paused }),
-        parts.source,
-      )
-    },
+function deleteWebhook(app: App, parts: Dependencies) {
+  const schema = {
+    ...ofOne,
+    operationId: 'deleteWebhook',
+    summary: 'Delete a webhook',
+    description: 'With what was still to be delivered to it.',
+    responses: { 204: { description: 'Deleted' } },
+    response: { 204: z.undefined() },
+  }
+  app.delete(`${path}/:id`, { config, schema }, async (request, reply) => {
+    await parts.store.remove((await find(parts, request)).id)
+    return reply.code(204).send(undefined)
   })
+}
 
-const deleteWebhook = (parts: Dependencies) =>
-  defineRoute({
-    method: 'DELETE',
-    url: '/api/webhooks/:id',
-    config: access,
-    schema: {
-      ...common,
-      operationId: 'deleteWebhook',
-      summary: 'Delete a webhook',
-      description: 'With what was still to be delivered to it.',
-      params: AtWebhook,
-      responses: { 204: { description: 'Deleted' } },
-      response: { 204: z.undefined() },
+function testWebhook(app: App, parts: Dependencies) {
+  const schema = {
+    ...ofOne,
+    operationId: 'testWebhook',
+    summary: 'Send a test event now',
+    description: 'One try, of type `webhook.test`; also to a paused webhook.',
+    responses: { 200: { description: 'How the try ended' } },
+    response: { 200: DeliveryRecord },
+  }
+  app.post(`${path}/:id/test`, { config, schema }, async (request) =>
+    describeDelivery(await parts.dispatcher.test(await find(parts, request))),
+  )
+}
+
+function listDeliveries(app: App, parts: Dependencies) {
+  const schema = {
+    ...ofOne,
+    operationId: 'listDeliveries',
+    summary: 'The last 100 deliveries',
+    description: 'And those that are to be tried again.',
+    responses: { 200: { description: 'Deliveries, the last tried first' } },
+    response: {
+      200: z
+        .object({ deliveries: z.array(DeliveryRecord) })
+        .meta({ id: 'DeliveryList', examples: [{ deliveries: [] }] }),
     },
-    handler: async (request, reply) => {
-      await parts.store.remove((await find(parts, request)).id)
-      return reply.code(204).send(undefined)
-    },
+  }
+  app.get(`${path}/:id/deliveries`, { config, schema }, async (request) => {
+    const deliveries = await parts.store.deliveries((await find(parts, request)).id)
+    return { deliveries: deliveries.map(describeDelivery) }
   })
+}
 
-const testWebhook = (parts: Dependencies) =>
-  defineRoute({
-    method: 'POST',
-    url: '/api/webhooks/:id/test',
-    config: access,
-    schema: {
-      ...common,
-      operationId: 'testWebhook',
-      summary: 'Send a test event now',
-      description: 'One try, of type `webhook.test`; also to a paused webhook.',
-      params: AtWebhook,
-      responses: { 200: { description: 'How the try ended' } },
-      response: { 200: DeliveryRecord },
-    },
-    handler: async (request) => {
-      const webhook = await find(parts, request)
-      return findDelivery(parts, webhook, await parts.dispatcher.test(webhook))
-    },
+function retryDelivery(app: App, parts: Dependencies) {
+  const schema = {
+    ...ofOne,
+    operationId: 'retryDelivery',
+    summary: 'Deliver an event again',
+    description: 'With the same id, so that the receiver can tell that it repeats.',
+    params: z.strictObject({ id, delivery }),
+    errors: [...ofOne.errors, deliveryNotFound(eventId)],
+    responses: { 202: { description: 'It is tried soon' } },
+    response: { 202: DeliveryRecord },
+  }
+  const url = `${path}/:id/deliveries/:delivery/retry`
+  app.post(url, { config, schema }, async (request, reply) => {
+    const webhook = await find(parts, request)
+    const retried = await parts.store.retry(webhook.id, request.params.delivery)
+    return reply.code(202).send(describeDelivery(retried))
   })
+}
 
-const listDeliveries = (parts: Dependencies) =>
-  defineRoute({
-    method: 'GET',
-    url: '/api/webhooks/:id/deliveries',
-    config: access,
-    schema: {
-      ...common,
-      operationId: 'listDeliveries',
-      summary: 'The last 100 deliveries',
-      description: 'And those that are to be tried again.',
-      params: AtWebhook,
-      responses: { 200: { description: 'Deliveries, the last tried first' } },
-      response: {
-        200: z
-          .object({ deliveries: z.array(DeliveryRecord) })
-          .meta({ id: 'DeliveryList', examples: [{ deliveries: [] }] }),
-      },
-    },
-    handler: async (request) => {
-      const deliveries = await parts.store.deliveries((await find(parts, request)).id)
-      return { deliveries: deliveries.map(describeDelivery) }
-    },
-  })
-
-const retryDelivery = (parts: Dependencies) =>
-  defineRoute({
-    method: 'POST',
-    url: '/api/webhooks/:id/deliveries/:delivery/retry',
-    config: access,
-    schema: {
-      ...common,
-      operationId: 'retryDelivery',
-      summary: 'Deliver an event again',
-      description: 'With the same id, so that the receiver can tell that it repeats.',
-      params: AtDelivery,
-      errors: [...common.errors, deliveryNotFound(eventId)],
-      responses: { 202: { description: 'It is tried soon' } },
-      response: { 202: DeliveryRecord },
-    },
-    handler: async (request, reply) => {
-      const webhook = await find(parts, request)
-      await parts.store.retry(webhook.id, request.params.delivery)
-      return reply.code(202).send(await findDelivery(parts, webhook, request.params.delivery))
-    },
-  })
-
+type Limits = Pick<WebhookDefinition, 'domains' | 'folders'>
 type Sender = Parameters<typeof callerOf>[0]
 
-async function find({ store }: Dependencies, request: Sender): Promise<Webhook> {
-  const { id: wanted } = AtWebhook.loose().parse(request.params)
-  const webhook = await store.get(wanted)
-  if (excessOf(callerOf(request), webhook)) throw webhookNotFound(wanted)
+/** @throws 404 `webhook_not_found`, also for one that tells of more than the caller may read. */
+async function find({ store }: Dependencies, request: Sender & { params: { id: string } }) {
+  const webhook = await store.get(request.params.id)
+  if (excessOf(callerOf(request), webhook)) throw webhookNotFound(webhook.id)
   return webhook
 }
 
-async function findDelivery({ store }: Dependencies, webhook: Webhook, event: string) {
-  const found = (await store.deliveries(webhook.id)).find((each) => each.event === event)
-  if (!found) throw deliveryNotFound(event)
-  return describeDelivery(found)
-}
-
-const readDefinition = <Body extends object>(body: Body) =>
-  body as Body & Partial<WebhookDefinition>
-
-/** Why this webhook is not the caller's to see or to make: it tells of more than the caller may read. */
-const excessOf = (caller: Caller, { domains, folders }: Partial<WebhookDefinition>) =>
+/** Why this webhook is not the caller's to see or to make. */
+const excessOf = (caller: Caller, { domains, folders }: Limits) =>
   findExcess(caller, { role: 'viewer', domains, folders })
 
-function requireWithin(caller: Caller, definition: Partial<WebhookDefinition>) {
-  const excess = excessOf(caller, definition)
+function requireWithin(caller: Caller, limits: Limits) {
+  const excess = excessOf(caller, limits)
   if (excess) throw new HttpError(403, 'forbidden', excess)
 }
 

@@ -25,58 +25,52 @@ export const DeliveryRecord = z
     examples: [
       {
         ...{ id: eventId, type: 'webhook.test', status: 'delivered', tries: 1 },
-        ...{
-          at: '2027-01-15T09:30:01.000Z',
-          next_at: null,
-          ms: 84,
-          response_status: 204,
-          answer: '',
-        },
+        ...{ at: '2027-01-15T09:30:01.000Z', next_at: null, ms: 84, response_status: 204 },
+        answer: '',
       },
     ],
   })
 
 /** The schemas of webhooks, which a service limits to its domains or folders. */
 export const schemasOf = ({ types, scope }: EventSource) => {
-  const limit = { domains: Domains.optional(), folders: Folders.optional() }[scope]
-  // Of unknown name to the types of a request: `readDefinition`.
-  const only = (schema: z.ZodType): Record<never, z.ZodType> => ({ [scope]: schema })
+  const limits = { domains: Domains.optional(), folders: Folders.optional() }
   const description = `only events about these ${scope}; default: all`
+  const limit = limits[scope].meta({ description })
   const fields = {
     url: z.string().max(2_000).meta({ description: 'https, without a password in it' }),
     name: z.string().min(1).max(100).optional(),
     types: z.array(z.enum(types)).min(1).optional().meta({ description: 'default: all' }),
-    ...only(limit.meta({ description })),
+    ...({ [scope]: limit } as typeof limits), // One of them.
   }
   const example = { url: 'https://hooks.example.com/changes', name: 'chat', types: [types[0]] }
-  const New = z.strictObject(fields).meta({ id: 'NewWebhook', examples: [example] })
-  const Changes = z
-    .strictObject({ ...fields, url: fields.url.optional(), paused: z.boolean().optional() })
-    .meta({ id: 'WebhookChanges', examples: [{ paused: true }] })
   const record = {
     ...{ id: exampleId, url: example.url, name: 'chat', types: example.types, [scope]: null },
     ...{ paused: false, created_at: '2027-01-15T09:30:00.000Z', created_by: 'admin' },
   }
+  const orAll = z.array(z.string()).nullable().meta({ description: 'null: all' })
   const Shown = z
     .object({
       id: z.string(),
       url: z.string(),
       name: z.string().nullable(),
-      types: z.array(z.string()).nullable().meta({ description: 'null: all' }),
-      ...only(z.array(z.string()).nullable().meta({ description: 'null: all' })),
+      types: orAll,
+      ...({ [scope]: orAll } as Record<never, typeof orAll>),
       paused: z.boolean().meta({ description: 'events are kept for it, 30 days at most' }),
       created_at: z.iso.datetime(),
       created_by: z.string(),
     })
     .meta({ id: 'Webhook', examples: [record] })
-  const Created = Shown.extend({
-    secret: z.string().meta({ description: 'signs the deliveries; shown only now' }),
-  }).meta({
-    id: 'CreatedWebhook',
-    examples: [{ ...record, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }],
-  })
-  const List = z
-    .object({ webhooks: z.array(Shown) })
-    .meta({ id: 'WebhookList', examples: [{ webhooks: [record] }] })
-  return { New, Changes, Shown, Created, List }
+  const secret = z.string().meta({ description: 'signs the deliveries; shown only now' })
+  const created = { ...record, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }
+  return {
+    New: z.strictObject(fields).meta({ id: 'NewWebhook', examples: [example] }),
+    Changes: z
+      .strictObject({ ...fields, url: fields.url.optional(), paused: z.boolean().optional() })
+      .meta({ id: 'WebhookChanges', examples: [{ paused: true }] }),
+    Shown,
+    Created: Shown.extend({ secret }).meta({ id: 'CreatedWebhook', examples: [created] }),
+    List: z
+      .object({ webhooks: z.array(Shown) })
+      .meta({ id: 'WebhookList', examples: [{ webhooks: [record] }] }),
+  }
 }

@@ -6,12 +6,14 @@ import {
   name,
   now,
   type Sql,
+  type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
 import type { Attempt } from './send-delivery.ts'
 
 const webhooks = name('webhooks')
 const deliveries = name('webhook_deliveries')
+const columns = sql`id, definition, secret, created_at "createdAt", created_by "createdBy", is_paused "isPaused", position`
 
 export const maxWebhooks = 50
 const keptDeliveries = 100
@@ -26,6 +28,9 @@ export const retryDelaysMs = [
   ...[1, 3, 6, 12, 24].map((hours) => hours * hourMs),
 ]
 
+/** The type of the event that POST …/test sends. */
+export const testType = 'webhook.test'
+
 /** What an admin says of a webhook. Absent: all types, domains or folders. */
 export interface WebhookDefinition {
   url: string
@@ -35,13 +40,23 @@ export interface WebhookDefinition {
   folders?: string[] | undefined
 }
 
+export type WebhookChanges = {
+  [Key in keyof WebhookDefinition]?: WebhookDefinition[Key] | undefined
+} & { isPaused?: boolean | undefined }
+
 export interface Webhook extends WebhookDefinition {
   id: string
   secret: string
   createdAt: number
   createdBy: string
   isPaused: boolean
+  /** Events up to here have been delivered, or are in its deliveries. */
   position: string
+}
+
+/** A webhook that this process delivers to, alone. */
+export interface ClaimedWebhook extends Webhook {
+  claim: string
 }
 
 export interface Delivery {
@@ -56,19 +71,14 @@ export interface Delivery {
   answer: string | null
 }
 
-/** A webhook that this process delivers to, alone. */
-export interface ClaimedWebhook extends Webhook {
-  claim: string
+/** A try that has ended; `tries` were before it. */
+interface EndedTry extends Pick<Delivery, 'event' | 'type' | 'tries'> {
+  attempt: Attempt
 }
 
-interface WebhookRow {
-  id: string
+type WebhookRow = Omit<Webhook, keyof WebhookDefinition | 'isPaused'> & {
   definition: string
-  secret: string
-  created_at: number
-  created_by: string
-  is_paused: number
-  position: string
+  isPaused: number
 }
 
 /** The webhooks, their queues and their last deliveries. */
@@ -81,51 +91,52 @@ export class WebhookStore {
 
   async list(): Promise<Webhook[]> {
     const rows = await this.#sql.all<WebhookRow>(
-      sql`select * from ${webhooks} order by created_at, id`,
+      sql`select ${columns} from ${webhooks} order by created_at, id`,
     )
     return rows.map(toWebhook)
   }
 
   /** @throws 404 `webhook_not_found` */
   async get(id: string): Promise<Webhook> {
-    const row = await this.#sql.get<WebhookRow>(sql`select * from ${webhooks} where id = ${id}`)
+    const row = await this.#sql.get<WebhookRow>(
+      sql`select ${columns} from ${webhooks} where id = ${id}`,
+    )
     if (!row) throw webhookNotFound(id)
     return toWebhook(row)
   }
 
   /** It gets the events after `position`. @throws 409 `too_many_webhooks` */
-  async create(
+  create(
     definition: WebhookDefinition,
     { createdBy, position }: { createdBy: string; position: string },
   ): Promise<Webhook> {
-    const id = randomUUID()
     const secret = `whsec_${randomBytes(32).toString('base64')}`
-    await this.#sql.transaction(async (transaction) => {
-      await transaction.run(sql`insert into ${webhooks} (id, definition, secret, created_at, created_by, position)
-        values (${id}, ${JSON.stringify(definition)}, ${secret}, ${now}, ${createdBy}, ${position})`)
+    return this.#sql.transaction(async (transaction) => {
+      const row = await transaction.get<WebhookRow>(sql`
+        insert into ${webhooks} (id, definition, secret, created_at, created_by, position)
+        values (${randomUUID()}, ${JSON.stringify(definition)}, ${secret}, ${now}, ${createdBy}, ${position})
+        returning ${columns}`)
       const found = await transaction.get<{ count: number }>(
         sql`select count(*) count from ${webhooks}`,
       )
-      if (Number(found?.count) > maxWebhooks) throw tooManyWebhooks()
+      if (!row || Number(found?.count) > maxWebhooks) throw tooManyWebhooks()
+      return toWebhook(row)
     })
-    return this.get(id)
   }
 
   /** @throws 404 `webhook_not_found` */
-  async update(
-    id: string,
-    { isPaused, ...changes }: Partial<WebhookDefinition> & { isPaused?: boolean | undefined },
-  ): Promise<Webhook> {
-    await this.#sql.transaction(async (transaction) => {
-      const row = await transaction.get<WebhookRow>(
-        sql`select * from ${webhooks} where id = ${id} ${forUpdate}`,
+  update(id: string, { isPaused, ...changes }: WebhookChanges): Promise<Webhook> {
+    return this.#sql.transaction(async (transaction) => {
+      const before = await transaction.get<WebhookRow>(
+        sql`select ${columns} from ${webhooks} where id = ${id} ${forUpdate}`,
       )
+      const definition = { ...JSON.parse(before?.definition ?? '{}'), ...changes }
+      const row = await transaction.get<WebhookRow>(sql`
+        update ${webhooks} set definition = ${JSON.stringify(definition)},
+          is_paused = coalesce(${isPaused}, is_paused) where id = ${id} returning ${columns}`)
       if (!row) throw webhookNotFound(id)
-      const definition = { ...JSON.parse(row.definition), ...changes }
-      await transaction.run(sql`update ${webhooks} set definition = ${JSON.stringify(definition)},
-        is_paused = coalesce(${isPaused}, is_paused) where id = ${id}`)
+      return toWebhook(row)
     })
-    return this.get(id)
   }
 
   /** @throws 404 `webhook_not_found` */
@@ -142,11 +153,14 @@ export class WebhookStore {
   }
 
   /** Delivers an event again, with all its tries. @throws 404 `delivery_not_found` */
-  async retry(id: string, event: string): Promise<void> {
-    const found =
-      await this.#sql.run(sql`update ${deliveries} set status = 'pending', tries = 0, next_at = ${now}
-      where webhook = ${id} and event = ${event}`)
-    if (found === 0) throw deliveryNotFound(event)
+  retry(id: string, event: string): Promise<Delivery> {
+    return this.#sql.transaction(async (transaction) => {
+      const delivery = await transaction.get<Delivery>(sql`
+        update ${deliveries} set status = 'pending', tries = 0, next_at = ${now}
+        where webhook = ${id} and event = ${event} returning *`)
+      if (!delivery) throw deliveryNotFound(event)
+      return delivery
+    })
   }
 
   /** Webhooks with something to deliver: events up to `end` that they have not got, or a try that is due. */
@@ -161,7 +175,7 @@ export class WebhookStore {
   async claim(id: string): Promise<ClaimedWebhook | undefined> {
     const claim = randomUUID()
     return this.#sql.transaction(async (transaction) => {
-      const row = await transaction.get<WebhookRow>(sql`select * from ${webhooks}
+      const row = await transaction.get<WebhookRow>(sql`select ${columns} from ${webhooks}
         where id = ${id} and is_paused = 0 and claimed_until <= ${now} ${forUpdateSkipLocked}`)
       if (!row) return undefined
       await transaction.run(
@@ -187,71 +201,54 @@ export class WebhookStore {
    * Records a try, and keeps the claim. A webhook that answered 410 is paused.
    * @returns false where the webhook is paused, removed, or claimed by another process, which repeats the delivery.
    */
-  async record(
-    { id, claim }: ClaimedWebhook,
-    {
-      event,
-      type,
-      tries,
-      attempt,
-    }: { event: string; type: string; tries: number; attempt: Attempt },
-  ): Promise<boolean> {
+  record({ id, claim }: ClaimedWebhook, ended: EndedTry): Promise<boolean> {
+    const { event, attempt } = ended
     return this.#sql.transaction(async (transaction) => {
-      const isGone = attempt.status === 410
       const row = await transaction.get<{ is_paused: number }>(sql`update ${webhooks}
-        set claimed_until = ${now} + ${claimMs}, is_paused = case when ${isGone} = 1 then 1 else is_paused end,
+        set claimed_until = ${now} + ${claimMs},
+          is_paused = case when ${attempt.status === 410} = 1 then 1 else is_paused end,
           position = case when position < ${event} then ${event} else position end
         where id = ${id} and claim = ${claim} returning is_paused`)
-      if (!row) return false
-      await this.#store(transaction, { id, event, type, tries, attempt })
-      return row.is_paused === 0
+      if (row) await store(transaction, id, ended)
+      return row?.is_paused === 0
     })
   }
 
   /** Records a try that is not repeated by itself. */
-  recordTest(id: string, { event, attempt }: { event: string; attempt: Attempt }): Promise<void> {
+  recordTest(id: string, ended: Omit<EndedTry, 'type' | 'tries'>): Promise<Delivery> {
     return this.#sql.transaction((transaction) =>
-      this.#store(transaction, { id, event, type: testType, tries: 0, attempt }),
+      store(transaction, id, { type: testType, tries: 0, ...ended }),
     )
-  }
-
-  async #store(
-    transaction: Pick<Sql, 'run'>,
-    {
-      id,
-      event,
-      type,
-      tries,
-      attempt,
-    }: { id: string; event: string; type: string; tries: number; attempt: Attempt },
-  ) {
-    const { status, ms, answer } = attempt
-    const isDelivered = status !== null && status >= 200 && status < 300
-    const pause = type === testType ? undefined : retryDelaysMs[tries]
-    const state = isDelivered ? 'delivered' : pause === undefined ? 'failed' : 'pending'
-    // Never earlier; up to a fifth later, so that what failed together is not repeated together.
-    const pauseMs = Math.round((pause ?? 0) * (1 + Math.random() / 5))
-    await transaction.run(sql`insert into ${deliveries}
-        (webhook, event, type, status, tries, next_at, at, ms, response_status, answer)
-      values (${id}, ${event}, ${type}, ${state}, ${tries + 1}, ${now} + ${pauseMs}, ${now}, ${ms}, ${status}, ${answer.replaceAll('\0', '')})
-      on conflict (webhook, event) do update set status = excluded.status, tries = excluded.tries,
-        next_at = excluded.next_at, at = excluded.at, ms = excluded.ms, response_status = excluded.response_status, answer = excluded.answer`)
-    await transaction.run(sql`delete from ${deliveries} where webhook = ${id} and status <> 'pending' and event in
-      (select event from ${deliveries} where webhook = ${id} and status <> 'pending' order by at desc, event desc limit 1000 offset ${keptDeliveries})`)
   }
 }
 
-/** The type of the event that POST …/test sends. */
-export const testType = 'webhook.test'
+async function store(
+  transaction: SqlTransaction,
+  id: string,
+  { event, type, tries, attempt: { status, ms, answer } }: EndedTry,
+): Promise<Delivery> {
+  const isDelivered = status !== null && status >= 200 && status < 300
+  const pause = type === testType ? undefined : retryDelaysMs[tries]
+  const state = isDelivered ? 'delivered' : pause === undefined ? 'failed' : 'pending'
+  // Never earlier; up to a fifth later, so that what failed together is not repeated together.
+  const pauseMs = Math.round((pause ?? 0) * (1 + Math.random() / 5))
+  const delivery = await transaction.get<Delivery>(sql`insert into ${deliveries}
+      (webhook, event, type, status, tries, next_at, at, ms, response_status, answer)
+    values (${id}, ${event}, ${type}, ${state}, ${tries + 1}, ${now} + ${pauseMs}, ${now}, ${ms}, ${status}, ${answer.replaceAll('\0', '')})
+    on conflict (webhook, event) do update set status = excluded.status, tries = excluded.tries,
+      next_at = excluded.next_at, at = excluded.at, ms = excluded.ms, response_status = excluded.response_status, answer = excluded.answer
+    returning *`)
+  if (!delivery) throw new Error('a stored delivery has no row')
+  await transaction.run(sql`delete from ${deliveries} where webhook = ${id} and status <> 'pending' and event in
+    (select event from ${deliveries} where webhook = ${id} and status <> 'pending' order by at desc, event desc limit 1000 offset ${keptDeliveries})`)
+  return delivery
+}
 
-const toWebhook = (row: WebhookRow): Webhook => ({
-  ...(JSON.parse(row.definition) as WebhookDefinition), // `create` and `update` wrote it.
-  id: row.id,
-  secret: row.secret,
-  createdAt: row.created_at,
-  createdBy: row.created_by,
-  isPaused: row.is_paused === 1,
-  position: row.position,
+// `create` and `update` wrote the definition.
+const toWebhook = ({ definition, isPaused, ...row }: WebhookRow): Webhook => ({
+  ...(JSON.parse(definition) as WebhookDefinition),
+  ...row,
+  isPaused: isPaused === 1,
 })
 
 export const webhookNotFound = (id: string) =>
