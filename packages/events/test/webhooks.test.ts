@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { createLogger } from '@domains-and-files/http'
 import { Webhook as Verifier } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
+import { lossyDatabase } from '../../../test/support/lossy-database.ts'
 import { type EventSource, toEvent } from '../src/event-source.ts'
 import { appendEvents, EventLog } from '../src/outbox.ts'
 import { isRefused } from '../src/webhooks/addresses.ts'
@@ -264,6 +265,24 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
       response_status: null,
       answer: 'no response within 10 s',
     })
+  })
+})
+
+describe.each(forms)('stored webhooks in $form', ({ open }) => {
+  it('are answered as stored, though the database is lost right after the commit', async () => {
+    await using db = await open()
+    const { sql, losing } = lossyDatabase(db.sql)
+    const store = new WebhookStore(sql)
+    const by = { createdBy: 'admin', position: '' }
+    const webhook = await losing(() => store.create({ url: 'https://example.com/' }, by))
+    const paused = await losing(() => store.update(webhook.id, { isPaused: true, name: 'chat' }))
+    const attempt = { status: 500, ms: 1, answer: 'no' }
+    const tested = await losing(() => store.recordTest(webhook.id, { event: 'one', attempt }))
+    const again = await losing(() => store.retry(webhook.id, 'one'))
+    expect(await store.get(webhook.id)).toEqual(paused)
+    expect(paused).toEqual({ ...webhook, isPaused: true, name: 'chat' })
+    expect(tested).toMatchObject({ event: 'one', status: 'failed', tries: 1, response_status: 500 })
+    expect(await store.deliveries(webhook.id)).toEqual([again])
   })
 })
 

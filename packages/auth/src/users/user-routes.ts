@@ -140,6 +140,8 @@ const changeUser = ({ users, lastLogins }: Dependencies) =>
       const caller = loggedInCallerOf(request)
       const username = request.params.username.normalize('NFC')
       const { body } = request
+      // Before the change, which is stored whatever fails later.
+      const logins = await lastLogins.find([username])
       let changed: User | undefined
       await updateUsers(users, (all) => {
         const { domains, folders, writes, ...user } = expectUser(all, caller, username)
@@ -155,7 +157,7 @@ const changeUser = ({ users, lastLogins }: Dependencies) =>
       })
       if (!changed) throw userNotFound(username)
       request.log.info({ username, role: changed.role }, 'user changed')
-      return describe(changed, await lastLogins.find([username]))
+      return describe(changed, logins)
     },
   })
 

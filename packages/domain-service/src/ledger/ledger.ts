@@ -11,7 +11,13 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import { insufficientStorage, leaseLost, ledgerUnavailable } from '../errors.ts'
-import type { ChangeOutcome, ChangeRequest, SendIntent, SendOutcome } from './change.ts'
+import type {
+  ChangeOutcome,
+  ChangeRequest,
+  SendIntent,
+  SendOutcome,
+  StoredChange,
+} from './change.ts'
 import { ChangeHistory } from './change-history.ts'
 import { endChanges, endUnsent, insertChange, type UnsentEnd } from './changes.ts'
 import { KnownZones, lockKnown, recordOwnSend } from './known-zones.ts'
@@ -20,6 +26,7 @@ import { abandonedMs } from './replicas/awaited-changes.ts'
 import { type Leases, leaseNow, notify } from './replicas/leases.ts'
 import { increaseVersion, type ZoneVersions } from './replicas/zone-versions.ts'
 import * as sends from './sends.ts'
+import { readChange } from './stored-change.ts'
 
 export type * from './change.ts'
 export { changeStatuses, lateMs } from './change.ts'
@@ -73,11 +80,11 @@ export class Ledger extends ChangeHistory {
   accept(
     request: ChangeRequest,
     { isAsync }: { isAsync: boolean },
-  ): Promise<{ id: number; isNew: boolean }> {
+  ): Promise<{ id: number; isNew: boolean; change: StoredChange }> {
     return this.sql.transaction(async (transaction) => {
       const accepted = await insertChange(transaction, request, { isAsync })
       if (accepted.isNew) await notify(transaction, request.domain)
-      return accepted
+      return { ...accepted, change: await readChange(transaction, accepted.id) }
     })
   }
 
@@ -98,10 +105,13 @@ export class Ledger extends ChangeHistory {
 
   /**
    * Only an asynchronous change, or a proposed one. Its key is given back: a repeated request is carried out.
-   * @returns false where it is not queued any more.
+   * @returns undefined where it is not queued any more.
    */
-  async cancel(id: number): Promise<boolean> {
-    return (await this.#cancelAll(sql`id = ${id}`)) > 0
+  cancel(id: number): Promise<StoredChange | undefined> {
+    return this.sql.transaction(async (transaction) => {
+      const cancelled = await cancelAll(transaction, sql`id = ${id}`)
+      return cancelled > 0 ? readChange(transaction, id) : undefined
+    })
   }
 
   /**
@@ -110,19 +120,12 @@ export class Ledger extends ChangeHistory {
    * @returns how many.
    */
   async endHold({ cancel }: { cancel: boolean }): Promise<number> {
-    if (cancel) return this.#cancelAll(sql`is_held = 1`)
     return this.sql.transaction((transaction) =>
-      transaction.run(
-        sql`update ${changes} set is_held = 0 where is_held = 1 and status = 'queued'`,
-      ),
-    )
-  }
-
-  #cancelAll(which: Statement): Promise<number> {
-    return this.sql.transaction((transaction) =>
-      transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null,
-          idempotency_key = null
-        where ${which} and status in ('queued', 'proposed') and is_async = 1`),
+      cancel
+        ? cancelAll(transaction, sql`is_held = 1`)
+        : transaction.run(
+            sql`update ${changes} set is_held = 0 where is_held = 1 and status = 'queued'`,
+          ),
     )
   }
 
@@ -255,6 +258,11 @@ export class Ledger extends ChangeHistory {
     return (await this.#replicas.leases.lock(transaction, domain)).fence
   }
 }
+
+const cancelAll = (transaction: SqlTransaction, which: Statement) =>
+  transaction.run(sql`update ${changes} set status = 'cancelled', ended_at = ${now}, request = null,
+      idempotency_key = null
+    where ${which} and status in ('queued', 'proposed') and is_async = 1`)
 
 async function domainOf(
   transaction: SqlTransaction,

@@ -1,8 +1,9 @@
 import { name, now, type Sql, sql } from '@domains-and-files/persistence'
-import type { ChangeEffect, ChangeRequest } from './change.ts'
+import type { ChangeEffect, ChangeRequest, StoredChange } from './change.ts'
 import { appendChangeEvents } from './change-events.ts'
 import { effectOf, findByKey, insertChange } from './changes.ts'
 import { notify } from './replicas/leases.ts'
+import { readChange } from './stored-change.ts'
 
 const changes = name('changes')
 
@@ -23,15 +24,19 @@ export class Proposals {
   }
 
   /** @throws as `Ledger.accept`. */
-  add(request: ChangeRequest, effect: ChangeEffect): Promise<number> {
+  add(
+    request: ChangeRequest,
+    effect: ChangeEffect,
+  ): Promise<{ change: StoredChange; isNew: boolean }> {
     return this.#sql.transaction(async (transaction) => {
       const options = { isAsync: true, status: 'proposed' } as const
       const { id, isNew } = await insertChange(transaction, request, options)
-      if (!isNew) return id
-      const set = await effectOf(transaction, effect)
-      await transaction.run(sql`update ${changes} set ${set} where id = ${id}`)
-      await appendChangeEvents(transaction, [id])
-      return id
+      if (isNew) {
+        const set = await effectOf(transaction, effect)
+        await transaction.run(sql`update ${changes} set ${set} where id = ${id}`)
+        await appendChangeEvents(transaction, [id])
+      }
+      return { change: await readChange(transaction, id), isNew }
     })
   }
 
@@ -52,27 +57,30 @@ export class Proposals {
     )
   }
 
-  /** Queues a proposed change. @returns false where it is not proposed any more: of several, one wins. */
+  /** Queues a proposed change. @returns undefined where it is not proposed any more: of several, one wins. */
   approve(
     id: number,
     { by, request, effect }: { by: string; request: ChangeRequest; effect: ChangeEffect },
-  ): Promise<boolean> {
+  ): Promise<StoredChange | undefined> {
     return this.#sql.transaction(async (transaction) => {
       const approved = await transaction.run(sql`update ${changes} set status = 'queued',
           approved_by = ${by}, request = ${JSON.stringify(request)}, ${await effectOf(transaction, effect)}
         where id = ${id} and status = 'proposed'`)
-      if (approved > 0) await notify(transaction, request.domain)
-      return approved > 0
+      if (approved === 0) return undefined
+      await notify(transaction, request.domain)
+      return readChange(transaction, id)
     })
   }
 
-  /** @returns false where it is not proposed any more. */
-  async reject(id: number, reason: string | undefined): Promise<boolean> {
-    const rejected =
-      await this.#sql.run(sql`update ${changes} set status = 'rejected', reason = ${reason},
-        ended_at = ${now}, request = null
-      where id = ${id} and status = 'proposed'`)
-    return rejected > 0
+  /** @returns undefined where it is not proposed any more. */
+  reject(id: number, reason: string | undefined): Promise<StoredChange | undefined> {
+    return this.#sql.transaction(async (transaction) => {
+      const rejected =
+        await transaction.run(sql`update ${changes} set status = 'rejected', reason = ${reason},
+          ended_at = ${now}, request = null
+        where id = ${id} and status = 'proposed'`)
+      return rejected > 0 ? readChange(transaction, id) : undefined
+    })
   }
 
   /** Cancels what nobody has approved in 14 days. */

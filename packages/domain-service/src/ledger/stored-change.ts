@@ -1,4 +1,12 @@
-import { join, list, type Statement, sql } from '@domains-and-files/persistence'
+import {
+  join,
+  list,
+  name,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
+import { changeNotFound } from '../errors.ts'
 import type {
   ChangeFilter,
   ChangeRequest,
@@ -63,6 +71,15 @@ export const toStoredChange = (row: ChangeRow): StoredChange => ({
 
 const dateOf = (milliseconds: number | null) =>
   milliseconds === null ? undefined : new Date(milliseconds)
+
+/** @throws 404 `change_not_found` */
+export async function readChange(reader: SqlTransaction, id: number): Promise<StoredChange> {
+  const row = await reader.get<ChangeRow>(
+    sql`select ${listedColumns} from ${name('changes')} where id = ${id}`,
+  )
+  if (!row) throw changeNotFound(id)
+  return toStoredChange(row)
+}
 
 /** Who is the author of a change, for its idempotency key and for the limit of queued changes. */
 export const callerIdOf = ({ callerId, by }: Pick<ChangeRequest, 'callerId' | 'by'>) =>

@@ -2,7 +2,7 @@ import type { Domain } from '../dns/domain-name.ts'
 import { toRecord, type Zone } from '../dns/record.ts'
 import { type Delta, differenceOf, isSameDelta } from '../dns/zone-delta.ts'
 import { changeClosed, changeNotFound, changeOutdated } from '../errors.ts'
-import type { ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
+import type { ChangeEffect, ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
 import { evaluateProposal, evaluateWrite, toDelta } from './batch/evaluate-write.ts'
 import { toChangeRequest, type ZoneWrite } from './zone-write.ts'
 
@@ -37,7 +37,8 @@ export class Approvals {
     const effect = evaluateWrite(request, await readCurrent(domain))
     // Preconditions hold now: what else changes in the zone until the approval does not matter.
     const stored = { ...request, ifMatch: undefined, ifNoneMatch: undefined }
-    return this.#find(await ledger.proposals.add(stored, effect))
+    const { change, isNew } = await ledger.proposals.add(stored, effect)
+    return isNew ? { change, zones: zonesOf(effect) } : this.#find(change.id)
   }
 
   /**
@@ -64,16 +65,19 @@ export class Approvals {
       throw changeOutdated(reason, diffs)
     }
     const approval = { by, request: { ...request, approved }, effect }
-    if (!(await ledger.proposals.approve(id, approval))) return this.#refuseClosed(id)
+    const change = await ledger.proposals.approve(id, approval)
+    if (!change) return this.#refuseClosed(id)
     onQueued()
-    return this.#find(id)
+    return { change, zones: zonesOf(effect) }
   }
 
   /** @throws 409 `change_closed` where it is not proposed any more. */
   async reject(id: number, reason: string | undefined): Promise<KnownChange> {
-    const { proposals } = this.#options.ledger
-    await proposals.expire()
-    return (await proposals.reject(id, reason)) ? this.#find(id) : this.#refuseClosed(id)
+    const { ledger } = this.#options
+    await ledger.proposals.expire()
+    const zones = await ledger.zonesOf(id)
+    const change = await ledger.proposals.reject(id, reason)
+    return change ? { change, zones } : this.#refuseClosed(id)
   }
 
   async #refuseClosed(id: number): Promise<never> {
@@ -87,6 +91,9 @@ export class Approvals {
     return { change, zones: await ledger.zonesOf(id) }
   }
 }
+
+// Not read again: what is stored stays stored where the database fails then.
+const zonesOf = (effect: ChangeEffect): ChangeZones => ({ ...effect, ...toDelta(effect) })
 
 const describeDelta = ({ added, removed, emailType }: Delta, { domain, rows }: Zone) => ({
   added: added.map((row) => toRecord(row, domain)),

@@ -8,7 +8,7 @@ import { toChangeRequest, type ZoneWrite } from './zone-write.ts'
 interface Options {
   ledger: Ledger
   /** Stores a change. */
-  enqueue: (request: ChangeRequest) => Promise<number>
+  enqueue: (request: ChangeRequest) => Promise<StoredChange>
   /** Carries a change out. Rejects with a 5xx where the change stays queued. */
   write: (domain: Domain, change: QueuedChange) => Promise<unknown>
   /** False while another process carries out the changes. */
@@ -39,11 +39,8 @@ export class ChangeQueue {
 
   /** Accepts a change; resolves once it is stored. */
   async add(domain: Domain, write: ZoneWrite): Promise<StoredChange> {
-    const { ledger, clock, enqueue } = this.#options
-    const request = toChangeRequest(domain, write, 'async')
-    const id = await enqueue(request)
-    const change = await ledger.find(id)
-    if (!change) throw changeNotFound(id)
+    const { clock, enqueue } = this.#options
+    const change = await enqueue(toChangeRequest(domain, write, 'async'))
     this.#debounce ??= clock.setTimer(() => {
       this.#debounce = undefined
       this.wake()
@@ -54,11 +51,10 @@ export class ChangeQueue {
   /** @throws 404 for an unknown change, 409 for one that is not queued any more. */
   async cancel(id: number): Promise<StoredChange> {
     const { ledger } = this.#options
-    const isCancelled = await ledger.cancel(id)
+    const cancelled = await ledger.cancel(id)
+    if (cancelled) return cancelled
     const change = await ledger.find(id)
-    if (!change) throw changeNotFound(id)
-    if (!isCancelled) throw changeNotQueued(id, change.status)
-    return change
+    throw change ? changeNotQueued(id, change.status) : changeNotFound(id)
   }
 
   /** Looks for changes that can be carried out now. */

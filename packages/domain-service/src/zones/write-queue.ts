@@ -1,6 +1,6 @@
 import type { Domain } from '../dns/domain-name.ts'
 import { serviceStopping, tooManyWaiting } from '../errors.ts'
-import type { ChangeRequest, Ledger, QueuedChange } from '../ledger/ledger.ts'
+import type { ChangeRequest, Ledger, QueuedChange, StoredChange } from '../ledger/ledger.ts'
 import type { RegistrarClient } from '../registrar/client.ts'
 import type { BatchDependencies } from './batch/write-batch.ts'
 import { DomainQueue } from './domain-queue.ts'
@@ -57,12 +57,12 @@ export class WriteQueue {
     this.#open = open
   }
 
-  /** Queues an asynchronous change. @returns its id; of the former one where its idempotency key was used before. */
-  async enqueue(request: ChangeRequest): Promise<number> {
-    const { id, isNew } = await this.#ledger.accept(request, { isAsync: true })
+  /** Queues an asynchronous change. @returns the former one where its idempotency key was used before. */
+  async enqueue(request: ChangeRequest): Promise<StoredChange> {
+    const { id, isNew, change } = await this.#ledger.accept(request, { isAsync: true })
     const { first, last } = this.#queued
     if (isNew) this.#queued = { first: Math.min(first, id), last: Math.max(last, id) }
-    return id
+    return change
   }
 
   /** The place of a write that is accepted now, which the ledger does not have; or of a queued change. */

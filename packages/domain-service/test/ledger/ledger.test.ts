@@ -59,9 +59,9 @@ describe.each(ledgers)('%s', (_name, open) => {
       await enqueue(ledger, requestBy('admin')),
     ]
 
-    expect(await ledger.cancel(first)).toBe(true)
+    expect(await ledger.cancel(first)).toMatchObject({ status: 'cancelled' })
     expect(await ledger.claim([first, second])).toEqual([second])
-    expect(await ledger.cancel(second)).toBe(false)
+    expect(await ledger.cancel(second)).toBeUndefined()
     expect((await ledger.find(first))?.status).toBe('cancelled')
   })
 
@@ -218,7 +218,7 @@ describe.each(ledgers)('%s', (_name, open) => {
     const released = await ledger.endHold({ cancel: false })
 
     expect(during).toEqual([[later], [], { queued: 1, held: 2 }])
-    expect([cancelled, released]).toEqual([true, 1])
+    expect([cancelled?.status, released]).toEqual(['cancelled', 1])
     expect(await queued()).toEqual([restored[1], later])
   })
 

@@ -1,5 +1,12 @@
 import { HttpError } from '@domains-and-files/http'
-import { int8, name, type Sql, sql, strict } from '@domains-and-files/persistence'
+import {
+  int8,
+  name,
+  type Sql,
+  type SqlTransaction,
+  sql,
+  strict,
+} from '@domains-and-files/persistence'
 
 /** Who may read the files below a folder. Instants are ISO 8601. */
 export interface AccessRule {
@@ -33,6 +40,9 @@ interface Row {
   by_user: string
   at: string
 }
+
+const rulesWithVersion = sql`select version, prefix, is_public, by_user, at
+  from ${versionTable} left join ${table} on 1 = 1`
 
 interface Options {
   isPublicByDefault: boolean
@@ -102,9 +112,7 @@ export class AccessRules {
 
   /** @throws {HttpError} `too_many_rules`. */
   async set({ prefix, isPublic, by, at }: AccessRule): Promise<void> {
-    await this.#database.transaction(async (transaction) => {
-      // First, so that concurrent changes wait for one another.
-      await transaction.run(sql`update ${versionTable} set version = version + 1`)
+    await this.#change(async (transaction) => {
       const others = await transaction.get<{ count: number }>(
         sql`select count(*) as count from ${table} where prefix <> ${prefix}`,
       )
@@ -116,17 +124,25 @@ export class AccessRules {
             set is_public = excluded.is_public, by_user = excluded.by_user, at = excluded.at`,
       )
     })
-    await this.#load()
   }
 
   /** @throws {HttpError} `rule_not_found`. */
   async remove(prefix: string): Promise<void> {
-    await this.#database.transaction(async (transaction) => {
-      await transaction.run(sql`update ${versionTable} set version = version + 1`)
+    await this.#change(async (transaction) => {
       const removed = await transaction.run(sql`delete from ${table} where prefix = ${prefix}`)
       if (removed === 0) throw ruleNotFound(prefix)
     })
-    await this.#load()
+  }
+
+  // Read in the transaction: what is stored counts, though the database fails after the commit.
+  async #change(work: (transaction: SqlTransaction) => Promise<void>) {
+    const rows = await this.#database.transaction(async (transaction) => {
+      // First, so that concurrent changes wait for one another.
+      await transaction.run(sql`update ${versionTable} set version = version + 1`)
+      await work(transaction)
+      return transaction.all<Row>(rulesWithVersion)
+    })
+    this.#adopt(rows)
   }
 
   /** Called when other rules count. */
@@ -148,9 +164,10 @@ export class AccessRules {
   }
 
   async #read() {
-    const rows = await this.#database.all<Row>(
-      sql`select version, prefix, is_public, by_user, at from ${versionTable} left join ${table} on 1 = 1`,
-    )
+    this.#adopt(await this.#database.all<Row>(rulesWithVersion))
+  }
+
+  #adopt(rows: Row[]) {
     const version = rows[0]?.version ?? 0
     if (version <= this.#version) return
     this.#rules = new Map(
