@@ -27,16 +27,15 @@ export class Queries {
   async findTarget(path: string): Promise<{ row: FileRow | undefined; conflicts: boolean }> {
     const above: string[] = []
     for (let at = parentOf(path); at !== ''; at = parentOf(at)) above.push(at)
-    const found = await this.#sql.get<
-      FileRow & { path: string | null; conflicts: boolean | number }
-    >(
-      sql`select ${fileColumns}, (exists (select 1 from ${name('directories')} where path = ${path})
-          or exists (select 1 from ${name('files')} where path ${among(above)})) conflicts
-        from (select 1 one) one left join ${name('files')} on path = ${path}`,
+    // A union of look-ups: SQLite takes ten times as long for a left join of the file to a constant row.
+    const rows = await this.#sql.all<FileRow | { path: null }>(
+      sql`select ${fileColumns} from ${name('files')} where path = ${path}
+        union all select null, null, null, null, null, null, null, null, null
+        where exists (select 1 from ${name('directories')} where path = ${path})
+          or exists (select 1 from ${name('files')} where path ${among(above)})`,
     )
-    if (!found) throw new Error('a left join has a row')
-    const { conflicts, ...row } = found
-    return { row: row.path === null ? undefined : row, conflicts: Boolean(conflicts) }
+    const row = rows.find((one) => one.path !== null)
+    return { row, conflicts: rows.some((one) => one.path === null) }
   }
 
   /** Bytes of all contents, and what of it depends on a new one at this path. */
