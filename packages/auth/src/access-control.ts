@@ -3,7 +3,17 @@ import { type Access, HttpError } from '@domains-and-files/http'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { ApiTokens } from './api-tokens/api-tokens.ts'
 import { looksLikeApiToken, otherServiceOf, prefixOf } from './api-tokens/token-format.ts'
-import { type AuthErrors, loginRequired } from './errors.ts'
+import {
+  apiTokenExpired,
+  apiTokenInvalid,
+  authorizationMalformed,
+  loginRequired,
+  roleRequired,
+  tokenExpired,
+  tokenInvalid,
+  tokenMissing,
+  tokenOfOtherService,
+} from './errors.ts'
 import { type Caller, isAccess, obstacleOf, outsideRecords } from './rights.ts'
 import type { SessionTokens } from './sessions/session-tokens.ts'
 
@@ -11,7 +21,6 @@ interface AccessDependencies {
   sessions: SessionTokens
   apiTokens: ApiTokens
   audience: string
-  errors: AuthErrors
 }
 
 const callers = new WeakMap<FastifyRequest, Caller>()
@@ -54,9 +63,8 @@ declare module 'fastify' {
 /** Denies by default: a route without `access` stops the boot, and a caller below its `access` is rejected. */
 export function enforceAccess(
   app: FastifyInstance,
-  { sessions, apiTokens, audience, errors }: AccessDependencies,
+  { sessions, apiTokens, audience }: AccessDependencies,
 ): Authenticate {
-  const documented = errorsOf(errors)
   app.addHook('onRoute', (route) => {
     requireAccess(route)
     const { schema, config } = route
@@ -85,7 +93,7 @@ export function enforceAccess(
   return authenticate
 
   async function authenticate({ headers, ip }: Sender): Promise<Caller> {
-    const token = readCredential(headers, errors)
+    const token = readCredential(headers)
     const isApiToken = prefixOf(token) === apiTokens.prefix
     const caller = isApiToken ? await apiTokens.verify(token, ip) : await sessions.verify(token)
     if (typeof caller === 'string') throw rejectionOf(token, caller)
@@ -97,7 +105,7 @@ export function enforceAccess(
     const { enforcesRecordLimits } = routeOptions.config
     const isRead = method === 'GET' || method === 'HEAD'
     const obstacle = obstacleOf(caller, { access: needed, enforcesRecordLimits, isRead })
-    if (obstacle === 'role') throw errors.forbidden(needed)
+    if (obstacle === 'role') throw roleRequired(needed)
     if (obstacle) throw outsideRecords(caller, `${method} ${url.replace(/\?.*/s, '')}`)
     callers.set(request, caller)
     request.principal = { user: caller.username, token: caller.token?.name } // For the access log.
@@ -105,10 +113,10 @@ export function enforceAccess(
 
   function rejectionOf(token: string, reason: 'invalid' | 'expired') {
     const isApiToken = looksLikeApiToken(token)
-    if (reason === 'expired') return isApiToken ? errors.apiTokenExpired() : errors.tokenExpired()
+    if (reason === 'expired') return isApiToken ? apiTokenExpired() : tokenExpired()
     const other = otherServiceOf(token, audience)
-    if (other) return errors.tokenOfOtherService(other)
-    return isApiToken ? errors.apiTokenInvalid() : errors.tokenInvalid()
+    if (other) return tokenOfOtherService(other)
+    return isApiToken ? apiTokenInvalid() : tokenInvalid()
   }
 }
 
@@ -124,22 +132,22 @@ type NeededRole = Exclude<Access, 'public'>
  * other scheme), or `X-Api-Key`.
  * @throws {HttpError} if there is none, or the header is malformed.
  */
-function readCredential(headers: IncomingHttpHeaders, errors: AuthErrors): string {
+function readCredential(headers: IncomingHttpHeaders): string {
   const { authorization, 'x-api-key': apiKey } = headers
   if (authorization !== undefined) {
     const [, scheme = '', value] = /^(bearer|basic) +([^\s,]+)$/i.exec(authorization) ?? []
-    if (!value) throw errors.authorizationMalformed()
-    return scheme.toLowerCase() === 'bearer' ? value : passwordOf(value, errors)
+    if (!value) throw authorizationMalformed()
+    return scheme.toLowerCase() === 'bearer' ? value : passwordOf(value)
   }
   if (typeof apiKey === 'string' && apiKey !== '') return apiKey
-  throw errors.tokenMissing()
+  throw tokenMissing()
 }
 
 // RFC 7617: base64 of `user:password`; the user name is ignored.
-function passwordOf(value: string, errors: AuthErrors): string {
+function passwordOf(value: string): string {
   const text = Buffer.from(value, 'base64').toString()
   const colon = text.indexOf(':')
-  if (colon === -1) throw errors.authorizationMalformed()
+  if (colon === -1) throw authorizationMalformed()
   return text.slice(colon + 1)
 }
 
@@ -151,14 +159,11 @@ function requireAccess({ method, url, config }: RouteOptions) {
 }
 
 // For the OpenAPI document. Each error captures a stack, so the routes share them.
-function errorsOf(errors: AuthErrors): Record<NeededRole, HttpError[]> {
-  // Every role includes viewer.
-  const viewer = [errors.tokenMissing(), errors.tokenExpired()]
-  return {
-    viewer,
-    editor: [...viewer, errors.forbidden('editor')],
-    admin: [...viewer, errors.forbidden('admin')],
-  }
+const viewerErrors = [tokenMissing(), tokenExpired()] // Every role includes viewer.
+const documented: Record<NeededRole, HttpError[]> = {
+  viewer: viewerErrors,
+  editor: [...viewerErrors, roleRequired('editor')],
+  admin: [...viewerErrors, roleRequired('admin')],
 }
 
 function accessOf(request: FastifyRequest): Access {

@@ -4,10 +4,19 @@ import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import type { ReadStream } from 'node:tty'
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
-import { databaseConfig, databaseSettings, readEnv } from '@domains-and-files/http'
-import { explainDatabaseFailure, Postgres } from '@domains-and-files/persistence'
+import { databaseConfig, databaseSettings, describeIssue, readEnv } from '@domains-and-files/http'
+import {
+  createDirectory,
+  explainDatabaseFailure,
+  Postgres,
+  type Sql,
+} from '@domains-and-files/persistence'
 import { z } from 'zod'
+import { openAuthFile } from './open-auth.ts'
 import { authMigrations } from './tables.ts'
+import { FileUsers } from './users/file-users.ts'
+import { SqlUsers } from './users/sql-users.ts'
+import type { Users } from './users/user.ts'
 
 /** What a command reads and writes: `process` in a terminal. */
 export interface CommandLine {
@@ -19,43 +28,142 @@ export interface CommandLine {
 
 export class UsageError extends Error {}
 
+const text = { type: 'string' } as const
+const texts = { type: 'string', multiple: true } as const
+const flag = { type: 'boolean' } as const
+
+const knownOptions = {
+  ...{ role: text, domains: text, folders: text, writes: text, networks: text, record: texts },
+  ...{ 'all-domains': flag, 'all-folders': flag, force: flag, rebind: flag },
+  ...{ owner: text, expires: text, for: text, url: text, replace: flag },
+  ...{ issuer: text, audience: text, claim: texts, service: text },
+  help: { type: 'boolean', short: 'h' },
+} as const satisfies ParseArgsOptionsConfig
+
+export type Options = ReturnType<typeof readArguments>['values']
+
+const readArguments = (args: string[]) =>
+  parseArgs({ args, allowPositionals: true, options: knownOptions })
+
+/** One command of a program, such as `users add`. */
+export interface Command {
+  /** What its words name. */
+  words: string[]
+  options: (keyof Options)[]
+  /** @returns what it prints. */
+  run: (call: Call) => Promise<string>
+}
+
+export interface Call {
+  words: string[]
+  options: Options
+  line: CommandLine
+}
+
+interface Program {
+  name: string
+  help: string
+  commands: Record<string, Command>
+}
+
 /**
- * Prints the text that a command returns, or the reason of its failure.
+ * Runs a program, and prints what its command returns, or the reason of its failure.
  * @returns the exit status: 0 success, 1 failure, 2 usage error.
  */
-export async function printResult(
-  command: string,
-  { stdout, stderr }: CommandLine,
-  result: Promise<string>,
+export async function runProgram(
+  program: Program,
+  args: string[],
+  line: CommandLine,
 ): Promise<0 | 1 | 2> {
   try {
-    stdout.write(await result)
+    line.stdout.write(await runCommand(program, args, line))
     return 0
   } catch (error) {
     const isUsageError = error instanceof UsageError
     const reason = explainDatabaseFailure(error)
     const message = reason instanceof Error ? reason.message : String(reason)
-    stderr.write(`${message}${isUsageError ? `. See ${command} --help` : ''}\n`)
+    line.stderr.write(`${message}${isUsageError ? `. See ${program.name} --help` : ''}\n`)
     return isUsageError ? 2 : 1
   }
 }
 
-/** The options and words of a command. @throws {UsageError} */
-export function readOptions<const Options extends ParseArgsOptionsConfig>(
-  args: string[],
-  options: Options,
-) {
+async function runCommand({ name, help, commands }: Program, args: string[], line: CommandLine) {
+  const { values, positionals } = parse(args)
+  const { help: isHelp, ...options } = values
+  if (isHelp) return help
+  const [verb = '', ...words] = positionals
+  const command = Object.hasOwn(commands, verb) ? commands[verb] : undefined
+  if (!command) throw new UsageError(`Missing command: ${Object.keys(commands).join(', ')}`)
+  const allowed: string[] = command.options
+  const stray = Object.keys(options).find((option) => !allowed.includes(option))
+  if (stray) throw new UsageError(`${name} ${verb} has no option --${stray}`)
+  // Surplus words are not quoted: one may be a password.
+  if (words.length !== command.words.length)
+    throw new UsageError(
+      `Usage: ${[name, verb, ...command.words].join(' ')}; a password is never an argument`,
+    )
+  return command.run({ words, options, line })
+}
+
+function parse(args: string[]) {
   try {
-    return parseArgs({ args, allowPositionals: true, options })
+    return readArguments(args)
   } catch (error) {
     const [message = ''] = error instanceof Error ? error.message.split(/[.\n]/) : []
     throw new UsageError(message)
   }
 }
 
+/** The limits that options name, as the API takes them. */
+export const limitsIn = ({ role, domains, folders, writes, networks, record }: Options) => ({
+  ...{ role, writes },
+  domains: split(domains),
+  folders: split(folders),
+  networks: split(networks),
+  records: record?.map((each) => {
+    const [name, types] = splitAt(each, ':')
+    return { name, types: types.split(',') }
+  }),
+})
+
+const split = (list: string | undefined) => list?.split(',').map((entry) => entry.trim())
+
+/** What stands before and after the first such sign. */
+export function splitAt(word: string, sign: string): [string, string] {
+  const [before = '', ...after] = word.split(sign)
+  return [before, after.join(sign)]
+}
+
+/** A request that options describe, checked as the API does. @throws {UsageError} naming its first fault. */
+export function readRequest<Request>(
+  schema: z.ZodType<Request>,
+  request: Record<string, unknown>,
+): Request {
+  const given = Object.fromEntries(
+    Object.entries(request).filter(([, value]) => value !== undefined),
+  )
+  const read = schema.safeParse(given, { error: describeIssue, reportInput: true })
+  if (read.success) return read.data
+  const { path, message } = read.error.issues[0] ?? { path: [], message: 'is not valid' }
+  throw new UsageError(`${path.join(' ')} ${message}`)
+}
+
 /** Whether users and API tokens are in PostgreSQL. */
 export const usesDatabase = (env: NodeJS.ProcessEnv) =>
   Boolean(env.DATABASE_URL || env.DATABASE_URL_FILE)
+
+/** The full name of a service. @throws {UsageError} */
+export function readService(name: string | undefined): string {
+  if (name === 'domain' || name === 'static') return `${name}-service`
+  throw new UsageError('Name the service: domain or static')
+}
+
+/** The option `--service`, which DATABASE_URL requires: there each service has its own. @throws {UsageError} */
+export function readServiceOption({ service }: Options): string {
+  if (service === undefined)
+    throw new UsageError('With DATABASE_URL add --service domain or --service static')
+  return readService(service)
+}
 
 /** The data directory of a service: `npm start` gives each a folder in its DATA_DIR. */
 export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
@@ -63,20 +171,44 @@ export function dataDirOf(service: string, env: NodeJS.ProcessEnv): string {
   return !env.DATA_DIR || existsSync(join(root, service)) ? join(root, service) : root
 }
 
-/** Opens the database of DATABASE_URL for a command, with the tables of this package for one service. */
-export async function openCommandDatabase(
-  service: string,
-  env: NodeJS.ProcessEnv,
-): Promise<Postgres & AsyncDisposable> {
+interface Stores extends AsyncDisposable {
+  users: Users
+  /** Holds the API tokens and trusts. */
+  database: Sql
+}
+
+/** Opens what a service stores of this package: in DATABASE_URL, else in its data directory. */
+export async function openStores(service: string, env: NodeJS.ProcessEnv): Promise<Stores> {
+  if (usesDatabase(env)) {
+    const database = await openDatabase(service, env)
+    const close = () => database.close()
+    return { users: new SqlUsers(database), database, [Symbol.asyncDispose]: close }
+  }
+  const root = env.DATA_DIR || 'data'
+  const dataDir = dataDirOf(service, env)
+  // `npm start` gives both services one users file.
+  const shared = join(root, 'users.json')
+  const isShared = dataDir !== root && existsSync(shared)
+  const users = new FileUsers(
+    env.USERS_FILE || (isShared ? shared : join(dataDir, 'users.json')),
+    (error) => {
+      throw error
+    },
+  )
+  await createDirectory(dataDir)
+  const database = openAuthFile(dataDir)
+  return { users, database, [Symbol.asyncDispose]: () => database.close() }
+}
+
+async function openDatabase(service: string, env: NodeJS.ProcessEnv): Promise<Postgres> {
   const config = databaseConfig(readEnv(z.object(databaseSettings), env))
   if (!config) throw new Error('DATABASE_URL is not set')
-  const database = await Postgres.open({
+  return Postgres.open({
     ...config,
     schema: service.replace('-', '_'),
     migrations: authMigrations,
     onError: () => undefined, // A statement that fails is reported by itself.
   })
-  return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })
 }
 
 /** The source of a password: a terminal, or a stream whose first line it is. */

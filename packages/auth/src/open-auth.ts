@@ -1,18 +1,18 @@
 import { join } from 'node:path'
-import type { Check, Logger } from '@domains-and-files/http'
+import type { Logger } from '@domains-and-files/http'
 import {
   ensurePrivateFile,
   type Migrations,
   type Postgres,
-  type Sql,
   SqliteSql,
 } from '@domains-and-files/persistence'
 import { ApiTokens } from './api-tokens/api-tokens.ts'
 import { tokenPrefixOf } from './api-tokens/token-format.ts'
-import { createHashQueue, type HashQueue } from './login/password.ts'
+import type { Auth } from './auth-context.ts'
+import { createHashQueue } from './login/password.ts'
 import { type Caller, callerOfUser } from './rights.ts'
 import { resolveJwtSecret } from './sessions/jwt-secret.ts'
-import type { AuthConfig, OidcConfig } from './settings.ts'
+import type { AuthConfig } from './settings.ts'
 import { accountTables, loginTables } from './tables.ts'
 import { Trusts } from './trusts/trusts.ts'
 import { FileUsers } from './users/file-users.ts'
@@ -20,36 +20,6 @@ import { ensureFirstAdmin } from './users/first-admin.ts'
 import { LastLogins } from './users/last-logins.ts'
 import { SqlUsers } from './users/sql-users.ts'
 import type { User, Users } from './users/user.ts'
-
-/** What the plugin `auth` needs of a service, opened before the app is built. */
-export interface Auth {
-  secret: string
-  /** Signed tokens that are still accepted. */
-  previousSecret?: string | undefined
-  audience: string
-  /** Lifetime of session tokens in seconds. */
-  tokenTtl: number
-  users: Users
-  apiTokens: ApiTokens
-  hashes: HashQueue
-  /** Holds what `accountTables` describes. */
-  database: Sql
-  lastLogins: LastLogins
-  trusts: Trusts
-  isPasswordLoginOn: boolean
-  /** Single sign-on; undefined: none. */
-  oidc: OidcConfig | undefined
-  /** Counts failed logins. */
-  loginDatabase: Sql
-  /**
-   * The caller of a stored `Caller.id`, with the rights that it has now. Undefined: its user was removed, or its API token
-   * revoked or expired.
-   */
-  findCaller: (id: string) => Promise<Caller | undefined>
-  /** For /health: of the users file. */
-  checks: () => Record<string, Check>
-  close: () => Promise<void>
-}
 
 interface ServiceConfig {
   auth: AuthConfig
@@ -77,13 +47,14 @@ export async function openAuth(
   { auth, production, dataDir }: ServiceConfig,
   { audience, log, database, migrations }: AuthDependencies,
 ): Promise<Auth> {
+  const { previousSecret, tokenTtl, isPasswordLoginOn, oidc } = auth
   const secret = await resolveJwtSecret({ secret: auth.secret, production, dataDir })
   const users: Users = database
     ? new SqlUsers(database)
     : new FileUsers(auth.usersFile, (error) =>
         log.error({ err: error }, 'users file with faults: its faulty entries are disabled'),
       )
-  if (auth.isPasswordLoginOn) {
+  if (isPasswordLoginOn) {
     await ensureFirstAdmin(users, {
       username: auth.adminUsername,
       password: auth.adminPassword,
@@ -105,21 +76,11 @@ export async function openAuth(
     report: (error) => log.warn({ err: error }, 'use of an API token not recorded'),
   })
   return {
-    ...{
-      secret,
-      previousSecret: auth.previousSecret,
-      audience,
-      tokenTtl: auth.tokenTtl,
-      users,
-      apiTokens,
-    },
+    ...{ secret, previousSecret, audience, tokenTtl, users, apiTokens, lastLogins, trusts },
+    ...{ isPasswordLoginOn, oidc },
     hashes: createHashQueue(),
     database: file,
-    lastLogins,
-    isPasswordLoginOn: auth.isPasswordLoginOn,
-    oidc: auth.oidc,
     loginDatabase: memory,
-    trusts,
     findCaller: (id) => findCaller(id, { find, apiTokens, trusts }),
     checks: () =>
       database ? {} : { users: { status: users.fault === undefined ? 'ok' : 'degraded' } },

@@ -4,7 +4,7 @@ import fastifyPlugin from 'fastify-plugin'
 import { enforceAccess } from './access-control.ts'
 import { limitKindOf } from './api-tokens/token-format.ts'
 import { registerTokenRoutes } from './api-tokens/token-routes.ts'
-import { createAuthErrors } from './errors.ts'
+import type { Auth, AuthContext } from './auth-context.ts'
 import { registerAccountRoutes } from './login/account-routes.ts'
 import { registerLoginRoutes } from './login/login.ts'
 import { defaultLoginLimits, LoginLimit, type LoginLimits } from './login/login-limit.ts'
@@ -12,7 +12,6 @@ import { verifyPassword } from './login/password.ts'
 import { registerOidcRoutes } from './oidc/oidc-routes.ts'
 import { SingleSignOn } from './oidc/single-sign-on.ts'
 import { OneTime } from './one-time.ts'
-import type { Auth } from './open-auth.ts'
 import { jwtOptions, SessionEndings, SessionTokens } from './sessions/session-tokens.ts'
 import { registerTokenExchange } from './trusts/token-exchange.ts'
 import { registerTrustRoutes } from './trusts/trust-routes.ts'
@@ -32,10 +31,10 @@ export interface AuthOptions extends Auth {
  */
 export const auth = fastifyPlugin(
   async (app: FastifyInstance, options: AuthOptions) => {
-    const { secret, previousSecret, audience, tokenTtl, users, apiTokens, hashes } = options
+    const { secret, previousSecret, audience, tokenTtl, users, apiTokens } = options
     const { loginLimits = defaultLoginLimits, verify = verifyPassword, now = Date.now } = options
     await app.register(jwt, jwtOptions(secret, audience))
-    const { database, lastLogins, trusts, isPasswordLoginOn, oidc } = options
+    const { database, lastLogins, trusts, oidc } = options
     const endings = await SessionEndings.open({ database, users, now })
     const sessions = new SessionTokens(app.jwt, {
       ...{ secret, previousSecret, audience, ttl: tokenTtl, now, endings, trusts },
@@ -50,8 +49,7 @@ export const auth = fastifyPlugin(
           'login locked',
         ),
     )
-    const errors = createAuthErrors(audience)
-    const authenticate = enforceAccess(app, { sessions, apiTokens, audience, errors })
+    const authenticate = enforceAccess(app, { sessions, apiTokens, audience })
     const oneTime = new OneTime(database, now)
     const sso =
       oidc &&
@@ -60,24 +58,17 @@ export const auth = fastifyPlugin(
         limitKind: limitKindOf(audience),
         oneTime,
       })
-    const logins = {
-      isPasswordLoginOn,
-      users,
-      sessions,
-      limit,
-      tokenTtl,
-      errors,
-      hashes,
-      verify,
-      lastLogins,
+    const context: AuthContext = {
+      ...options,
+      ...{ sessions, limit, oneTime, sso, authenticate, verify, now },
     }
-    registerLoginRoutes(app, logins)
-    registerAccountRoutes(app, { ...logins, authenticate, now })
-    registerOidcRoutes(app, { ...logins, sso, config: oidc })
-    await registerTokenExchange(app, { trusts, oneTime, sessions, now })
-    registerTrustRoutes(app, { trusts, now })
-    registerTokenRoutes(app, apiTokens)
-    registerUserRoutes(app, { users, lastLogins, hashes, now })
+    registerLoginRoutes(app, context)
+    registerAccountRoutes(app, context)
+    registerOidcRoutes(app, context)
+    await registerTokenExchange(app, context)
+    registerTrustRoutes(app, context)
+    registerTokenRoutes(app, context)
+    registerUserRoutes(app, context)
     app.addHook('onClose', () => options.close())
   },
   { name: '@domains-and-files/auth', fastify: '5.x' },

@@ -176,6 +176,12 @@ export function findExcess(
     : findEscalation(caller, { ...wanted, neverExpires: false })
 }
 
+/** @throws {HttpError} 403 if the caller may not give these rights to a user or trust. */
+export function refuseExcess(caller: Rights, wanted: Parameters<typeof findExcess>[1]): void {
+  const excess = findExcess(caller, wanted)
+  if (excess) throw new HttpError(403, 'forbidden', excess)
+}
+
 /**
  * Whether a caller may see this domain: listed exactly, or below a listed `*.` pattern; without a list, always. Case and
  * Unicode spelling of the domain do not matter; the list is canonical already.

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { findCaller } from '../src/open-auth.ts'
 import { makeUser, start, writeUsers } from './support/start.ts'
 
-const realm = 'Bearer realm="test-service"'
+const realm = 'Bearer realm="domains-and-files"'
 
 test('a route without access stops the boot and is named', async () => {
   const started = start({ routes: (app) => app.delete('/api/all', async () => 'gone') })

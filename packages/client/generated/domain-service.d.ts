@@ -2892,7 +2892,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service"
+                     * @example Bearer realm="domains-and-files"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3013,7 +3013,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3078,7 +3078,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service"
+                     * @example Bearer realm="domains-and-files"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3188,7 +3188,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3321,6 +3321,20 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -3393,6 +3407,20 @@ export interface operations {
             /** @description `not_found` */
             404: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3482,7 +3510,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service"
+                     * @example Bearer realm="domains-and-files"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3512,6 +3540,20 @@ export interface operations {
             /** @description `unsupported_media_type` */
             415: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3589,6 +3631,20 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["OAuthError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
@@ -3686,7 +3742,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3700,7 +3756,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3795,7 +3851,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3809,7 +3865,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3894,7 +3950,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3908,7 +3964,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4025,7 +4081,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4139,7 +4195,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4233,7 +4289,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4344,7 +4400,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4358,7 +4414,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4443,7 +4499,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4457,7 +4513,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4542,7 +4598,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4556,7 +4612,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4666,7 +4722,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4680,7 +4736,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4846,7 +4902,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5004,7 +5060,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5181,7 +5237,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5401,7 +5457,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5693,7 +5749,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5707,7 +5763,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6042,7 +6098,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6056,7 +6112,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6313,7 +6369,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6576,7 +6632,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6590,7 +6646,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6912,7 +6968,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6926,7 +6982,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7216,7 +7272,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7230,7 +7286,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7496,7 +7552,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7713,7 +7769,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8021,7 +8077,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8035,7 +8091,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8323,7 +8379,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8337,7 +8393,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8566,7 +8622,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8842,7 +8898,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8856,7 +8912,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9080,7 +9136,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9279,7 +9335,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9498,7 +9554,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9512,7 +9568,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9816,7 +9872,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9830,7 +9886,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10049,7 +10105,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10138,7 +10194,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10245,7 +10301,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10259,7 +10315,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10348,7 +10404,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10362,7 +10418,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10424,7 +10480,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10438,7 +10494,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10537,7 +10593,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10551,7 +10607,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10717,7 +10773,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10731,7 +10787,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10880,7 +10936,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10978,7 +11034,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -10992,7 +11048,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11077,7 +11133,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11091,7 +11147,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11192,7 +11248,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11206,7 +11262,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11282,7 +11338,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11296,7 +11352,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11397,7 +11453,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11411,7 +11467,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11520,7 +11576,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11534,7 +11590,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11617,7 +11673,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11631,7 +11687,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11724,7 +11780,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11738,7 +11794,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11857,7 +11913,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -11871,7 +11927,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="domain-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;

@@ -2708,7 +2708,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service"
+                     * @example Bearer realm="domains-and-files"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -2829,7 +2829,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -2894,7 +2894,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service"
+                     * @example Bearer realm="domains-and-files"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3004,7 +3004,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3137,6 +3137,20 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `unavailable` */
             503: {
                 headers: {
@@ -3209,6 +3223,20 @@ export interface operations {
             /** @description `not_found` */
             404: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3298,7 +3326,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service"
+                     * @example Bearer realm="domains-and-files"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3328,6 +3356,20 @@ export interface operations {
             /** @description `unsupported_media_type` */
             415: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3405,6 +3447,20 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["OAuthError"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
@@ -3502,7 +3558,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3516,7 +3572,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3611,7 +3667,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3625,7 +3681,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3710,7 +3766,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3724,7 +3780,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3841,7 +3897,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -3955,7 +4011,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4049,7 +4105,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4160,7 +4216,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4174,7 +4230,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4259,7 +4315,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4273,7 +4329,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4358,7 +4414,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4372,7 +4428,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4482,7 +4538,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4496,7 +4552,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4638,7 +4694,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4736,7 +4792,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4750,7 +4806,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4835,7 +4891,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4849,7 +4905,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4950,7 +5006,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -4964,7 +5020,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5040,7 +5096,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5054,7 +5110,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5155,7 +5211,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5169,7 +5225,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5278,7 +5334,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5292,7 +5348,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5375,7 +5431,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5389,7 +5445,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5482,7 +5538,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5496,7 +5552,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5660,7 +5716,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5674,7 +5730,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5816,7 +5872,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5830,7 +5886,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -5978,7 +6034,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6137,7 +6193,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6151,7 +6207,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6280,7 +6336,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6294,7 +6350,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6418,7 +6474,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6432,7 +6488,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6582,7 +6638,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6596,7 +6652,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6742,7 +6798,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6756,7 +6812,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -6968,7 +7024,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7041,7 +7097,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7134,7 +7190,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7217,7 +7273,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7231,7 +7287,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7354,7 +7410,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7368,7 +7424,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7487,7 +7543,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7564,7 +7620,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7578,7 +7634,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7768,7 +7824,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7841,7 +7897,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -7964,7 +8020,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8095,7 +8151,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8207,7 +8263,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8221,7 +8277,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8380,7 +8436,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8530,7 +8586,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8544,7 +8600,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8676,7 +8732,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8690,7 +8746,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8770,7 +8826,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8784,7 +8840,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8881,7 +8937,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8895,7 +8951,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role admin"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role admin"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9003,7 +9059,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9106,7 +9162,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9230,7 +9286,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9244,7 +9300,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9363,7 +9419,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9442,7 +9498,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9456,7 +9512,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="insufficient_scope", error_description="This needs the role editor"
+                     * @example Bearer realm="domains-and-files", error="insufficient_scope", error_description="This needs the role editor"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9550,7 +9606,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -9679,6 +9735,20 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Any other error, such as `internal_error` */
             default: {
                 headers: {
@@ -9780,6 +9850,20 @@ export interface operations {
                      * @example bytes *\/13
                      */
                     "content-range"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_requests` */
+            429: {
+                headers: {
+                    /**
+                     * @description Seconds to wait before the next attempt
+                     * @example 60
+                     */
+                    "retry-after"?: string;
                     [name: string]: unknown;
                 };
                 content: {

@@ -7,7 +7,7 @@ import type {
   RouteGenericInterface,
   RouteOptions,
 } from 'fastify'
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { Fault } from './problem-details.ts'
 
 /** The callers of a route: all (`public`), or those with at least this role. */
@@ -98,3 +98,13 @@ export const defineRoute = <const Schema extends FastifySchema>(
     ZodTypeProvider
   >,
 ) => route
+
+/** The success of a route, for its schema; without a body by default. */
+export const answers = <const Status extends number, Body extends z.ZodType = z.ZodUndefined>(
+  status: Status,
+  description: string,
+  body?: Body,
+) => ({
+  responses: { [status]: { description } },
+  response: { [status]: body ?? z.undefined() } as Record<Status, Body>,
+})

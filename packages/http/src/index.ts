@@ -1,7 +1,14 @@
 export type { Histogram } from '@prometheus-io/client'
 export { type Clock, delay, steadyNow, systemClock, type Timer } from './clock.ts'
 export { type App, type AppOptions, createApp } from './create-app.ts'
-export { type Access, defineRoute, type HeaderDoc, type ResponseDoc } from './define-route.ts'
+export {
+  type Access,
+  answers,
+  defineRoute,
+  type HeaderDoc,
+  type ResponseDoc,
+} from './define-route.ts'
+export { clientNetwork, FailureLimit, tooManyFailures } from './limits/failure-limit.ts'
 export { receiveBody } from './limits/request-bodies.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'
@@ -16,9 +23,11 @@ export {
 } from './monitoring/metrics.ts'
 export {
   afterQuery,
+  listSchema,
   Next,
   nextOf,
   Pagination,
+  pageOf,
   pageQuery,
   paginate,
   refuseBothNames,

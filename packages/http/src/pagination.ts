@@ -24,6 +24,26 @@ export const paginate = (query: { page: number; page_size: number }, total: numb
   total_pages: Math.ceil(total / query.page_size),
 })
 
+/** The rows of one page of a list in memory. */
+export const pageOf = <Row>(rows: readonly Row[], query: { page: number; page_size: number }) =>
+  rows.slice((query.page - 1) * query.page_size, query.page * query.page_size)
+
+/** The schema of a list response, such as `{ "tokens": […], "pagination" }`. The example is that of the item. */
+export const listSchema = <const Name extends string, Item extends z.ZodType>(
+  id: string,
+  name: Name,
+  item: Item,
+) => {
+  const shape = { [name]: z.array(item), pagination: Pagination }
+  const example = {
+    [name]: item.meta()?.examples,
+    pagination: paginate({ page: 1, page_size: 50 }, 1),
+  }
+  return z
+    .object(shape as Record<Name, z.ZodArray<Item>> & { pagination: typeof Pagination })
+    .meta({ id, examples: [example] })
+}
+
 /**
  * The query parameter `after` of a list: the `next` of an earlier response, a position that stays where it is while rows
  * come and go. With it, `page` means nothing.

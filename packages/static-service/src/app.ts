@@ -83,6 +83,9 @@ export function buildApp(parts: Dependencies): Promise<App> {
   const handler = new StaticHandler({ cache, files, rules, isForwarded })
   const links = new Links(parts.auth.database)
   const { findCaller } = parts.auth
+  const linkHandler = new LinkHandler({
+    ...{ links, cache, catalog, handler, findCaller, clientAddress },
+  })
   return createApp(
     {
       about: {
@@ -99,7 +102,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
       metrics: parts.metrics,
       alarmingCodes: ['insufficient_storage'],
       health: () => report(parts),
-      rawRoutes: [handler, new LinkHandler({ links, cache, catalog, handler, findCaller })],
+      rawRoutes: [handler, linkHandler],
       redactPath: redactLink,
       badUrl: () => invalidPath('it is not valid percent-encoded UTF-8'),
     },

@@ -1,18 +1,20 @@
 import {
   type App,
+  answers,
   defineRoute,
   HttpError,
-  Pagination,
+  listSchema,
+  pageOf,
   pageQuery,
   paginate,
 } from '@domains-and-files/http'
 import { z } from 'zod'
 import { loggedInCallerOf } from '../access-control.ts'
+import type { AuthContext } from '../auth-context.ts'
 import { loginRequired } from '../errors.ts'
 import { mayManageTokens } from '../rights.ts'
 import {
   type ApiToken,
-  type ApiTokens,
   TokenName,
   tokenExists,
   tokenLimits,
@@ -98,24 +100,16 @@ const CreatedToken = TokenRecord.extend({
   examples: [{ ...exampleRecord, token: 'ds_8GQ3nV0pXhT5cWzK2mLrYbJ7dFsA9eUu0PqRxy' }],
 })
 
-const TokenList = z.object({ tokens: z.array(TokenRecord), pagination: Pagination }).meta({
-  id: 'TokenList',
-  examples: [
-    {
-      tokens: [exampleRecord],
-      pagination: { page: 1, page_size: 50, total_items: 1, total_pages: 1 },
-    },
-  ],
-})
+const TokenList = listSchema('TokenList', 'tokens', TokenRecord)
 
-export function registerTokenRoutes(app: App, tokens: ApiTokens) {
-  app.route(createToken(tokens))
-  app.route(listTokens(tokens))
-  app.route(deleteToken(tokens))
+export function registerTokenRoutes(app: App, context: AuthContext) {
+  app.route(createToken(context))
+  app.route(listTokens(context))
+  app.route(deleteToken(context))
 }
 
 /** POST /api/tokens */
-const createToken = (tokens: ApiTokens) =>
+const createToken = ({ apiTokens }: AuthContext) =>
   defineRoute({
     method: 'POST',
     url: '/api/tokens',
@@ -129,12 +123,11 @@ const createToken = (tokens: ApiTokens) =>
       tags: ['auth'],
       body: NewToken,
       errors: [loginRequired(), tokenExists(exampleRecord.name), tooManyTokens(200)],
-      responses: { 201: { description: 'The token, shown only now' } },
-      response: { 201: CreatedToken },
+      ...answers(201, 'The token, shown only now', CreatedToken),
     },
     handler: async (request, reply) => {
       const owner = loggedInCallerOf(request)
-      const { text, token } = await tokens.create(owner, request.body)
+      const { text, token } = await apiTokens.create(owner, request.body)
       request.log.info({ token_id: token.id, token_name: token.name }, 'API token created')
       reply.header('cache-control', 'no-store')
       return reply.code(201).send({ ...describe(token), token: text })
@@ -142,7 +135,7 @@ const createToken = (tokens: ApiTokens) =>
   })
 
 /** GET /api/tokens */
-const listTokens = (tokens: ApiTokens) =>
+const listTokens = ({ apiTokens }: AuthContext) =>
   defineRoute({
     method: 'GET',
     url: '/api/tokens',
@@ -160,25 +153,24 @@ const listTokens = (tokens: ApiTokens) =>
           .meta({ description: 'a username; default: your own. Others need the role admin' }),
       }),
       errors: [loginRequired()],
-      responses: { 200: { description: 'The tokens, oldest first' } },
-      response: { 200: TokenList },
+      ...answers(200, 'The tokens, oldest first', TokenList),
     },
     handler: async (request, reply) => {
       const caller = loggedInCallerOf(request)
-      const { owner = caller.username, page, page_size: size } = request.query
+      const { owner = caller.username } = request.query
       if (!mayManageTokens(caller, owner))
         throw new HttpError(403, 'forbidden', 'Only an admin can list the tokens of others')
-      const all = await tokens.list(owner)
+      const all = await apiTokens.list(owner)
       reply.header('cache-control', 'no-store')
       return {
-        tokens: all.slice((page - 1) * size, page * size).map(describe),
+        tokens: pageOf(all, request.query).map(describe),
         pagination: paginate(request.query, all.length),
       }
     },
   })
 
 /** DELETE /api/tokens/{id} */
-const deleteToken = (tokens: ApiTokens) =>
+const deleteToken = ({ apiTokens }: AuthContext) =>
   defineRoute({
     method: 'DELETE',
     url: '/api/tokens/:id',
@@ -190,13 +182,12 @@ const deleteToken = (tokens: ApiTokens) =>
       tags: ['auth'],
       params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
       errors: [loginRequired(), tokenNotFound(exampleId)],
-      responses: { 204: { description: 'Revoked' } },
-      response: { 204: z.undefined() },
+      ...answers(204, 'Revoked'),
     },
     handler: async (request, reply) => {
       const caller = loggedInCallerOf(request)
       const { id } = request.params
-      await tokens.remove(id, (owner) => mayManageTokens(caller, owner))
+      await apiTokens.remove(id, (owner) => mayManageTokens(caller, owner))
       request.log.info({ token_id: id }, 'API token revoked')
       return reply.code(204).send(undefined)
     },

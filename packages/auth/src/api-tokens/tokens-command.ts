@@ -1,23 +1,18 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { describeIssue } from '@domains-and-files/http'
-import { createDirectory } from '@domains-and-files/persistence'
 import { z } from 'zod'
 import {
+  type Call,
+  type Command,
   type CommandLine,
-  dataDirOf,
-  openCommandDatabase,
-  printResult,
-  readOptions,
+  limitsIn,
+  openStores,
+  readRequest,
+  readService,
+  runProgram,
   UsageError,
-  usesDatabase,
 } from '../command-line.ts'
 import { describeRecordLimits } from '../limits.ts'
-import { openAuthFile } from '../open-auth.ts'
 import { callerOfUser } from '../rights.ts'
-import { FileUsers } from '../users/file-users.ts'
 import { LastLogins } from '../users/last-logins.ts'
-import { SqlUsers } from '../users/sql-users.ts'
 import type { User } from '../users/user.ts'
 import { type ApiToken, ApiTokens, TokenName, tokenLimits } from './api-tokens.ts'
 import { tokenPrefixOf } from './token-format.ts'
@@ -50,105 +45,68 @@ const Request = z.object({
   ...tokenLimits,
 })
 
-/** Runs the command with these arguments, and returns its exit status. */
-export const manageTokens = (args: string[], line: CommandLine) =>
-  printResult('tokens', line, runCommand(args, line.env))
-
-async function runCommand(args: string[], env: NodeJS.ProcessEnv): Promise<string> {
-  const { values, positionals } = readArguments(args)
-  const [command, service = '', argument] = positionals
-  if (values.help) return help
-  if (service !== 'domain' && service !== 'static')
-    throw new UsageError('Name the service: domain or static')
-  await using opened = await open(`${service}-service`, env)
-  return await run(opened, command, argument, values)
-}
-
-interface Opened extends AsyncDisposable {
+interface Opened {
   tokens: ApiTokens
   find: (username: string) => Promise<User | undefined>
 }
 
-async function run(
-  { tokens, find }: Opened,
-  command: string | undefined,
-  argument: string | undefined,
-  values: Options,
-): Promise<string> {
-  if (command === 'add') return addToken({ tokens, find }, argument, values)
-  if (command === 'list') return listTokens(await tokens.list(values.owner))
-  if (command === 'remove') {
-    await tokens.remove(argument ?? '')
-    return `Revoked ${argument}\n`
-  }
-  throw new UsageError('Missing command: add, list or remove')
+/** A command whose first word is the service. */
+const command = (
+  words: string[],
+  options: Command['options'],
+  run: (opened: Opened, call: Call) => Promise<string>,
+): Command => ({
+  words: ['<domain|static>', ...words],
+  options,
+  run: async ({ words: [name, ...rest], ...call }) => {
+    const service = readService(name)
+    await using stores = await openStores(service, call.line.env)
+    const { users, database } = stores
+    const logins = new LastLogins(database, Date.now, () => undefined)
+    const find = async (username: string) => logins.withRights(await users.find(username))
+    const prefix = tokenPrefixOf(service)
+    const report = () => undefined // No token is used here.
+    const tokens = new ApiTokens({ database, find, prefix, now: Date.now, report })
+    return await run({ tokens, find }, { ...call, words: rest })
+  },
+})
+
+const commands = {
+  add: command(
+    ['<name>'],
+    [
+      ...(['owner', 'expires', 'role', 'domains', 'folders', 'writes', 'record'] as const),
+      ...(['networks', 'for', 'url', 'replace'] as const),
+    ],
+    addToken,
+  ),
+  list: command([], ['owner'], listTokens),
+  remove: command(['<id>'], [], async ({ tokens }, { words: [id = ''] }) => {
+    await tokens.remove(id)
+    return `Revoked ${id}\n`
+  }),
 }
 
-async function open(service: string, env: NodeJS.ProcessEnv): Promise<Opened> {
-  const { users, database } = usesDatabase(env)
-    ? await openDatabase(service, env)
-    : await openFiles(service, env)
-  const logins = new LastLogins(database, Date.now, () => undefined)
-  const find = async (username: string) => logins.withRights(await users.find(username))
-  const tokens = new ApiTokens({
-    database,
-    find,
-    prefix: tokenPrefixOf(service),
-    now: Date.now,
-    report: () => undefined, // No token is used here.
-  })
-  return { tokens, find, [Symbol.asyncDispose]: () => database.close() }
-}
+/** Runs the command with these arguments, and returns its exit status. */
+export const manageTokens = (args: string[], line: CommandLine) =>
+  runProgram({ name: 'tokens', help, commands }, args, line)
 
-async function openDatabase(service: string, env: NodeJS.ProcessEnv) {
-  const database = await openCommandDatabase(service, env)
-  return { users: new SqlUsers(database), database }
-}
-
-async function openFiles(service: string, env: NodeJS.ProcessEnv) {
-  const root = env.DATA_DIR || 'data'
-  const dataDir = dataDirOf(service, env)
-  // `npm start` gives both services one users file.
-  const shared = join(root, 'users.json')
-  const isShared = dataDir !== root && existsSync(shared)
-  const usersFile = env.USERS_FILE || (isShared ? shared : join(dataDir, 'users.json'))
-  const users = new FileUsers(usersFile, (error) => {
-    throw error
-  })
-  await createDirectory(dataDir)
-  return { users, database: openAuthFile(dataDir) }
-}
-
-type Options = ReturnType<typeof readArguments>['values']
-
-const readArguments = (args: string[]) =>
-  readOptions(args, {
-    owner: { type: 'string' },
-    expires: { type: 'string' },
-    role: { type: 'string' },
-    domains: { type: 'string' },
-    folders: { type: 'string' },
-    writes: { type: 'string' },
-    record: { type: 'string', multiple: true },
-    networks: { type: 'string' },
-    for: { type: 'string' },
-    url: { type: 'string' },
-    replace: { type: 'boolean' },
-    help: { type: 'boolean', short: 'h' },
-  })
-
-async function addToken(
-  { tokens, find }: Pick<Opened, 'tokens' | 'find'>,
-  name: string | undefined,
-  options: Options,
-): Promise<string> {
-  const user = await find(options.owner ?? '')
+async function addToken({ tokens, find }: Opened, { words: [name], options }: Call) {
+  const { owner = '', expires, record, replace, url } = options
+  const user = await find(owner)
   if (!user) throw new UsageError('--owner must name a user')
   const isForRegistrar = options.for === 'registrar' && tokens.prefix === 'ds_'
   if (options.for !== undefined && !isForRegistrar)
     throw new UsageError('--for must be registrar, and the service domain')
-  const { text } = await tokens.create(callerOfUser(user), readRequest(name, options))
-  return isForRegistrar ? `${text}\n\n${registrarSettings(text, options.url)}` : `${text}\n`
+  const limits = limitsIn(options)
+  const request = readRequest(Request, {
+    ...limits,
+    ...{ name, replace },
+    role: limits.role ?? (isForRegistrar && !record ? 'editor' : undefined),
+    expires_in: expires === 'never' ? 0 : expires && Math.round(Number(expires) * 86_400),
+  })
+  const { text } = await tokens.create(callerOfUser(user), request)
+  return isForRegistrar ? `${text}\n\n${registrarSettings(text, url)}` : `${text}\n`
 }
 
 /** What tools need that know only the registrar's XML API. */
@@ -197,51 +155,14 @@ certbot with the plug-in certbot-dns-namecheap, credentials file:
   dns_namecheap_api_key = ${token}
 `
 
-function readRequest(name: string | undefined, options: Options) {
-  const request = Request.safeParse(
-    {
-      name,
-      expires_in: options.expires === 'never' ? 0 : days(options.expires),
-      role: options.role ?? (options.for && !options.record ? 'editor' : undefined),
-      domains: options.domains?.split(','),
-      folders: options.folders?.split(','),
-      writes: options.writes,
-      records: options.record?.map(readRecord),
-      networks: options.networks?.split(','),
-      replace: options.replace,
-    },
-    { error: describeIssue, reportInput: true },
-  )
-  if (request.success) return request.data
-  const { path, message } = request.error.issues[0] ?? { path: [], message: 'is not valid' }
-  throw new UsageError(`${path.join(' ')} ${message}`)
-}
-
-function days(text: string | undefined): number | undefined {
-  return text === undefined ? undefined : Math.round(Number(text) * 86_400)
-}
-
-function readRecord(text: string) {
-  const [name, types = ''] = text.split(':')
-  return { name, types: types.split(',') }
-}
-
-function listTokens(tokens: ApiToken[]): string {
-  if (tokens.length === 0) return 'No tokens\n'
-  return tokens.map((token) => `${describe(token).join('  ')}\n`).join('')
+async function listTokens({ tokens }: Opened, { options }: Call): Promise<string> {
+  const listed = await tokens.list(options.owner)
+  if (listed.length === 0) return 'No tokens\n'
+  return listed.map((token) => `${describe(token).join('  ')}\n`).join('')
 }
 
 function describe(token: ApiToken): string[] {
-  const {
-    role = 'viewer',
-    domains,
-    folders,
-    writes,
-    records,
-    networks,
-    expires_at,
-    last_used_at,
-  } = token
+  const { role = 'viewer', domains, folders, writes, records, networks } = token
   return [
     token.id,
     token.owner,
@@ -251,8 +172,8 @@ function describe(token: ApiToken): string[] {
     folders?.join(',') ?? 'all folders',
     ...(writes ? ['proposes'] : []),
     networks?.join(',') ?? 'all networks',
-    `expires ${expires_at ?? 'never'}`,
-    `last used ${last_used_at ?? 'never'}`,
+    `expires ${token.expires_at ?? 'never'}`,
+    `last used ${token.last_used_at ?? 'never'}`,
   ]
 }
 

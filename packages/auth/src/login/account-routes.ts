@@ -1,17 +1,20 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { type App, defineRoute } from '@domains-and-files/http'
+import { type App, answers, defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
-import { type Authenticate, loggedInCallerOf, requireLogin } from '../access-control.ts'
-import { loginRequired, passwordLoginOff } from '../errors.ts'
+import { loggedInCallerOf, requireLogin } from '../access-control.ts'
+import type { AuthContext } from '../auth-context.ts'
+import {
+  credentialsInvalid,
+  loginRequired,
+  passwordLoginOff,
+  tokenMissing,
+  tooBusy,
+  tooManyLogins,
+} from '../errors.ts'
 import type { Caller } from '../rights.ts'
-import { type User, Username, updateUsers } from '../users/user.ts'
-import { type LoginDependencies, verifyLogin } from './login.ts'
+import { type User, Username, type Users, updateUsers } from '../users/user.ts'
+import { verifyLogin } from './login.ts'
 import { hashPassword, maxPasswordLength, requireStrongPassword, weakPassword } from './password.ts'
-
-interface Dependencies extends LoginDependencies {
-  authenticate: Authenticate
-  now: () => number
-}
 
 const NewPassword = z
   .strictObject({
@@ -40,15 +43,14 @@ const NewPassword = z
   })
   .meta({ id: 'NewPassword', examples: [{ current: 'the old password', new: 'the new password' }] })
 
-export function registerAccountRoutes(app: App, dependencies: Dependencies) {
-  app.route(setPassword(dependencies))
-  app.route(logOut(dependencies))
+export function registerAccountRoutes(app: App, context: AuthContext) {
+  app.route(setPassword(context))
+  app.route(logOut(context))
 }
 
 /** POST /api/auth/password */
-const setPassword = (dependencies: Dependencies) => {
-  const { errors, authenticate, sessions } = dependencies
-  return defineRoute({
+const setPassword = (context: AuthContext) =>
+  defineRoute({
     method: 'POST',
     url: '/api/auth/password',
     // An invited person has no token yet.
@@ -62,37 +64,35 @@ const setPassword = (dependencies: Dependencies) => {
       body: NewPassword,
       errors: [
         weakPassword('A password must have at least 10 characters'),
-        errors.credentialsInvalid(),
-        errors.tokenMissing(),
+        credentialsInvalid(),
+        tokenMissing(),
         loginRequired(),
         passwordLoginOff(),
-        errors.tooManyLogins(900),
-        errors.tooBusy(),
+        tooManyLogins(900),
+        tooBusy(),
       ],
-      responses: { 204: { description: 'The new password counts from now on' } },
-      response: { 204: z.undefined() },
+      ...answers(204, 'The new password counts from now on'),
     },
     handler: async (request, reply) => {
       const { current, username = '', invite = '', new: password } = request.body
       if (current === undefined) {
-        await acceptInvite(dependencies, { username, invite, password, address: request.ip })
+        await acceptInvite(context, { username, invite, password, address: request.ip })
         return reply.code(204).send(undefined)
       }
-      const caller = requireLogin(await authenticate(request))
+      const caller = requireLogin(await context.authenticate(request))
       await requireStrongPassword(password, caller.username)
       const login = { username: caller.username, password: current, address: request.ip }
-      const user = await verifyLogin(dependencies, login)
-      const changed = { ...user, password: await dependencies.hashes(() => hashPassword(password)) }
-      await sessions.keep(sessionOf(caller), changed)
-      await replacePassword(dependencies, user, changed)
+      const user = await verifyLogin(context, login)
+      const changed = { ...user, password: await context.hashes(() => hashPassword(password)) }
+      await context.sessions.keep(sessionOf(caller), changed)
+      await replacePassword(context.users, user, changed)
       request.log.info({ username: caller.username }, 'password changed')
       return reply.code(204).send(undefined)
     },
   })
-}
 
 /** POST /api/auth/logout */
-const logOut = ({ sessions }: Dependencies) =>
+const logOut = ({ sessions }: AuthContext) =>
   defineRoute({
     method: 'POST',
     url: '/api/auth/logout',
@@ -103,8 +103,7 @@ const logOut = ({ sessions }: Dependencies) =>
       description: 'The token that is sent ends at once, at every replica. Other logins go on.',
       tags: ['auth'],
       errors: [loginRequired()],
-      responses: { 204: { description: 'The token has ended' } },
-      response: { 204: z.undefined() },
+      ...answers(204, 'The token has ended'),
     },
     handler: async (request, reply) => {
       await sessions.end(sessionOf(loggedInCallerOf(request)))
@@ -121,7 +120,7 @@ interface Acceptance {
 
 // An unknown user, an expired invitation and a wrong code get the same response, and count as failed logins.
 async function acceptInvite(
-  { users, limit, errors, hashes, now, isPasswordLoginOn }: Dependencies,
+  { users, limit, hashes, now, isPasswordLoginOn }: AuthContext,
   { username, invite, password, address }: Acceptance,
 ) {
   if (!isPasswordLoginOn) throw passwordLoginOff()
@@ -130,12 +129,12 @@ async function acceptInvite(
   const isRight = (user: User | undefined) => isInviteOf(user, invite, now())
   const attempt = { username, isUser: invited !== undefined, address }
   const outcome = await limit.run(attempt, async () => isRight(invited))
-  if (outcome.secondsToWait > 0) throw errors.tooManyLogins(outcome.secondsToWait)
-  if (!outcome.isRight) throw errors.credentialsInvalid()
+  if (outcome.secondsToWait > 0) throw tooManyLogins(outcome.secondsToWait)
+  if (!outcome.isRight) throw credentialsInvalid()
   const hash = await hashes(() => hashPassword(password))
   await updateUsers(users, (all) => {
     // Of two requests with one code the second is too late.
-    if (!isRight(all.find((user) => user.username === username))) throw errors.credentialsInvalid()
+    if (!isRight(all.find((user) => user.username === username))) throw credentialsInvalid()
     return all.map(({ invite: used, ...user }) => {
       if (user.username === username) return { ...user, password: hash }
       return used ? { ...user, invite: used } : user
@@ -151,12 +150,12 @@ function isInviteOf(user: User | undefined, code: string, now: number): boolean 
   return timingSafeEqual(Buffer.from(user.invite.digest), Buffer.from(inviteDigestOf(code)))
 }
 
-async function replacePassword({ users, errors }: Dependencies, before: User, changed: User) {
+async function replacePassword(users: Users, before: User, changed: User) {
   await updateUsers(users, (all) => {
     const isUnchanged = (user: User) =>
       user.username === before.username && user.password === before.password
     // Somebody changed it meanwhile, so what was verified is outdated.
-    if (!all.some(isUnchanged)) throw errors.credentialsInvalid()
+    if (!all.some(isUnchanged)) throw credentialsInvalid()
     return all.map((user) => (isUnchanged(user) ? { ...user, password: changed.password } : user))
   })
 }

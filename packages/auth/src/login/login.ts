@@ -1,15 +1,12 @@
-import type { App } from '@domains-and-files/http'
-import { defineRoute } from '@domains-and-files/http'
+import { type App, answers, defineRoute } from '@domains-and-files/http'
 import { z } from 'zod'
 import { callerOf } from '../access-control.ts'
-import { type AuthErrors, passwordLoginOff } from '../errors.ts'
+import type { AuthContext } from '../auth-context.ts'
+import { credentialsInvalid, passwordLoginOff, tooBusy, tooManyLogins } from '../errors.ts'
 import { RecordLimit, Writes } from '../limits.ts'
 import { limitsOf, Role } from '../rights.ts'
-import type { SessionTokens } from '../sessions/session-tokens.ts'
-import type { LastLogins } from '../users/last-logins.ts'
-import { Source, sourceOf, type User, type Users } from '../users/user.ts'
-import type { LoginLimit } from './login-limit.ts'
-import { type HashQueue, isQueueFull, maxPasswordLength } from './password.ts'
+import { Source, sourceOf, type User } from '../users/user.ts'
+import { isQueueFull, maxPasswordLength } from './password.ts'
 
 const Login = z
   .strictObject({
@@ -66,57 +63,37 @@ const Me = z
   })
   .meta({ id: 'Me', examples: [{ user: account, expires_at: '2027-01-15T10:30:00.000Z' }] })
 
-export interface LoginDependencies {
-  users: Users
-  sessions: SessionTokens
-  limit: LoginLimit
-  tokenTtl: number
-  errors: AuthErrors
-  hashes: HashQueue
-  lastLogins: LastLogins
-  /** Whether users log in with passwords, as well as at an OpenID provider. */
-  isPasswordLoginOn: boolean
-  /** Verifies a password against a PHC string. */
-  verify: (phc: string, password: string) => Promise<boolean>
-}
-
-export function registerLoginRoutes(app: App, dependencies: LoginDependencies) {
-  app.route(logIn(dependencies))
+export function registerLoginRoutes(app: App, context: AuthContext) {
+  app.route(logIn(context))
   app.route(getMe)
 }
-
-type PasswordDependencies = Pick<
-  LoginDependencies,
-  'users' | 'limit' | 'errors' | 'hashes' | 'verify' | 'isPasswordLoginOn'
->
 
 /**
  * The user with this name and password. Wrong ones count against the limits of failed logins.
  * @throws {HttpError} 401, 403 where passwords are switched off, 429, or 503 while too many hashes wait.
  */
 export async function verifyLogin(
-  { users, limit, errors, hashes, verify, isPasswordLoginOn }: PasswordDependencies,
+  { users, limit, hashes, verify, isPasswordLoginOn }: AuthContext,
   { username, password, address }: { username: string; password: string; address: string },
 ): Promise<User> {
   if (!isPasswordLoginOn) throw passwordLoginOff()
   const { user, hash } = await users.findLogin(username)
   const attempt = { username, isUser: user !== undefined, address }
   const refuseTooMany = (seconds: number) => {
-    if (seconds > 0) throw errors.tooManyLogins(seconds)
+    if (seconds > 0) throw tooManyLogins(seconds)
   }
   refuseTooMany(await limit.secondsToWait(attempt))
-  if (isQueueFull(hashes)) throw errors.tooBusy()
+  if (isQueueFull(hashes)) throw tooBusy()
   const outcome = await hashes(() => limit.run(attempt, () => verify(hash, password)))
   // Earlier attempts may have reached the limit while this one was queued.
   refuseTooMany(outcome.secondsToWait)
-  if (!user || !outcome.isRight) throw errors.credentialsInvalid()
+  if (!user || !outcome.isRight) throw credentialsInvalid()
   return user
 }
 
 /** POST /api/auth/login */
-const logIn = (dependencies: LoginDependencies) => {
-  const { sessions, tokenTtl, errors, lastLogins } = dependencies
-  return defineRoute({
+const logIn = (context: AuthContext) =>
+  defineRoute({
     method: 'POST',
     url: '/api/auth/login',
     config: { access: 'public' },
@@ -127,29 +104,22 @@ const logIn = (dependencies: LoginDependencies) => {
         'Send the returned token with every other request: `Authorization: Bearer <access_token>`. When it has expired, log in again.',
       tags: ['auth'],
       body: Login,
-      errors: [
-        errors.credentialsInvalid(),
-        passwordLoginOff(),
-        errors.tooManyLogins(900),
-        errors.tooBusy(),
-      ],
-      responses: { 200: { description: 'Your account, and a token' } },
-      response: { 200: LoggedIn },
+      errors: [credentialsInvalid(), passwordLoginOff(), tooManyLogins(900), tooBusy()],
+      ...answers(200, 'Your account, and a token', LoggedIn),
     },
     handler: async (request, reply) => {
       reply.header('cache-control', 'no-store')
-      const user = await verifyLogin(dependencies, { ...request.body, address: request.ip })
-      lastLogins.record(user.username)
+      const user = await verifyLogin(context, { ...request.body, address: request.ip })
+      context.lastLogins.record(user.username)
       request.log.info({ username: user.username }, 'logged in')
-      return describeLogin(user, { sessions, tokenTtl })
+      return describeLogin(user, context)
     },
   })
-}
 
 /** What a login answers: with a new token. */
 export const describeLogin = (
   user: User,
-  { sessions, tokenTtl }: Pick<LoginDependencies, 'sessions' | 'tokenTtl'>,
+  { sessions, tokenTtl }: AuthContext,
 ): z.infer<typeof LoggedIn> => ({
   user: describe(user),
   access_token: sessions.issue(user),
@@ -167,8 +137,7 @@ const getMe = defineRoute({
     summary: 'Who am I?',
     description: 'The caller behind the token of this request: user, role and limits.',
     tags: ['auth'],
-    responses: { 200: { description: 'The account of the token, and its expiry' } },
-    response: { 200: Me },
+    ...answers(200, 'The account of the token, and its expiry', Me),
   },
   handler: async (request, reply) => {
     reply.header('cache-control', 'no-store')

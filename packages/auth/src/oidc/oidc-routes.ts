@@ -1,34 +1,28 @@
-import { type App, defineRoute, HttpError } from '@domains-and-files/http'
-import { z } from 'zod'
-import type { AuthErrors } from '../errors.ts'
-import { describeLogin, LoggedIn } from '../login/login.ts'
-import type { SessionTokens } from '../sessions/session-tokens.ts'
-import type { OidcConfig } from '../settings.ts'
 import {
-  loginFailed,
-  mayReturnTo,
-  notBegun,
-  providerAway,
-  type SingleSignOn,
-} from './single-sign-on.ts'
-
-interface Dependencies {
-  /** Undefined: not configured. */
-  sso: SingleSignOn | undefined
-  config: OidcConfig | undefined
-  isPasswordLoginOn: boolean
-  sessions: SessionTokens
-  tokenTtl: number
-  errors: AuthErrors
-}
+  type App,
+  answers,
+  defineRoute,
+  FailureLimit,
+  HttpError,
+  tooManyFailures,
+} from '@domains-and-files/http'
+import { z } from 'zod'
+import type { AuthContext } from '../auth-context.ts'
+import { codeInvalid, providerAway } from '../errors.ts'
+import { describeLogin, LoggedIn } from '../login/login.ts'
+import { loginFailed, mayReturnTo, notBegun, type SingleSignOn } from './single-sign-on.ts'
 
 /** How to log in, and single sign-on, whose routes are 404 unless it is configured. */
-export function registerOidcRoutes(app: App, dependencies: Dependencies) {
-  app.route(getMethods(dependencies))
-  app.route(beginLogin(dependencies))
-  app.route(finishLogin(dependencies))
-  app.route(redeemCode(dependencies))
+export function registerOidcRoutes(app: App, context: AuthContext) {
+  const limit = new FailureLimit(maxAttempts, context.now)
+  app.route(getMethods(context))
+  app.route(beginLogin(context, limit))
+  app.route(finishLogin(context, limit))
+  app.route(redeemCode(context, limit))
 }
+
+/** Logins begun, callbacks and wrong codes, a minute, of one client network: each callback is a request to the provider. */
+const maxAttempts = 120
 
 const Methods = z
   .object({
@@ -41,7 +35,7 @@ const Methods = z
   .meta({ id: 'LoginMethods', examples: [{ password: true, oidc: null }] })
 
 /** GET /api/auth/methods */
-const getMethods = ({ config, isPasswordLoginOn }: Dependencies) =>
+const getMethods = ({ oidc, isPasswordLoginOn }: AuthContext) =>
   defineRoute({
     method: 'GET',
     url: '/api/auth/methods',
@@ -51,19 +45,18 @@ const getMethods = ({ config, isPasswordLoginOn }: Dependencies) =>
       summary: 'How to log in',
       description: 'With a password, at an OpenID provider, or both.',
       tags: ['auth'],
-      responses: { 200: { description: 'Which ways there are' } },
-      response: { 200: Methods },
+      ...answers(200, 'Which ways there are', Methods),
     },
     handler: async () => ({
       password: isPasswordLoginOn,
-      oidc: config ? { name: config.name } : null,
+      oidc: oidc ? { name: oidc.name } : null,
     }),
   })
 
 const returnTo = 'must be an origin of CORS_ORIGIN, or http://127.0.0.1:port/ or http://[::1]:port/'
 
 /** GET /api/auth/oidc/login */
-const beginLogin = ({ sso, config }: Dependencies) =>
+const beginLogin = ({ sso, oidc }: AuthContext, limit: FailureLimit) =>
   defineRoute({
     method: 'GET',
     url: '/api/auth/oidc/login',
@@ -78,7 +71,7 @@ const beginLogin = ({ sso, config }: Dependencies) =>
         return_to: z
           .string()
           .max(2000)
-          .refine((text) => mayReturnTo(text, config?.returnOrigins ?? []), returnTo)
+          .refine((text) => mayReturnTo(text, oidc?.returnOrigins ?? []), returnTo)
           .meta({ description: returnTo, examples: ['http://127.0.0.1:49152/'] }),
         challenge: z
           .string()
@@ -88,19 +81,22 @@ const beginLogin = ({ sso, config }: Dependencies) =>
             examples: ['E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'],
           }),
       }),
-      errors: [notConfigured(), providerAway()],
+      errors: [notConfigured(), providerAway(), tooManyFailures(60)],
       responses: { 302: { description: 'To the provider', headers: locationDoc } },
       response: { 302: z.undefined() },
     },
     handler: async (request, reply) => {
       const { return_to, challenge } = request.query
-      const { location, cookie } = await need(sso).begin(new URL(return_to).href, challenge)
+      const signOn = need(sso)
+      limit.check(request.ip)
+      limit.add(request.ip)
+      const { location, cookie } = await signOn.begin(new URL(return_to).href, challenge)
       return reply.header('set-cookie', cookie).headers(noStore).redirect(location, 302)
     },
   })
 
 /** GET /api/auth/oidc/callback */
-const finishLogin = ({ sso }: Dependencies) =>
+const finishLogin = ({ sso }: AuthContext, limit: FailureLimit) =>
   defineRoute({
     method: 'GET',
     url: '/api/auth/oidc/callback',
@@ -112,13 +108,16 @@ const finishLogin = ({ sso }: Dependencies) =>
       tags: ['auth'],
       // Providers add parameters of their own.
       querystring: z.looseObject({}),
-      errors: [notConfigured(), notBegun(), loginFailed(), providerAway()],
+      errors: [notConfigured(), notBegun(), loginFailed(), providerAway(), tooManyFailures(60)],
       responses: { 302: { description: 'To `return_to`, with a `code`', headers: locationDoc } },
       response: { 302: z.undefined() },
     },
     handler: async (request, reply) => {
       const { search } = new URL(request.url, 'http://localhost')
-      const { location, cookie } = await need(sso).finish(search, request.headers.cookie)
+      const signOn = need(sso)
+      limit.check(request.ip)
+      limit.add(request.ip)
+      const { location, cookie } = await signOn.finish(search, request.headers.cookie)
       return reply.header('set-cookie', cookie).headers(noStore).redirect(location, 302)
     },
   })
@@ -139,9 +138,8 @@ const Redemption = z
   })
 
 /** POST /api/auth/oidc/token */
-const redeemCode = (dependencies: Dependencies) => {
-  const { sso, errors } = dependencies
-  return defineRoute({
+const redeemCode = (context: AuthContext, limit: FailureLimit) =>
+  defineRoute({
     method: 'POST',
     url: '/api/auth/oidc/token',
     config: { access: 'public' },
@@ -151,19 +149,22 @@ const redeemCode = (dependencies: Dependencies) => {
       description: 'Each code counts once, for 60 seconds, also with a wrong verifier.',
       tags: ['auth'],
       body: Redemption,
-      errors: [notConfigured(), errors.codeInvalid()],
-      responses: { 200: { description: 'Your account, and a token' } },
-      response: { 200: LoggedIn },
+      errors: [notConfigured(), codeInvalid(), tooManyFailures(60)],
+      ...answers(200, 'Your account, and a token', LoggedIn),
     },
     handler: async (request, reply) => {
-      const user = await need(sso).redeem(request.body.code, request.body.verifier)
-      if (!user) throw errors.codeInvalid()
+      const signOn = need(context.sso)
+      limit.check(request.ip)
+      const user = await signOn.redeem(request.body.code, request.body.verifier)
+      if (!user) {
+        limit.add(request.ip)
+        throw codeInvalid()
+      }
       request.log.info({ username: user.username }, 'logged in')
       reply.headers(noStore)
-      return describeLogin(user, dependencies)
+      return describeLogin(user, context)
     },
   })
-}
 
 // The address of the callback has a code, too.
 const noStore = { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { HttpError, type Logger } from '@domains-and-files/http'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
+import { providerAway } from '../errors.ts'
 import { isLoopback } from '../issuer-url.ts'
 import type { OneTime } from '../one-time.ts'
 import { Role } from '../rights.ts'
@@ -185,16 +186,6 @@ export const notBegun = () =>
     400,
     'login_not_begun',
     'This login was not begun in this browser, or over ten minutes ago: begin again',
-  )
-
-export const providerAway = () =>
-  new HttpError(
-    503,
-    'unavailable',
-    'The provider of single sign-on cannot be reached: try again in a moment',
-    {
-      headers: { 'retry-after': '10' },
-    },
   )
 
 export const loginFailed = () =>

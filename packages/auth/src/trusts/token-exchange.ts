@@ -1,19 +1,16 @@
-import { type App, defineRoute, HttpError, receiveBody } from '@domains-and-files/http'
+import {
+  type App,
+  defineRoute,
+  FailureLimit,
+  receiveBody,
+  tooManyFailures,
+} from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { IssuerAwayError, TokenRefusedError } from '../errors.ts'
-import type { OneTime } from '../one-time.ts'
-import type { SessionTokens } from '../sessions/session-tokens.ts'
-import type { Trust, Trusts } from './trusts.ts'
+import type { AuthContext } from '../auth-context.ts'
+import { IssuerAwayError, issuerAway, TokenRefusedError } from '../errors.ts'
+import type { Trust } from './trusts.ts'
 import type { IssuerKeys, WorkloadToken } from './workload-token.ts'
-
-interface Dependencies {
-  trusts: Trusts
-  oneTime: OneTime
-  sessions: SessionTokens
-  /** Milliseconds since 1970. */
-  now: () => number
-}
 
 const grantType = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const jwtType = 'urn:ietf:params:oauth:token-type:jwt'
@@ -71,11 +68,11 @@ const OAuthError = z
 type OAuthError = z.infer<typeof OAuthError>
 
 /** POST /api/auth/token, the only route that takes a form, and nothing else (RFC 8693). */
-export async function registerTokenExchange(app: App, dependencies: Dependencies) {
+export async function registerTokenExchange(app: App, context: AuthContext) {
   await app.register(async (scope: App) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('application/x-www-form-urlencoded', readForm)
-    scope.route(exchangeToken(dependencies))
+    scope.route(exchangeToken(context))
   })
 }
 
@@ -87,8 +84,8 @@ async function readForm(request: FastifyRequest) {
   )
 }
 
-const exchangeToken = (dependencies: Dependencies) => {
-  const { sessions } = dependencies
+const exchangeToken = (context: AuthContext) => {
+  const limit = new FailureLimit(maxRefused, context.now)
   let loaded: Promise<IssuerKeys> | undefined
   const loadKeys = () => {
     loaded ??= import('./workload-token.ts').then(({ IssuerKeys }) => new IssuerKeys())
@@ -106,7 +103,7 @@ const exchangeToken = (dependencies: Dependencies) => {
       tags: ['auth'],
       consumes: ['application/x-www-form-urlencoded'],
       body: ExchangeForm,
-      errors: [issuerAway()],
+      errors: [issuerAway(), tooManyFailures(60)],
       responses: {
         200: { description: 'A token for 15 minutes at most' },
         400: { description: 'Why not, in the form of OAuth; the log says more.' },
@@ -115,18 +112,19 @@ const exchangeToken = (dependencies: Dependencies) => {
     },
     handler: async (request, reply) => {
       reply.headers({ 'cache-control': 'no-store', pragma: 'no-cache' })
+      limit.check(request.ip)
       const fault = faultOf(request.body)
       if (fault) return reply.code(400).send(fault)
       try {
         const { subject_token: token = '' } = request.body
-        const { trust, subject } = await admit(token, { ...dependencies, keys: await loadKeys() })
+        const { trust, subject } = await admit(token, context, await loadKeys())
         request.log.info({ trust: trust.name, subject }, 'token of a workload exchanged')
-        const issued = sessions.issueForWorkload(trust, subject)
+        const issued = context.sessions.issueForWorkload(trust, subject)
         return { ...issued, token_type: 'Bearer' as const, issued_token_type: accessTokenType }
       } catch (error) {
-        const reason = error instanceof Error ? error.message : ''
         if (error instanceof TokenRefusedError) {
-          request.log.info({ reason }, 'token of a workload refused')
+          limit.add(request.ip)
+          request.log.info({ reason: error.message }, 'token of a workload refused')
           return reply.code(400).send(refused)
         }
         if (!(error instanceof IssuerAwayError)) throw error
@@ -151,7 +149,8 @@ function faultOf(form: z.infer<typeof ExchangeForm>): OAuthError | undefined {
 /** The trust that admits a token, which now counts as used. Of several the one with the most claims. */
 async function admit(
   token: string,
-  { trusts, oneTime, keys, now }: Dependencies & { keys: IssuerKeys },
+  { trusts, oneTime, now }: AuthContext,
+  keys: IssuerKeys,
 ): Promise<{ trust: Trust; subject: string }> {
   const issuer = keys.issuerOf(token)
   const ofIssuer = await trusts.list(issuer)
@@ -179,12 +178,5 @@ const refused: OAuthError = {
   error_description: 'No trust admits this token, or it was used before: the log says why',
 }
 
-const issuerAway = () =>
-  new HttpError(
-    503,
-    'unavailable',
-    'The issuer of the token cannot be reached: try again in a moment',
-    {
-      headers: { 'retry-after': '10' },
-    },
-  )
+/** Refused tokens a minute of one client network. */
+const maxRefused = 120

@@ -1,22 +1,19 @@
 import {
   type App,
+  answers,
   defineRoute,
-  HttpError,
-  Pagination,
+  listSchema,
+  pageOf,
   pageQuery,
   paginate,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { loggedInCallerOf } from '../access-control.ts'
+import { callerOf, loggedInCallerOf } from '../access-control.ts'
+import type { AuthContext } from '../auth-context.ts'
 import { loginRequired } from '../errors.ts'
 import { RecordLimit } from '../limits.ts'
-import { findExcess } from '../rights.ts'
-import { NewTrust, type Trust, type Trusts, trustExists, trustNotFound } from './trusts.ts'
-
-interface Dependencies {
-  trusts: Trusts
-  now: () => number
-}
+import { type Caller, findExcess, refuseExcess } from '../rights.ts'
+import { NewTrust, type Trust, trustExists, trustNotFound } from './trusts.ts'
 
 const wanted = {
   name: 'deploy-site',
@@ -43,25 +40,17 @@ const TrustRecord = z
   })
   .meta({ id: 'Trust', examples: [example] })
 
-const TrustList = z.object({ trusts: z.array(TrustRecord), pagination: Pagination }).meta({
-  id: 'TrustList',
-  examples: [
-    {
-      trusts: [example],
-      pagination: { page: 1, page_size: 50, total_items: 1, total_pages: 1 },
-    },
-  ],
-})
+const TrustList = listSchema('TrustList', 'trusts', TrustRecord)
 
 /** Trusts: which workloads may exchange their tokens, for admins. */
-export function registerTrustRoutes(app: App, dependencies: Dependencies) {
-  app.route(listTrusts(dependencies))
-  app.route(addTrust(dependencies))
-  app.route(removeTrust(dependencies))
+export function registerTrustRoutes(app: App, context: AuthContext) {
+  app.route(listTrusts(context))
+  app.route(addTrust(context))
+  app.route(removeTrust(context))
 }
 
 /** GET /api/trusts */
-const listTrusts = ({ trusts }: Dependencies) =>
+const listTrusts = ({ trusts }: AuthContext) =>
   defineRoute({
     method: 'GET',
     url: '/api/trusts',
@@ -72,20 +61,21 @@ const listTrusts = ({ trusts }: Dependencies) =>
       description: 'Which workloads may log in without secrets, with which rights; oldest first.',
       tags: ['auth'],
       querystring: z.strictObject(pageQuery(50, 200)),
-      responses: { 200: { description: 'The trusts' } },
-      response: { 200: TrustList },
+      ...answers(200, 'The trusts', TrustList),
     },
-    handler: async ({ query }, reply) => {
+    handler: async (request, reply) => {
       reply.header('cache-control', 'no-store')
-      const { page, page_size: size } = query
-      const all = await trusts.list()
-      const shown = all.slice((page - 1) * size, page * size).map(describe)
-      return { trusts: shown, pagination: paginate(query, all.length) }
+      const { query } = request
+      const seen = (await trusts.list()).filter((trust) => maySee(callerOf(request), trust))
+      return {
+        trusts: pageOf(seen, query).map(describe),
+        pagination: paginate(query, seen.length),
+      }
     },
   })
 
 /** POST /api/trusts */
-const addTrust = ({ trusts, now }: Dependencies) =>
+const addTrust = ({ trusts, now }: AuthContext) =>
   defineRoute({
     method: 'POST',
     url: '/api/trusts',
@@ -99,12 +89,10 @@ const addTrust = ({ trusts, now }: Dependencies) =>
       tags: ['auth'],
       body: NewTrust.meta({ id: 'NewTrust', examples: [wanted] }),
       errors: [loginRequired(), trustExists(wanted.name)],
-      responses: { 201: { description: 'The trust' } },
-      response: { 201: TrustRecord },
+      ...answers(201, 'The trust', TrustRecord),
     },
     handler: async (request, reply) => {
-      const excess = findExcess(loggedInCallerOf(request), request.body)
-      if (excess) throw new HttpError(403, 'forbidden', excess)
+      refuseExcess(loggedInCallerOf(request), request.body)
       const trust = await trusts.add(request.body, now())
       request.log.info({ trust: trust.name }, 'trust added')
       return reply.code(201).send(describe(trust))
@@ -112,7 +100,7 @@ const addTrust = ({ trusts, now }: Dependencies) =>
   })
 
 /** DELETE /api/trusts/{id} */
-const removeTrust = ({ trusts }: Dependencies) =>
+const removeTrust = ({ trusts }: AuthContext) =>
   defineRoute({
     method: 'DELETE',
     url: '/api/trusts/:id',
@@ -124,16 +112,19 @@ const removeTrust = ({ trusts }: Dependencies) =>
       tags: ['auth'],
       params: z.strictObject({ id: z.string().meta({ examples: [example.id] }) }),
       errors: [loginRequired(), trustNotFound(example.id)],
-      responses: { 204: { description: 'Removed' } },
-      response: { 204: z.undefined() },
+      ...answers(204, 'Removed'),
     },
     handler: async (request, reply) => {
-      loggedInCallerOf(request)
-      await trusts.remove(request.params.id)
-      request.log.info({ trust_id: request.params.id }, 'trust removed')
+      const caller = loggedInCallerOf(request)
+      const { id } = request.params
+      await trusts.remove(id, (trust) => maySee(caller, trust))
+      request.log.info({ trust_id: id }, 'trust removed')
       return reply.code(204).send(undefined)
     },
   })
+
+// To an admin with limits there are only trusts within them.
+const maySee = (caller: Caller, trust: Trust) => findExcess(caller, trust) === undefined
 
 function describe(trust: Trust): z.input<typeof TrustRecord> {
   const { domains = null, folders = null, records = null, ...rest } = trust

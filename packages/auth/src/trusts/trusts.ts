@@ -82,25 +82,31 @@ export class Trusts {
     return rows.map(trustOf)
   }
 
-  /** The tokens of the trust end at once. @throws {HttpError} 404 */
-  async remove(id: string): Promise<void> {
-    const removed = await this.#database.run(sql`delete from ${table} where id = ${id}`)
-    if (removed === 0) throw trustNotFound(id)
+  /** Removes a trust, if `isAllowed`: its tokens end at once. @throws {HttpError} 404 */
+  async remove(id: string, isAllowed: (trust: Trust) => boolean = () => true): Promise<void> {
+    const trust = await this.#find(id)
+    if (!trust || !isAllowed(trust)) throw trustNotFound(id)
+    await this.#database.run(sql`delete from ${table} where id = ${id}`)
   }
 
   /** A workload as a caller. Undefined: its trust was removed. */
   async findCaller(id: string, subject: string): Promise<Caller | undefined> {
+    const trust = await this.#find(id)
+    return (
+      trust && {
+        id: `trust:${id} ${subject}`,
+        username: trustPrefix + trust.name,
+        ...rightsOfGrant(trust),
+        token: { id, name: subject },
+      }
+    )
+  }
+
+  async #find(id: string): Promise<Trust | undefined> {
     const row = await this.#database.get<{ definition: string }>(
       sql`select definition from ${table} where id = ${id}`,
     )
-    if (!row) return undefined
-    const trust = trustOf(row)
-    return {
-      id: `trust:${id} ${subject}`,
-      username: trustPrefix + trust.name,
-      ...rightsOfGrant(trust),
-      token: { id, name: subject },
-    }
+    return row && trustOf(row)
   }
 }
 

@@ -1,48 +1,46 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { type App, defineRoute, HttpError, pageQuery, paginate } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  defineRoute,
+  HttpError,
+  pageOf,
+  pageQuery,
+  paginate,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 import { loggedInCallerOf } from '../access-control.ts'
+import type { AuthContext } from '../auth-context.ts'
 import { loginRequired } from '../errors.ts'
 import { inviteDigestOf } from '../login/account-routes.ts'
-import {
-  type HashQueue,
-  hashPassword,
-  requireStrongPassword,
-  weakPassword,
-} from '../login/password.ts'
-import { type Caller, findExcess, limitsOf } from '../rights.ts'
+import { hashPassword, requireStrongPassword, weakPassword } from '../login/password.ts'
+import { type Caller, limitsOf, refuseExcess } from '../rights.ts'
 import type { LastLogins } from './last-logins.ts'
 import {
   bar,
+  changeRights,
   isActive,
   listUsers as listAll,
+  replaceUser,
   sourceOf,
   type User,
-  type Users,
   updateUsers,
 } from './user.ts'
 import { AtUser, CreatedUser, NewUser, UserChange, UserList, UserRecord } from './user-schema.ts'
-
-interface Dependencies {
-  users: Users
-  lastLogins: LastLogins
-  hashes: HashQueue
-  now: () => number
-}
 
 const inviteMs = 72 * 3_600_000
 const bodyLimit = 65_536 // 100 domains.
 
 /** The users of the service, for admins: the same that `npm run users` edits. */
-export function registerUserRoutes(app: App, dependencies: Dependencies) {
-  app.route(listUsers(dependencies))
-  app.route(createUser(dependencies))
-  app.route(changeUser(dependencies))
-  app.route(deleteUser(dependencies))
+export function registerUserRoutes(app: App, context: AuthContext) {
+  app.route(listUsers(context))
+  app.route(createUser(context))
+  app.route(changeUser(context))
+  app.route(deleteUser(context))
 }
 
 /** GET /api/users */
-const listUsers = ({ users, lastLogins }: Dependencies) =>
+const listUsers = ({ users, lastLogins }: AuthContext) =>
   defineRoute({
     method: 'GET',
     url: '/api/users',
@@ -53,14 +51,12 @@ const listUsers = ({ users, lastLogins }: Dependencies) =>
       description: 'In the order in which they were added.',
       tags: ['auth'],
       querystring: z.strictObject(pageQuery(50, 200)),
-      responses: { 200: { description: 'The users' } },
-      response: { 200: UserList },
+      ...answers(200, 'The users', UserList),
     },
     handler: async ({ query }, reply) => {
       reply.header('cache-control', 'no-store')
-      const { page, page_size: size } = query
       const all = (await listAll(users)).filter(isActive)
-      const shown = all.slice((page - 1) * size, page * size)
+      const shown = pageOf(all, query)
       const logins = await lastLogins.find(shown.map(({ username }) => username))
       return {
         users: shown.map((user) => describe(user, logins)),
@@ -70,7 +66,7 @@ const listUsers = ({ users, lastLogins }: Dependencies) =>
   })
 
 /** POST /api/users */
-const createUser = ({ users, hashes, now }: Dependencies) =>
+const createUser = ({ users, hashes, now }: AuthContext) =>
   defineRoute({
     method: 'POST',
     url: '/api/users',
@@ -87,8 +83,7 @@ const createUser = ({ users, hashes, now }: Dependencies) =>
         loginRequired(),
         userExists('alice'),
       ],
-      responses: { 201: { description: 'The user, and an invitation if there is no password' } },
-      response: { 201: CreatedUser },
+      ...answers(201, 'The user, and an invitation if there is no password', CreatedUser),
     },
     handler: async (request, reply) => {
       const caller = loggedInCallerOf(request)
@@ -119,7 +114,7 @@ const createUser = ({ users, hashes, now }: Dependencies) =>
   })
 
 /** PATCH /api/users/{username} */
-const changeUser = ({ users, lastLogins }: Dependencies) =>
+const changeUser = ({ users, lastLogins }: AuthContext) =>
   defineRoute({
     method: 'PATCH',
     url: '/api/users/:username',
@@ -133,25 +128,18 @@ const changeUser = ({ users, lastLogins }: Dependencies) =>
       params: AtUser,
       body: UserChange,
       errors: [loginRequired(), userNotFound('alice'), lastAdmin(), rightsElsewhere('oidc:bob')],
-      responses: { 200: { description: 'The changed user' } },
-      response: { 200: UserRecord },
+      ...answers(200, 'The changed user', UserRecord),
     },
     handler: async (request) => {
       const caller = loggedInCallerOf(request)
       const username = request.params.username.normalize('NFC')
-      const { body } = request
       // Before the change, which is stored whatever fails later.
       const logins = await lastLogins.find([username])
       let changed: User | undefined
       await updateUsers(users, (all) => {
-        const { domains, folders, writes, ...user } = expectUser(all, caller, username)
+        const user = expectUser(all, caller, username)
         if (user.oidc) throw rightsElsewhere(username)
-        const limits = limitsOf({
-          domains: changeLimit(domains, body.domains),
-          folders: changeLimit(folders, body.folders),
-          writes: changeLimit(writes, body.writes),
-        })
-        changed = { ...user, role: body.role ?? user.role, ...limits }
+        changed = changeRights(user, request.body)
         refuseExcess(caller, changed)
         return keepAdmin(caller, replaceUser(all, changed))
       })
@@ -162,7 +150,7 @@ const changeUser = ({ users, lastLogins }: Dependencies) =>
   })
 
 /** DELETE /api/users/{username} */
-const deleteUser = ({ users }: Dependencies) =>
+const deleteUser = ({ users }: AuthContext) =>
   defineRoute({
     method: 'DELETE',
     url: '/api/users/:username',
@@ -175,8 +163,7 @@ const deleteUser = ({ users }: Dependencies) =>
       tags: ['auth'],
       params: AtUser,
       errors: [loginRequired(), userNotFound('alice'), lastAdmin()],
-      responses: { 204: { description: 'Removed' } },
-      response: { 204: z.undefined() },
+      ...answers(204, 'Removed'),
     },
     handler: async (request, reply) => {
       const caller = loggedInCallerOf(request)
@@ -193,17 +180,6 @@ const deleteUser = ({ users }: Dependencies) =>
     },
   })
 
-const changeLimit = <Limit>(before: Limit | undefined, wanted: Limit | null | undefined) =>
-  wanted === undefined ? before : (wanted ?? undefined)
-
-function refuseExcess(
-  caller: Caller,
-  wanted: Pick<User, 'role' | 'domains' | 'folders' | 'writes'>,
-) {
-  const excess = findExcess(caller, wanted)
-  if (excess) throw new HttpError(403, 'forbidden', excess)
-}
-
 /** A user that the caller may change: one with at most its own rights. */
 function expectUser(all: User[], caller: Caller, username: string): User {
   const user = all.find((each) => each.username === username && isActive(each))
@@ -211,9 +187,6 @@ function expectUser(all: User[], caller: Caller, username: string): User {
   refuseExcess(caller, user)
   return user
 }
-
-const replaceUser = (all: User[], changed: User) =>
-  all.map((user) => (user.username === changed.username ? changed : user))
 
 // The caller stays an admin, so one is left. Of two admins who remove each other at once, the second is none any more.
 function keepAdmin(caller: Caller, after: User[]): User[] {

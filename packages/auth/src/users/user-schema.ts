@@ -1,4 +1,4 @@
-import { Pagination } from '@domains-and-files/http'
+import { listSchema } from '@domains-and-files/http'
 import { z } from 'zod'
 import { Domains, Folders, Writes } from '../limits.ts'
 import { maxPasswordLength } from '../login/password.ts'
@@ -35,15 +35,7 @@ export const UserRecord = z
   })
   .meta({ id: 'User', examples: [example] })
 
-export const UserList = z.object({ users: z.array(UserRecord), pagination: Pagination }).meta({
-  id: 'UserList',
-  examples: [
-    {
-      users: [example],
-      pagination: { page: 1, page_size: 50, total_items: 1, total_pages: 1 },
-    },
-  ],
-})
+export const UserList = listSchema('UserList', 'users', UserRecord)
 
 export const NewUser = z
   .strictObject({

@@ -1,22 +1,33 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import type { z } from 'zod'
+import { z } from 'zod'
 import {
+  type Call,
+  type Command,
   type CommandLine,
-  openCommandDatabase,
-  printResult,
+  limitsIn,
+  type Options,
+  openStores,
   readNewPassword,
-  readOptions,
+  readRequest,
+  readServiceOption,
+  runProgram,
   UsageError,
   usesDatabase,
 } from '../command-line.ts'
-import { Domains, Folders, Writes } from '../limits.ts'
 import { hashPassword, needsRehash, requireStrongPassword } from '../login/password.ts'
 import { allowName, barName } from '../oidc/oidc-users.ts'
-import { limitsOf, Role } from '../rights.ts'
 import { FileUsers } from './file-users.ts'
-import { SqlUsers } from './sql-users.ts'
-import { sourceOf, type User, Username, type Users } from './user.ts'
+import {
+  changeRights,
+  LocalUsername,
+  replaceUser,
+  sourceOf,
+  type User,
+  Username,
+  type Users,
+} from './user.ts'
+import { NewUser, UserChange } from './user-schema.ts'
 
 const help = `Manages the users: who may log in, and with which rights.
 
@@ -44,93 +55,48 @@ each service apart: add --service domain or --service static.
 Exit status: 0 success, 1 failure, 2 usage error.
 `
 
-interface Command {
-  parameters: string[]
-  options: string[]
-  run: (store: Users, words: string[], options: Options, line: CommandLine) => Promise<string>
+const command = (
+  words: string[],
+  options: Command['options'],
+  run: (store: Users, call: Call) => Promise<string>,
+): Command => ({
+  words,
+  options: [...options, 'service'],
+  run: async (call) => {
+    const { env } = call.line
+    if (usesDatabase(env)) {
+      await using stores = await openStores(readServiceOption(call.options), env)
+      return await run(stores.users, call)
+    }
+    if (call.options.service !== undefined)
+      throw new UsageError('--service is only for DATABASE_URL')
+    const file = env.USERS_FILE || join(env.DATA_DIR || 'data', 'users.json')
+    return run(new FileUsers(file, () => undefined), call)
+  },
+})
+
+const commands = {
+  add: command(['<name>'], ['role', 'domains', 'folders', 'writes'], addUser),
+  passwd: command(['<name>'], [], changePassword),
+  role: command(
+    ['<name>', '<role>'],
+    ['domains', 'all-domains', 'folders', 'all-folders', 'writes', 'force'],
+    changeRole,
+  ),
+  list: command([], [], listUsers),
+  remove: command(['<name>'], ['force'], removeUser),
+  allow: command(['<oidc:name>'], ['rebind'], allowUser),
 }
-
-const commands = new Map<string, Command>([
-  [
-    'add',
-    { parameters: ['<name>'], options: ['role', 'domains', 'folders', 'writes'], run: addUser },
-  ],
-  ['passwd', { parameters: ['<name>'], options: [], run: changePassword }],
-  [
-    'role',
-    {
-      parameters: ['<name>', '<role>'],
-      options: ['domains', 'all-domains', 'folders', 'all-folders', 'writes', 'force'],
-      run: changeRole,
-    },
-  ],
-  ['list', { parameters: [], options: [], run: listUsers }],
-  ['remove', { parameters: ['<name>'], options: ['force'], run: removeUser }],
-  ['allow', { parameters: ['<oidc:name>'], options: ['rebind'], run: allowUser }],
-])
-
-type Options = ReturnType<typeof readArguments>['values']
 
 /** Runs the command with these arguments, and returns its exit status. */
 export const manageUsers = (args: string[], line: CommandLine) =>
-  printResult('users', line, runCommand(args, line))
+  runProgram({ name: 'users', help, commands }, args, line)
 
-async function runCommand(args: string[], line: CommandLine): Promise<string> {
-  const { values, positionals } = readArguments(args)
-  const [name = '', ...words] = positionals
-  if (values.help) return help
-  const command = commands.get(name)
-  if (!command) throw new UsageError('Missing command: add, passwd, role, list, remove or allow')
-  const { service, ...options } = values
-  const stray = Object.keys(options).find((option) => !command.options.includes(option))
-  if (stray) throw new UsageError(`users ${name} has no option --${stray}`)
-  if (words.length !== command.parameters.length) {
-    // The surplus arguments are not quoted: one may be a password.
-    throw new UsageError(
-      `Usage: users ${[name, ...command.parameters].join(' ')}; a password is never an argument`,
-    )
-  }
-  if (!usesDatabase(line.env)) return command.run(openFile(service, line), words, values, line)
-  await using database = await openCommandDatabase(readService(service), line.env)
-  return await command.run(new SqlUsers(database), words, values, line)
-}
+const AddedUser = NewUser.omit({ password: true })
 
-function openFile(service: string | undefined, { env }: CommandLine): Users {
-  if (service !== undefined) throw new UsageError('--service is only for DATABASE_URL')
-  return new FileUsers(
-    env.USERS_FILE || join(env.DATA_DIR || 'data', 'users.json'),
-    () => undefined,
-  )
-}
-
-function readService(service: string | undefined): string {
-  if (service === 'domain' || service === 'static') return `${service}-service`
-  throw new UsageError('With DATABASE_URL add --service domain or --service static')
-}
-
-const readArguments = (args: string[]) =>
-  readOptions(args, {
-    role: { type: 'string' },
-    domains: { type: 'string' },
-    'all-domains': { type: 'boolean' },
-    folders: { type: 'string' },
-    'all-folders': { type: 'boolean' },
-    writes: { type: 'string' },
-    force: { type: 'boolean' },
-    rebind: { type: 'boolean' },
-    service: { type: 'string' },
-    help: { type: 'boolean', short: 'h' },
-  })
-
-async function addUser(
-  store: Users,
-  [name]: string[],
-  options: Options,
-  line: CommandLine,
-): Promise<string> {
-  const username = readLocalName(name)
-  const role = readRole(options.role)
-  const limits = readLimits(options)
+async function addUser(store: Users, { words: [name], options, line }: Call): Promise<string> {
+  const added = readRequest(AddedUser, { username: name, ...limitsIn(options) })
+  const { username, role } = added
   const refuseDuplicate = (users: User[]) => {
     if (users.some((user) => user.username === username))
       throw new Error(`The user ${username} exists already`)
@@ -140,18 +106,13 @@ async function addUser(
   const created_at = new Date().toISOString()
   await store.update((users) => {
     refuseDuplicate(users)
-    return [...users, { username, role, password, ...limits, id: randomUUID(), created_at }]
+    return [...users, { ...added, password, id: randomUUID(), created_at }]
   })
   return `Added ${username} as ${role}\n`
 }
 
-async function changePassword(
-  store: Users,
-  [name]: string[],
-  _options: Options,
-  line: CommandLine,
-): Promise<string> {
-  const username = readLocalName(name)
+async function changePassword(store: Users, { words: [name], line }: Call): Promise<string> {
+  const username = readName(LocalUsername, name)
   expectUser(await store.list(), username, store)
   const password = await hashNewPassword(username, line)
   await store.update((users) => {
@@ -161,28 +122,22 @@ async function changePassword(
   return `Changed the password of ${username}; they are logged out everywhere, their API tokens stay valid\n`
 }
 
-async function changeRole(
-  store: Users,
-  [name, wanted]: string[],
-  options: Options,
-): Promise<string> {
-  for (const limit of ['domains', 'folders'] as const)
-    if (options[limit] !== undefined && options[`all-${limit}`])
+async function changeRole(store: Users, { words: [name, role], options }: Call): Promise<string> {
+  const username = readName(LocalUsername, name)
+  const wanted: Record<string, unknown> = limitsIn(options)
+  if (options.writes === 'direct') wanted.writes = null
+  for (const limit of ['domains', 'folders'] as const) {
+    if (!options[`all-${limit}`]) continue
+    if (options[limit] !== undefined)
       throw new UsageError(`Give either --${limit} or --all-${limit}`)
-  const username = readLocalName(name)
-  const role = readRole(wanted)
-  const limits = readLimits(options)
+    wanted[limit] = null
+  }
+  const change = readRequest(UserChange, { ...wanted, role })
   await store.update((users) => {
-    const { domains, folders, writes, ...user } = expectUser(users, username, store)
-    const kept = limitsOf({
-      domains: options['all-domains'] ? undefined : domains,
-      folders: options['all-folders'] ? undefined : folders,
-      writes: options.writes === undefined ? writes : undefined,
-    })
-    const after = replaceUser(users, { ...user, role, ...kept, ...limits })
-    return keepAdmin(users, after, options)
+    const user = expectUser(users, username, store)
+    return keepAdmin(users, replaceUser(users, changeRights(user, change)), options)
   })
-  return `${username} is ${role} now\n`
+  return `${username} is ${change.role} now\n`
 }
 
 async function listUsers(store: Users): Promise<string> {
@@ -206,8 +161,8 @@ function describe({ oidc, domains, folders, writes, password }: User): string[] 
   ]
 }
 
-async function removeUser(store: Users, [name]: string[], options: Options): Promise<string> {
-  const username = readName(name)
+async function removeUser(store: Users, { words: [name], options }: Call): Promise<string> {
+  const username = readName(Username, name)
   if (sourceOf(username) === 'oidc') {
     await store.update((users) => barName(users, username))
     return `Removed ${username}; its tokens are revoked, and it cannot log in until \`users allow ${username}\`\n`
@@ -223,12 +178,12 @@ async function removeUser(store: Users, [name]: string[], options: Options): Pro
   return `Removed ${username}; their tokens are revoked\n`
 }
 
-async function allowUser(store: Users, [name]: string[], { rebind }: Options): Promise<string> {
-  const username = readName(name)
+async function allowUser(store: Users, { words: [name], options }: Call): Promise<string> {
+  const username = readName(Username, name)
   await store.update((users) => {
     const { oidc } = expectUser(users, username, store)
     if (!oidc) throw new UsageError(`${username} is no user of single sign-on`)
-    return allowName(users, username, rebind ?? false)
+    return allowName(users, username, options.rebind ?? false)
   })
   return `${username} may log in again\n`
 }
@@ -238,10 +193,6 @@ function keepAdmin(before: User[], after: User[], { force }: Options): User[] {
   const hasAdmin = (users: User[]) => users.some(({ role, oidc }) => role === 'admin' && !oidc)
   if (force || hasAdmin(after) || !hasAdmin(before)) return after
   throw new Error('This is the last admin: add another one first, or use --force')
-}
-
-function replaceUser(users: User[], changed: User): User[] {
-  return users.map((user) => (user.username === changed.username ? changed : user))
 }
 
 function expectUser(users: User[], username: string, store: Users): User {
@@ -256,45 +207,7 @@ async function hashNewPassword(username: string, { stdin, stderr }: CommandLine)
   return hashPassword(password)
 }
 
-function readName(text: string | undefined): string {
-  const name = Username.safeParse(text)
-  if (name.success) return name.data
-  throw new UsageError('A username has 1 to 64 characters, without spaces and control characters')
-}
-
-function readLocalName(text: string | undefined): string {
-  const name = readName(text)
-  if (sourceOf(name) === 'local') return name
-  throw new UsageError('Names that begin with oidc: or trust: are not for local users')
-}
-
-function readRole(text: string | undefined): Role {
-  const role = Role.safeParse(text)
-  if (role.success) return role.data
-  throw new UsageError('The role must be viewer, editor or admin')
-}
-
-function readLimits(options: Options) {
-  const { domains, folders, writes } = options
-  const proposes =
-    writes === undefined || writes === 'direct' ? undefined : Writes.safeParse(writes)
-  if (proposes?.error) throw new UsageError('--writes must be propose or direct')
-  return limitsOf({
-    writes: proposes?.data,
-    domains: readList(Domains, domains, '--domains must be a list such as example.com,*.co.uk'),
-    folders: readList(
-      Folders,
-      folders,
-      '--folders must be a list of at most 10, such as docs/,a/b/',
-    ),
-  })
-}
-
-function readList(schema: z.ZodType<string[]>, text: string | undefined, fault: string) {
-  if (text === undefined) return undefined
-  const list = schema.safeParse(text.split(',').map((entry) => entry.trim()))
-  if (list.success) return list.data
-  throw new UsageError(fault)
-}
+const readName = (schema: z.ZodType<string>, username: string | undefined) =>
+  readRequest(z.object({ username: schema }), { username }).username
 
 if (import.meta.main) process.exitCode = await manageUsers(process.argv.slice(2), process)

@@ -68,7 +68,7 @@ test('with the DATA_DIR of npm start, a token goes to the folder of its service'
 
 test.each([
   [['add', 'domain', 'ci', '--owner', 'nobody'], 2, '--owner must name a user'],
-  [['add', 'domain', '--owner', 'adam'], 2, 'name is missing'],
+  [['add', 'domain', '--owner', 'adam'], 2, 'Usage: tokens add <domain|static> <name>'],
   [['add', 'other', 'ci', '--owner', 'adam'], 2, 'Name the service'],
   [['add', 'static', 'ci', '--owner', 'vera', '--role', 'editor'], 1, 'at most your own role'],
   [['add', 'static', 'ci', '--owner', 'vera', '--role', 'root'], 2, 'role must be one of'],

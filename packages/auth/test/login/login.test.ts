@@ -85,7 +85,7 @@ test('a wrong password and an unknown user get the same response', async () => {
   })
   expect(wrong).toMatchObject({ status: 401, code: 'invalid_credentials' })
   expect(told(unknown)).toEqual(told(wrong))
-  expect(wrong.headers.get('www-authenticate')).toBe('Bearer realm="test-service"')
+  expect(wrong.headers.get('www-authenticate')).toBe('Bearer realm="domains-and-files"')
   expect(wrong.headers.get('cache-control')).toBe('no-store')
 })
 

@@ -142,3 +142,27 @@ test('an address that is not verified is no name', async () => {
   expect((await logInAs(false)).status).toBe(403)
   expect((await logInAs(true)).status).toBe(302)
 })
+
+test('logins and callbacks are limited by the network of the client: each callback is a request to the provider', async () => {
+  await using at = await start({ oidc: oidcConfig(server.url), trustProxy: true })
+  answers.discovery = () => metadata
+  const from = (client: string, path: string) =>
+    at.call(path, { redirect: 'manual', headers: { 'x-forwarded-for': client } })
+  const callback = '/api/auth/oidc/callback?code=x&state=y'
+  const json = { code: 'x', verifier: 'v'.repeat(43) }
+  const redeem = () => at.send('POST', '/api/auth/oidc/token', json)
+
+  const statuses = new Set<number>()
+  for (let count = 0; count < 120; count += 1)
+    statuses.add((await from('192.0.2.1', callback)).status)
+  for (let count = 0; count < 120; count += 1) statuses.add((await redeem()).status)
+
+  expect(statuses).toEqual(new Set([400, 401]))
+  expect(await from('192.0.2.1', callback)).toMatchObject({
+    ...{ status: 429, code: 'too_many_requests' },
+  })
+  const query = new URLSearchParams({ return_to: 'http://127.0.0.1:1/', challenge: 'c'.repeat(43) })
+  expect((await from('192.0.2.1', `/api/auth/oidc/login?${query}`)).status).toBe(429)
+  expect((await redeem()).status).toBe(429)
+  expect((await from('192.0.2.2', `/api/auth/oidc/login?${query}`)).status).toBe(302)
+})

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { hashPassword } from '../../src/login/password.ts'
 import { forge, makeUser, readClaims, secret, start, weak, writeUsers } from '../support/start.ts'
 
-const realm = 'Bearer realm="test-service"'
+const realm = 'Bearer realm="domains-and-files"'
 const invalid = `${realm}, error="invalid_token", error_description="The token is not valid here"`
 
 test.each([

@@ -1,9 +1,9 @@
 import { createHmac, createPublicKey } from 'node:crypto'
 import { generateKeyPair } from 'jose'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { findCaller } from '../../src/open-auth.ts'
 import { startIssuer } from '../support/issuer.ts'
-import { forge, forms, readClaims, start } from '../support/start.ts'
+import { forge, forms, makeUser, readClaims, start } from '../support/start.ts'
 
 const grant = {
   grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
@@ -129,6 +129,26 @@ describe.each(forms)('workloads with users in %s', (_name, open) => {
 
     expect(refusals.map(({ status }) => status)).toEqual([403, 403, 403])
     expect(readClaims(body.access_token).exp - readClaims(body.access_token).iat).toBe(900)
+  })
+
+  test('to an admin with limits there are only trusts within them', async () => {
+    const { body: inside } = await add({ name: 'inside' })
+    const { body: outside } = await add({ name: 'outside', folders: undefined })
+    const limited = await makeUser('lara', { role: 'admin', folders: ['site/'] })
+    await service.users.update((users) => [...users, limited])
+    const token = await service.tokenOf('lara')
+    const remove = (id: string) => service.send('DELETE', `/api/trusts/${id}`, undefined, token)
+
+    const { body: listed } = await service.send('GET', '/api/trusts', undefined, token)
+    const refusals = [await remove(outside.id), await remove('none')]
+
+    expect(listed).toMatchObject({ trusts: [{ name: 'inside' }], pagination: { total_items: 1 } })
+    expect(refusals.map(({ status, code }) => [status, code])).toEqual([
+      [404, 'trust_not_found'],
+      [404, 'trust_not_found'],
+    ])
+    expect((await remove(inside.id)).status).toBe(204)
+    await service.users.update((users) => users.filter(({ username }) => username !== 'lara'))
   })
 
   test('trusts have unique names and are listed for admins', async () => {
@@ -297,6 +317,49 @@ test('while an issuer is away, its tokens can be exchanged later', async () => {
   const { status, headers, code } = await exchange(service, token)
 
   expect([status, headers.get('retry-after'), code]).toEqual([503, '10', 'unavailable'])
+})
+
+test('refused tokens are limited by the network of the client, right ones do not count', async () => {
+  await using service = await start()
+  service.clock.ms = Date.now()
+  await service.send('POST', '/api/trusts', wanted(), await service.tokenOf('adam'))
+
+  for (let count = 0; count < 119; count += 1)
+    expect(await exchange(service, 'nonsense')).toMatchObject(refused)
+  expect((await exchange(service, await issuer.sign())).status).toBe(200)
+  expect(await exchange(service, 'nonsense')).toMatchObject(refused)
+  const { status, code, headers } = await exchange(service, await issuer.sign())
+
+  expect([status, code]).toEqual([429, 'too_many_requests'])
+  expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
+  expect((await service.login('vera')).status).toBe(200)
+})
+
+test('keys are read again after ten minutes: those that an issuer has withdrawn no longer count', async () => {
+  await using service = await start()
+  await using own = await startIssuer()
+  const begun = Date.now()
+  service.clock.ms = begun
+  const trust = { ...wanted(), issuer: own.url }
+  await service.send('POST', '/api/trusts', trust, await service.tokenOf('adam'))
+  const exchangeAfter = async (ms: number) => {
+    vi.setSystemTime(begun + ms)
+    service.clock.ms = begun + ms
+    return exchange(service, await own.sign())
+  }
+
+  vi.useFakeTimers({ toFake: ['Date'] })
+  try {
+    expect((await exchangeAfter(0)).status).toBe(200)
+    const fetches = own.fetches.length
+    own.published.splice(0)
+    expect((await exchangeAfter(590_000)).status).toBe(200)
+    expect(own.fetches.length).toBe(fetches)
+    expect(await exchangeAfter(610_000)).toMatchObject(refused)
+    expect(own.fetches.length).toBeGreaterThan(fetches)
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('of several trusts the one with the most claims counts', async () => {

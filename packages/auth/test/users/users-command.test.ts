@@ -292,6 +292,6 @@ test.each([['add', '--role', 'admin'], ['passwd'], ['role', 'admin']])(
 
     const { status, stderr } = await place.run([command, 'oidc:bob', ...rest], 'long enough\n')
 
-    expect([status, stderr]).toEqual([2, expect.stringContaining('not for local users')])
+    expect([status, stderr]).toEqual([2, expect.stringContaining('must not begin with oidc:')])
   },
 )

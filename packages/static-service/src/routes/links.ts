@@ -1,5 +1,14 @@
 import { allowsPath, type Caller, callerOf, hasRole } from '@domains-and-files/auth'
-import { type App, defineRoute, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import {
+  type App,
+  answers,
+  defineRoute,
+  listSchema,
+  pageOf,
+  pageQuery,
+  paginate,
+  tooManyFailures,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../catalog/catalog.ts'
 import { directoryNotFound, fileNotFound, invalidPath, rangeNotSatisfiable } from '../errors.ts'
@@ -67,10 +76,7 @@ const NewLink = z
   })
   .meta({ id: 'NewLink', examples: [{ path: file.path, downloads: 3 }] })
 
-const LinkList = z.object({ links: z.array(LinkRecord), pagination: Pagination }).meta({
-  id: 'LinkList',
-  examples: [{ links: [example], pagination: paginate({ page: 1, page_size: 50 }, 1) }],
-})
+const LinkList = listSchema('LinkList', 'links', LinkRecord)
 
 const tags = ['access']
 
@@ -101,8 +107,7 @@ const createLink = ({ links, catalog, base = '' }: Dependencies) =>
         directoryNotFound('notes/old'),
         tooManyLinks(),
       ],
-      responses: { 201: { description: 'The link, its URL shown only now' } },
-      response: { 201: CreatedLink },
+      ...answers(201, 'The link, its URL shown only now', CreatedLink),
     },
     handler: async (request, reply) => {
       const caller = callerOf(request)
@@ -139,16 +144,15 @@ const listLinks = ({ links }: Dependencies) =>
         ...pageQuery(50, 200),
         path: z.string().optional().meta({ description: 'only links to this file or folder' }),
       }),
-      responses: { 200: { description: 'The links that have not expired' } },
-      response: { 200: LinkList },
+      ...answers(200, 'The links that have not expired', LinkList),
     },
     handler: async (request) => {
       const caller = callerOf(request)
-      const { page, page_size: size, path } = request.query
+      const { path } = request.query
       const by = hasRole(caller, 'admin') ? undefined : caller.username
       const found = (await links.list({ by, path })).filter((link) => maySee(caller, link))
       return {
-        links: found.slice((page - 1) * size, page * size).map(describe),
+        links: pageOf(found, request.query).map(describe),
         pagination: paginate(request.query, found.length),
       }
     },
@@ -167,8 +171,7 @@ const deleteLink = ({ links }: Dependencies) =>
       tags,
       params: z.strictObject({ id: z.string().meta({ examples: [exampleId] }) }),
       errors: [linkNotFound()],
-      responses: { 204: { description: 'Deleted' } },
-      response: { 204: z.undefined() },
+      ...answers(204, 'Deleted'),
     },
     handler: async (request, reply) => {
       const caller = callerOf(request)
@@ -192,7 +195,7 @@ function documentLinks(app: App) {
           'As `/static/{path}`, but never cached. A GET from the first byte of a file is a download; ranges that begin later belong to one of the last hour.',
         params,
         querystring: z.looseObject({ download: z.string().optional() }),
-        errors: [linkNotFound(), rangeNotSatisfiable(file.size)],
+        errors: [linkNotFound(), rangeNotSatisfiable(file.size), tooManyFailures(60)],
         responses: {
           200: { description: 'The file, or the page', content: '*/*' },
           206: { description: 'The requested ranges', content: '*/*' },

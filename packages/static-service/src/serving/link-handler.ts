@@ -1,6 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
-import { HttpError, prepareHead, type RawResponse, type RawRoute } from '@domains-and-files/http'
+import {
+  FailureLimit,
+  HttpError,
+  prepareHead,
+  type RawResponse,
+  type RawRoute,
+} from '@domains-and-files/http'
 import type { Catalog } from '../catalog/catalog.ts'
 import { encodePath, readPath } from '../files/file-path.ts'
 import { type Link, type Links, linkNotFound } from '../sharing/links.ts'
@@ -17,7 +23,13 @@ interface Dependencies {
   handler: StaticHandler
   /** The caller of a `Caller.id`, with its rights now. */
   findCaller: (id: string) => Promise<Caller | undefined>
+  clientAddress: (request: IncomingMessage) => string
+  /** Passed in by tests. */
+  limit?: FailureLimit
 }
+
+/** Unknown tokens a minute of one client network. */
+const maxUnknown = 1000
 
 const headers = {
   'cache-control': 'private, no-store',
@@ -44,18 +56,20 @@ export class LinkHandler implements RawRoute {
   readonly url = '/l/*'
   readonly failureHeaders = headers
   readonly #dependencies: Dependencies
+  readonly #limit: FailureLimit
 
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies
+    this.#limit = dependencies.limit ?? new FailureLimit(maxUnknown)
   }
 
-  /** @throws {HttpError} `link_not_found`, `method_not_allowed`, or what `StaticHandler` throws for a file. */
+  /** @throws {HttpError} `link_not_found`, `method_not_allowed`, `too_many_requests`, or what `StaticHandler` throws for a file. */
   async respond(request: IncomingMessage): Promise<RawResponse> {
     const { method, url = '' } = request
     if (method !== 'GET' && method !== 'HEAD') return respondToOther(request)
     const { token, rest, query } = readLinkTarget(url)
-    const link = await this.#dependencies.links.find(token)
-    if (!link || !(await this.#isAlive(link))) throw linkNotFound()
+    const link = await this.#find(request, token)
+    if (!(await this.#isAlive(link))) throw linkNotFound()
     const isFolder = link.path.endsWith('/')
     if (!isFolder && rest !== undefined) throw linkNotFound()
     if (isFolder && (rest === undefined || rest === '' || rest.endsWith('/'))) {
@@ -66,6 +80,16 @@ export class LinkHandler implements RawRoute {
     if (link.downloadsLeft === 0 && !(await this.#isContinued(request, link, path)))
       throw linkNotFound()
     return this.#sendFile(request, link, { path, query })
+  }
+
+  async #find(request: IncomingMessage, token: string): Promise<Link> {
+    const { links, clientAddress } = this.#dependencies
+    const address = clientAddress(request)
+    this.#limit.check(address)
+    const link = await links.find(token)
+    if (link) return link
+    this.#limit.add(address)
+    throw linkNotFound()
   }
 
   // Of a link that is used up only later parts of a download that is under way are sent.

@@ -1,0 +1,63 @@
+import { isIPv6 } from 'node:net'
+import { HttpError } from '../problem-details.ts'
+
+const windowMs = 60_000
+const maxNetworks = 10_000
+
+/** Limits what clients without credentials may try, by their network, in the memory of this process. */
+export class FailureLimit {
+  readonly #max: number
+  readonly #now: () => number
+  readonly #networks = new Map<string, { count: number; until: number }>()
+
+  /** `max` failures a minute. `now` is in milliseconds. */
+  constructor(max: number, now = () => performance.now()) {
+    this.#max = max
+    this.#now = now
+  }
+
+  /** @throws {HttpError} 429 after too many failures. */
+  check(address: string): void {
+    const failures = this.#recent(clientNetwork(address))
+    if (failures && failures.count >= this.#max)
+      throw tooManyFailures(Math.ceil((failures.until - this.#now()) / 1000))
+  }
+
+  add(address: string): void {
+    const network = clientNetwork(address)
+    const failures = this.#recent(network)
+    if (failures) {
+      failures.count += 1
+      return
+    }
+    // Added at the end, so that the first is the oldest.
+    this.#networks.delete(network)
+    const [oldest] = this.#networks.keys()
+    if (this.#networks.size >= maxNetworks && oldest !== undefined) this.#networks.delete(oldest)
+    this.#networks.set(network, { count: 1, until: this.#now() + windowMs })
+  }
+
+  // A clock that was set back must not extend the minute.
+  #recent(network: string) {
+    const failures = this.#networks.get(network)
+    const leftMs = (failures?.until ?? 0) - this.#now()
+    return leftMs > 0 && leftMs <= windowMs ? failures : undefined
+  }
+}
+
+export const tooManyFailures = (seconds: number) =>
+  new HttpError(429, 'too_many_requests', `Too many attempts: try again in ${seconds} seconds`, {
+    headers: { 'retry-after': String(seconds) },
+  })
+
+/** The network that one client controls: its IPv4 address, or the /64 of its IPv6 address. */
+export function clientNetwork(address: string): string {
+  const [, mapped] = /^::ffff:([0-9.]+)$/i.exec(address) ?? []
+  if (mapped || !isIPv6(address)) return mapped ?? address
+  const [head = '', tail = ''] = address.split('::')
+  const left = head.split(':').filter(Boolean)
+  const right = tail.split(':').filter(Boolean)
+  const zeros = Array<string>(Math.max(0, 8 - left.length - right.length)).fill('0')
+  const groups = [...left, ...zeros, ...right].slice(0, 4)
+  return `${groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':')}::/64`
+}

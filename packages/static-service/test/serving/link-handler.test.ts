@@ -1,0 +1,25 @@
+import { IncomingMessage } from 'node:http'
+import { Socket } from 'node:net'
+import { FailureLimit } from '@domains-and-files/http'
+import { expect, test } from 'vitest'
+import { LinkHandler } from '../../src/serving/link-handler.ts'
+
+test('unknown links are limited by the network of the client, before they are looked up', async () => {
+  const looked: string[] = []
+  // Only what an unknown link needs.
+  const parts = {
+    links: { find: async (token: string) => void looked.push(token) },
+    clientAddress: ({ url = '' }) => (url.includes('B') ? '192.0.2.2' : '192.0.2.1'),
+    limit: new FailureLimit(2, () => 0),
+  } as unknown as ConstructorParameters<typeof LinkHandler>[0]
+  const handler = new LinkHandler(parts)
+  const open = (digit: string) => {
+    const request = new IncomingMessage(new Socket())
+    return handler.respond(Object.assign(request, { method: 'GET', url: `/l/${digit.repeat(22)}` }))
+  }
+
+  for (const digit of ['A', 'A']) await expect(open(digit)).rejects.toMatchObject({ status: 404 })
+  await expect(open('A')).rejects.toMatchObject({ status: 429, code: 'too_many_requests' })
+  await expect(open('B')).rejects.toMatchObject({ status: 404 })
+  expect(looked).toHaveLength(3)
+})
