@@ -22,16 +22,18 @@ import {
 import { openSqliteCatalog } from '../../packages/static-service/src/catalog/sqlite/sqlite-catalog.ts'
 import type { NewFile } from '../../packages/static-service/src/files/file-record.ts'
 
+const history = { keepDays: 30, keepVersions: 0, entryDays: 0 }
+
 export type Found = Record<string, { p50: number; p99: number }>
 
-/** Milliseconds of each question at so many files in SQLite. */
-export async function measure(rows: number): Promise<Found> {
-  const folder = join(tmpdir(), `bench-catalog-${rows}`)
+/** Milliseconds of each question at so many files in SQLite; `hasPast`: each was stored before with another content. */
+export async function measure(rows: number, { hasPast = false } = {}): Promise<Found> {
+  const folder = join(tmpdir(), `bench-catalog-${rows}${hasPast ? '-past' : ''}`)
   mkdirSync(folder, { recursive: true })
-  if (!existsSync(`${folder}/made`)) await make(folder, rows)
+  if (!existsSync(`${folder}/made`)) await make(folder, rows, hasPast)
   const megabytes = Math.round(statSync(databaseFile(folder)).size / 1e6)
   process.stdout.write(`\n${rows} files, database of ${megabytes} MB\n`)
-  const catalog = await openSqliteCatalog(folder)
+  const catalog = await openSqliteCatalog(folder, { history })
   const found = await ask(catalog, rows)
   await catalog.close()
   return found
@@ -142,16 +144,19 @@ const at = (sorted: number[], share: number) =>
 
 const nobody = { by: 'bench', token: null, requestId: '' }
 
-async function make(folder: string, rows: number) {
+async function make(folder: string, rows: number, hasPast: boolean) {
   const start = performance.now()
   const sql = openDatabase(databaseFile(folder))
   sql.database.pragma('synchronous = OFF')
   sql.database.pragma('wal_autocheckpoint = 100000')
   sql.database.pragma('cache_size = -1000000')
-  const changes = new ChangeGroups({ sql })
+  const changes = new ChangeGroups({ sql, history })
+  const put = (files: NewFile[]) =>
+    changes.commit([{ kind: 'put', actor: nobody, files, conditions: {}, quota: undefined }])
   for (let from = 0; from < rows; from += 5000) {
     const files = filesFrom(from, rows, 5000)
-    await changes.commit([{ kind: 'put', actor: nobody, files, conditions: {}, quota: undefined }])
+    if (hasPast) await put(files.map((file) => ({ ...file, digest: `f${file.digest.slice(1)}` })))
+    await put(files)
     if (process.stderr.isTTY) process.stderr.write(`\r${from} of ${rows}`)
   }
   await sql.close()

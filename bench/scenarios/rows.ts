@@ -1,6 +1,7 @@
 import type { Finding } from '../harness/finding.ts'
 import { measureCatalog } from './catalog.ts'
 import { addHundred, readFresh } from './domains.ts'
+import { keepHistory, listWithPast, replaceTrees } from './history.ts'
 import { measureLogin } from './login.ts'
 import { readMany } from './many.ts'
 import { readCachedZone, readFileRecord } from './records.ts'
@@ -25,8 +26,11 @@ export const rows: Record<string, Measure> = {
   'upload-1g': uploadLarge,
   'upload-4k': uploadSmall,
   'upload-resumable': uploadResumable,
+  history: keepHistory,
+  trees: replaceTrees,
   file: readFileRecord,
   catalog: measureCatalog,
+  'catalog-past': listWithPast,
   'hosts-cached': readCachedZone,
   'hosts-fresh': readFresh,
   'adds-100': addHundred,

@@ -3,7 +3,7 @@ local size = tonumber(os.getenv('SIZE'))
 local from = os.getenv('FROM')
 local method = os.getenv('METHOD')
 local path = os.getenv('TO')
-local padding = string.rep('x', size - 32)
+local padding = string.rep(os.getenv('FILL') or 'x', size - 32)
 local count = 0
 
 local head = '--bench\r\ncontent-disposition: form-data; name="file"; filename="%s.bin"\r\n\r\n'

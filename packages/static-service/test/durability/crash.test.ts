@@ -4,7 +4,13 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { check } from '../../src/maintenance/check.ts'
 import { run } from '../support/program.ts'
-import { findLosses, makeWriters, settle, writeUntilKilled } from '../support/writers.ts'
+import {
+  countInterrupted,
+  findLosses,
+  makeWriters,
+  settle,
+  writeUntilKilled,
+} from '../support/writers.ts'
 
 // CRASH_ROUNDS=300 is the long form (npm run faults). Each round kills at a random moment of the same writes.
 const rounds = Number(process.env.CRASH_ROUNDS ?? 12)
@@ -36,4 +42,6 @@ test(`after each of ${rounds} kills nothing acknowledged is lost and nothing is 
   }
 
   expect(acknowledged).toBeGreaterThanOrEqual(rounds)
+  const interrupted = countInterrupted(everybody)
+  process.stdout.write(`kills: ${JSON.stringify({ rounds, acknowledged, ...interrupted })}\n`)
 }, 3_600_000)

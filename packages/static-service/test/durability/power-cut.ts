@@ -11,6 +11,7 @@ import { check } from '../../src/maintenance/check.ts'
 import { type FileSystem, type MountedDisk, mountDisk, whyNoDisk } from '../support/mounted-disk.ts'
 import { run } from '../support/program.ts'
 import {
+  countInterrupted,
   findLosses,
   makeWriters,
   settle,
@@ -27,10 +28,11 @@ if (reason) {
   process.exitCode = 2
 } else {
   for (const kind of kinds) {
-    const { acknowledged, losses } = await cutRepeatedly(kind)
+    const { acknowledged, interrupted, losses } = await cutRepeatedly(kind)
     const found = losses.length === 0 ? 'nothing lost' : `LOST: ${losses.join(', ')}`
     process.stdout.write(
-      `${kind}: ${rounds} cuts, ${acknowledged} acknowledged changes: ${found}\n`,
+      `${kind}: ${rounds} cuts, ${acknowledged} acknowledged changes: ${found}\n` +
+        `  cut off: ${JSON.stringify(interrupted)}\n`,
     )
     if (losses.length > 0) process.exitCode = 1
   }
@@ -65,7 +67,7 @@ async function cutRepeatedly(kind: FileSystem) {
   } finally {
     rmSync(outside, { recursive: true })
   }
-  return { acknowledged, losses }
+  return { acknowledged, interrupted: countInterrupted(writers), losses }
 }
 
 // The harness must be able to see a loss: a file that was never flushed is empty, or gone.

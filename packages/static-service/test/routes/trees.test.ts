@@ -1,13 +1,14 @@
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
-import { extract, type Header, pack } from 'tar-stream'
+import { extract, type Header } from 'tar-stream'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
 import { ZipFile } from 'yazl'
 import { z } from 'zod'
 import { type Call, type Service, start } from '../support/start.ts'
 import { digestOf } from '../support/stored-contents.ts'
+import { type Member, makeTar } from '../support/tar.ts'
 
 let service: Service
 beforeAll(async () => {
@@ -52,15 +53,7 @@ async function put(tree: string, body: Buffer | object, { query = '', ...call }:
 
 type PutCall = Omit<Call, 'body' | 'json'> & { query?: string }
 
-type Member = [name: string, content: string | Buffer, header?: Partial<Header>]
-
-/** A tar of these members. */
-async function tar(...members: Member[]): Promise<Buffer> {
-  const packed = pack()
-  for (const [name, content, header] of members) packed.entry({ name, ...header }, content)
-  packed.finalize()
-  return buffer(Readable.from(packed))
-}
+const tar = (...members: Member[]) => makeTar(members)
 
 async function zip(...members: [name: string, content: string, mode?: number][]): Promise<Buffer> {
   const file = new ZipFile()

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'vitest'
+import { z } from 'zod'
 import type { Program } from './program.ts'
+import { digestOf } from './stored-contents.ts'
+import { makeTar } from './tar.ts'
 import type { Writer } from './writers.ts'
 
 // The changes that writers make while a service is killed or its power is cut: what is accepted, and what is refused and
@@ -113,17 +116,117 @@ async function recordVersion({ program, token, writer }: Client) {
   })
   expect(status).toBe(201)
   writer.versions.push(version)
+  if (isAnyThere(writer.known)) writer.moments.set(version, new Map(writer.known))
 }
 
+/** All of the writer's files become others, at once: as a tar, or as a manifest of contents that are sent first. */
+async function deploy(client: Client) {
+  const { program, token, writer } = client
+  const files = pathsOf(writer.name)
+    .filter(() => Math.random() < 0.7)
+    .map((path) => ({ path, content: makeContent() }))
+  const before = new Map(writer.known)
+  for (const path of pathsOf(writer.name)) writer.hoped.set(path, undefined)
+  for (const { path, content } of files) writer.hoped.set(path, content)
+  const after = new Map([...writer.known, ...writer.hoped])
+  const isManifest = Math.random() < 0.5
+  if (isManifest) for (const { content } of files) await putContent(client, content)
+  const body = isManifest ? manifestOf(files, writer) : await tarOf(files, writer)
+  const { status, bytes } = await program.ask(treeRequest(token, writer, body))
+  expect(status).toBe(200)
+  const { change } = TreeAnswer.parse(JSON.parse(bytes.toString()))
+  if (change) writer.deployed = { change: change.id, before, after }
+  if (change && isAnyThere(after)) writer.moments.set(String(change.id), after)
+}
+
+/** Takes the last deploy back, where nothing has changed since. */
+async function revertDeploy(client: Client) {
+  const { program, token, writer } = client
+  const { deployed } = writer
+  const isCurrent = pathsOf(writer.name).every(
+    (path) => deployed?.after.get(path) === writer.known.get(path),
+  )
+  if (!deployed || !isCurrent) return deploy(client)
+  for (const path of pathsOf(writer.name)) writer.hoped.set(path, deployed.before.get(path))
+  writer.deployed = undefined
+  const { status } = await program.ask({
+    method: 'POST',
+    path: `/api/changes/${deployed.change}/revert`,
+    headers: { authorization: `Bearer ${token}` },
+  })
+  expectKept(status, writer)
+}
+
+/** Makes the writer's files what they were after a deploy, or in a version. */
+async function restore(client: Client) {
+  const { program, token, writer } = client
+  const moments = [...writer.moments]
+  const [at, then] = moments[Math.floor(Math.random() * moments.length)] ?? []
+  if (at === undefined || !then) return deploy(client)
+  for (const path of pathsOf(writer.name)) writer.hoped.set(path, then.get(path))
+  const body = JSON.stringify({ from: `${writer.name}/`, at })
+  const { status } = await program.ask(treeRequest(token, writer, body))
+  if (status === 410) writer.moments.delete(at)
+  expectKept(status, writer)
+}
+
+// On a small disk the past may have made room; then nothing is changed.
+function expectKept(status: number, writer: Writer) {
+  expect([200, 410]).toContain(status)
+  if (status === 410) writer.hoped.clear()
+}
+
+const TreeAnswer = z.object({ change: z.object({ id: z.number() }).nullable() })
+
+const isAnyThere = (files: Writer['known']) =>
+  [...files.values()].some((content) => content !== undefined)
+
+const treeRequest = (token: string, { name }: Writer, body: Buffer | string) => ({
+  method: 'PUT',
+  path: `/api/trees/${name}/`,
+  headers: { authorization: `Bearer ${token}` },
+  body,
+})
+
+async function putContent({ program, token }: Client, content: string) {
+  const { status } = await program.ask({
+    method: 'PUT',
+    path: `/api/contents/${digestOf(content)}`,
+    headers: { authorization: `Bearer ${token}` },
+    body: content,
+  })
+  expect([201, 204]).toContain(status)
+}
+
+interface NamedFile {
+  path: string
+  content: string
+}
+
+const nameIn = ({ name }: Writer, path: string) => path.slice(name.length + 1)
+
+const manifestOf = (files: NamedFile[], writer: Writer) =>
+  JSON.stringify({
+    files: Object.fromEntries(
+      files.map(({ path, content }) => [nameIn(writer, path), { sha256: digestOf(content) }]),
+    ),
+  })
+
+const tarOf = (files: NamedFile[], writer: Writer) =>
+  makeTar(files.map(({ path, content }) => [nameIn(writer, path), content]))
+
 const changes: [number, Change][] = [
+  [0.1, deploy],
+  [0.1, revertDeploy],
+  [0.1, restore],
   [0.1, recordVersion],
-  [0.15, remove],
+  [0.1, remove],
   [0.05, removeBoth],
   [0.1, moveOver],
-  [0.15, uploadBatch],
-  [0.1, uploadAgain],
-  [0.15, uploadRefused],
-  [0.2, upload],
+  [0.1, uploadBatch],
+  [0.05, uploadAgain],
+  [0.1, uploadRefused],
+  [0.1, upload],
 ]
 
 const post = ({ program, token }: Client, to: 'move' | 'delete', body: unknown) =>

@@ -19,11 +19,19 @@ export interface Writer {
   known: Map<string, State>
   hoped: Map<string, State>
   versions: string[]
+  /** Its last deploy, with what was there before and after. */
+  deployed?: { change: number; before: Map<string, State>; after: Map<string, State> } | undefined
+  /** What was there after its deploys and in its versions, by what `at` takes. */
+  moments: Map<string, Map<string, State>>
+  /** The changes that were running when the process was killed. */
+  interrupted: string[]
 }
 
 export const makeWriters = (count: number): Writer[] =>
   Array.from({ length: count }, (_, at) => {
-    return { name: `writer-${at}`, known: new Map(), hoped: new Map(), versions: [] }
+    const name = `writer-${at}`
+    const [known, hoped, moments] = [new Map(), new Map(), new Map()]
+    return { name, known, hoped, versions: [], moments, interrupted: [] }
   })
 
 /**
@@ -55,16 +63,27 @@ export async function writeUntilGone(
   onAcknowledged?: () => void,
 ): Promise<number> {
   for (let count = 0; ; count += 1) {
+    const change = pickChange()
     try {
-      await pickChange()({ program, token, writer })
+      await change({ program, token, writer })
     } catch (error) {
-      if (isHangUp(error)) return count
-      throw error
+      if (!isHangUp(error)) throw error
+      writer.interrupted.push(change.name)
+      return count
     }
     for (const [path, state] of writer.hoped) writer.known.set(path, state)
     writer.hoped.clear()
     onAcknowledged?.()
   }
+}
+
+/** How often each kind of change was interrupted. */
+export function countInterrupted(writers: Writer[]): Record<string, number> {
+  const names = Object.groupBy(
+    writers.flatMap(({ interrupted }) => interrupted),
+    (name) => name,
+  )
+  return Object.fromEntries(Object.entries(names).map(([name, all = []]) => [name, all.length]))
 }
 
 /**
@@ -112,6 +131,7 @@ export async function settle(service: Askable, writer: Writer): Promise<void> {
   for (const [at, path] of pathsOf(writer.name).entries()) writer.known.set(path, seen[at])
   writer.hoped.clear()
   writer.versions = []
+  writer.deployed = undefined
 }
 
 async function look(service: Askable, writer: Writer): Promise<State[]> {
