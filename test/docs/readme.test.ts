@@ -26,6 +26,7 @@ const testedBy: Record<string, string> = {
   'npm run test:browser': 'by hand: needs Chromium',
   'npm run test:containers': 'by hand: needs a container engine',
   'npm run test:install': 'by hand: needs a container engine and systemd',
+  'npm run test:archives': 'by hand: installs archive tools, hugo and Chromium',
   'npm run test:integrations': 'by hand: installs ACME and dynamic DNS clients',
   'npm run test:proxy': 'by hand: installs nginx and Caddy',
   'npm run test:storages': 'by hand: takes six minutes',

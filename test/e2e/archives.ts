@@ -27,7 +27,7 @@ const client = new Client(service.port)
 await client.logIn('boss', password)
 
 const shell = (command: string, cwd = folder) =>
-  execFileSync('bash', ['-euo', 'pipefail', '-c', command], {
+  execFileSync('bash', ['-euc', command], {
     cwd,
     encoding: 'utf8',
     env: {
@@ -48,6 +48,7 @@ interface Result {
   change: { id: number; action: string } | null
   files: number
   code?: string
+  detail?: string
 }
 
 /** PUTs what a command writes, by curl. */
@@ -85,8 +86,12 @@ const packers: Record<string, string> = {
 
 for (const [at, [name, command]] of Object.entries(packers).entries()) {
   await step(`${name}: the folder is deployed, and equal to what the others send`, async () => {
-    const { status, files, change } = put('tools/', command)
-    assert.deepEqual([status, files, change === null], [200, 5, at > 0])
+    const { status, files, change, detail } = put('tools/', command)
+    assert.deepEqual(
+      [status, files, change === null],
+      [200, 5, at > 0],
+      `${detail} ${JSON.stringify(change)}`,
+    )
   })
 }
 
@@ -111,7 +116,7 @@ const refused: Record<string, string> = {
   'a FIFO': 'mkfifo b && tar c .',
   'an absolute name': 'tar cP "$PWD/a"',
   'a name above': 'mkdir sub && tar cP -C sub ../a',
-  'a symbolic link in a zip': 'ln -s a b && zip -qry - .',
+  'a symbolic link in a zip': 'ln -s a b && zip -qry ../l.zip . && cat ../l.zip',
   'a sparse file': 'truncate -s 1M b && printf x >> b && tar cS .',
   'a tar that is cut': 'tar c . | head -c 1000',
   'a tar without its end': 'tar c a | head -c 1024',

@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer'
+import { open } from 'node:fs/promises'
 import { pipeline, Readable, type Transform } from 'node:stream'
 import { crc32, createGunzip, createZstdDecompress } from 'node:zlib'
 import { HttpError } from '@domains-and-files/http'
@@ -160,10 +162,12 @@ function isTarBlock(block: Buffer): boolean {
 
 async function* readZip(file: string): AsyncGenerator<ArchiveEntry> {
   let zip: ZipFile | undefined
+  await cutPadding(file)
   try {
     zip = await openPromise(file)
     for await (const entry of zip.eachEntry()) {
-      const { fileName: name, uncompressedSize: size } = entry
+      const { uncompressedSize: size } = entry
+      const name = nameOfZip(entry)
       yield { name, kind: kindOfZip(entry), size, content: readZipEntry(zip, entry) }
     }
   } catch (error) {
@@ -172,6 +176,31 @@ async function* readZip(file: string): AsyncGenerator<ArchiveEntry> {
     zip?.close()
   }
 }
+
+// Names that are not said to be UTF-8 are in code page 437; on Unix, zip writes the bytes of the file system.
+function nameOfZip({ fileName, fileNameRaw, generalPurposeBitFlag, extraFields }: Entry): string {
+  const isDeclared = (generalPurposeBitFlag & 0x800) !== 0 || extraFields.some(isUnicodePath)
+  return isDeclared || !isUtf8(fileNameRaw) ? fileName : fileNameRaw.toString()
+}
+
+const isUnicodePath = ({ id }: { id: number }) => id === 0x7075
+
+// bsdtar fills its last block with zeros, also after the end record of a zip (APPNOTE.TXT, 4.3.16).
+async function cutPadding(file: string): Promise<void> {
+  await using handle = await open(file, 'r+')
+  const { size } = await handle.stat()
+  const length = Math.min(size, maxEndBytes)
+  const { buffer: tail } = await handle.read(Buffer.alloc(length), 0, length, size - length)
+  const at = tail.lastIndexOf('PK\x05\x06')
+  if (at === -1 || at + endBytes > length) return
+  const end = at + endBytes + tail.readUInt16LE(at + endBytes - 2)
+  if (end < length && tail.subarray(end).every((byte) => byte === 0))
+    await handle.truncate(size - length + end)
+}
+
+const endBytes = 22
+// With the longest comment, and a block of bsdtar.
+const maxEndBytes = endBytes + 65_535 + 10_240
 
 async function* readZipEntry(zip: ZipFile, entry: Entry): AsyncGenerator<Buffer> {
   let sum = 0

@@ -72,6 +72,17 @@ async function untar(bytes: Buffer): Promise<Record<string, string>> {
   return members
 }
 
+/** As Info-ZIP writes it: bit 11 of the flags is not set (APPNOTE.TXT, 4.4.4). */
+function withoutUtf8Flags(bytes: Buffer): Buffer {
+  const clear = (signature: string, flags: number) => {
+    for (let at = bytes.indexOf(signature); at !== -1; at = bytes.indexOf(signature, at + 1))
+      bytes.writeUInt16LE(bytes.readUInt16LE(at + flags) & ~0x800, at + flags)
+  }
+  clear('PK\x03\x04', 6)
+  clear('PK\x01\x02', 8)
+  return bytes
+}
+
 async function unzip(bytes: Buffer): Promise<Record<string, string>> {
   const members: Record<string, string> = {}
   const zip = await fromBufferPromise(bytes)
@@ -165,37 +176,53 @@ describe('PUT /api/trees/{prefix}', () => {
     ['__MACOSX/index.html', 'finder'],
     [`${'d'.repeat(120)}/${'n'.repeat(120)}.css`, 'a{}'],
     ['empty', ''],
+    ['ü.txt', 'u'],
   ]
-  const names = ['assets/a.js', `${'d'.repeat(120)}/${'n'.repeat(120)}.css`, 'empty', 'index.html']
+  const names = [
+    'assets/a.js',
+    `${'d'.repeat(120)}/${'n'.repeat(120)}.css`,
+    'empty',
+    'index.html',
+    'ü.txt',
+  ]
 
   test.each([
     ['tar', async () => tar(...members)],
     ['gzip', async () => gzipSync(await tar(...members))],
     ['zstd', async () => zstdCompressSync(await tar(...members))],
     ['zip', async () => zip(...members.flatMap(plainMember))],
+    [
+      'zip whose names do not say that they are UTF-8',
+      async () => withoutUtf8Flags(await zip(...members.flatMap(plainMember))),
+    ],
+    [
+      'zip that bsdtar padded',
+      async () => Buffer.concat([await zip(...members.flatMap(plainMember)), Buffer.alloc(9000)]),
+    ],
   ])('a %s becomes the directory, whatever type it says it has', async (type, archive) => {
     const body = await archive()
+    const tree = `put-${type.replaceAll(' ', '-')}/`
     const headers = { 'content-type': 'text/x-lie' }
-    await service.put(`put-${type}/gone/index.html`, 'old')
+    await service.put(`${tree}gone/index.html`, 'old')
 
-    const first = await put(`put-${type}/`, body, { headers })
+    const first = await put(tree, body, { headers })
 
     expect(first).toMatchObject({
       status: 200,
       body: {
-        change: { action: 'deploy', prefix: `put-${type}/`, added: 4, replaced: 0, removed: 1 },
-        ...{ prefix: `put-${type}/`, files: 4, added: 4, replaced: 0, removed: 1, unchanged: 0 },
+        change: { action: 'deploy', prefix: tree, added: 5, replaced: 0, removed: 1 },
+        ...{ prefix: tree, files: 5, added: 5, replaced: 0, removed: 1, unchanged: 0 },
         bytes_received: body.length,
       },
     })
-    expect(Object.keys(await namesOf(`put-${type}/`))).toEqual(names)
-    expect(first.headers.etag).toBe((await get(`put-${type}/`)).headers.etag)
-    const page = await service.call('GET', `/static/put-${type}/index.html`)
+    expect(Object.keys(await namesOf(tree))).toEqual(names)
+    expect(first.headers.etag).toBe((await get(tree)).headers.etag)
+    const page = await service.call('GET', `/static/${tree}index.html`)
     expect(page.bytes.toString()).toBe('<h1>')
     expect(page.headers['content-type']).toContain('text/html')
 
-    const again = await put(`put-${type}/`, body)
-    expect(again.body).toMatchObject({ change: null, added: 0, replaced: 0, unchanged: 4 })
+    const again = await put(tree, body)
+    expect(again.body).toMatchObject({ change: null, added: 0, replaced: 0, unchanged: 5 })
     expect(again.headers.etag).toBe(first.headers.etag)
   })
 

@@ -254,7 +254,9 @@ export class HistoryTester implements AsyncDisposable {
     await this.#running?.[Symbol.asyncDispose]()
     if (isLater) {
       this.#model.age()
-      await this.#query("update past_files set ended_at = '2001-01-01T00:00:00.000Z' returning path")
+      await this.#query(
+        "update past_files set ended_at = '2001-01-01T00:00:00.000Z' returning path",
+      )
     }
     this.#model.rules = rules
     this.#running = await start({
