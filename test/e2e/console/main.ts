@@ -12,6 +12,7 @@ import { registrarFlows } from './flows/registrar.ts'
 import { sessionFlows } from './flows/session.ts'
 import { sharingFlows } from './flows/sharing.ts'
 import { tokenFlows } from './flows/tokens.ts'
+import { uploadFlows } from './flows/uploads.ts'
 import { userFlows } from './flows/users.ts'
 import { Tester } from './tester.ts'
 import { measureFirstLoad, showViews } from './views.ts'
@@ -35,6 +36,7 @@ try {
     ...registrarFlows,
     ...fileFlows,
     ...fileHistoryFlows,
+    ...uploadFlows,
     ...sharingFlows,
     ...sessionFlows,
     ...userFlows,

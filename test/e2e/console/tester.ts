@@ -69,6 +69,23 @@ export class Tester implements AsyncDisposable {
     await this.page.getByRole('navigation', { name: 'Main', exact: true }).waitFor()
   }
 
+  /** Another person's window, not logged in; by default at the same console. */
+  openAnother(everything = this.everything): Promise<Tester> {
+    const browser = this.#context.browser()
+    if (!browser) throw new Error('the browser is closed')
+    return Tester.open(browser, everything, this.#pictures)
+  }
+
+  /** Loads the page again with other values in its configuration. */
+  async useConfig(values: Record<string, unknown>) {
+    await this.page.route('**/config.json', async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...(await response.json()), ...values } })
+    })
+    await this.page.reload()
+    await this.settle()
+  }
+
   /** Opens the view at an address, as a link would. */
   async goTo(address: string) {
     await this.page.evaluate(`location.hash = ${JSON.stringify(address)}`)
@@ -147,7 +164,7 @@ export class Tester implements AsyncDisposable {
     this.page.on('pageerror', (error) => this.#complaints.push(String(error.stack)))
     this.page.on('request', (request) => {
       const url = request.url()
-      const isOwn = [own, domains, files].some((origin) => url.startsWith(`${origin}/`))
+      const isOwn = [own, domains, files].some((origin) => origin && url.startsWith(`${origin}/`))
       if (!isOwn && !/^(?:data|blob):/.test(url)) this.#foreign.push(url)
     })
   }

@@ -10,8 +10,8 @@ const urls = new Map()
 export const config = {
   /** @type {Record<string, string[]>} */
   modules: {},
-  upload_part_bytes: 0,
-  max_upload_bytes: 0,
+  upload_part_bytes: Infinity,
+  max_upload_bytes: Infinity,
 }
 
 /** Reads /config.json. A service that is not configured is not offered. */

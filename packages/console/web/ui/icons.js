@@ -31,7 +31,9 @@ const paths = {
   help: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18M9.700 9.500a2.400 2.400 0 1 1 3.300 2.200c-.7.3-1 .8-1 1.600M12 16.500h.01',
   queue: 'M4 6h16M4 12h16M4 18h9',
   move: 'M4 12h13M12.500 7.500 17 12l-4.500 4.500M20 5v14',
-  more: 'M6 12h.01M12 12h.01M18 12h.01',
+  pause: 'M9 5v14M15 5v14',
+  play: 'M8 5l11 7-11 7z',
+  grid: 'M4 4h6v6H4zM14 4h6v6h-6zM4 14h6v6H4zM14 14h6v6h-6z',
 }
 
 /** @typedef {keyof typeof paths} IconName */

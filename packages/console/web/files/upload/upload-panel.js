@@ -1,18 +1,21 @@
 import { explain } from '../../api/problem.js'
-import { html, nothing } from '../../core/html.js'
+import { html, nothing, repeat } from '../../core/html.js'
 import { View } from '../../core/view.js'
 import { formatBytes, formatCount, formatDuration, formatNumber } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
+import { interruptedPaths, isResumable } from './resumable-upload.js'
 import { isOpen, uploads } from './upload-queue.js'
 import '../../ui/meter-bar.js'
-import '../../ui/virtual-list.js'
 
 /** @import { Upload } from './upload-queue.js' */
 
-/** The uploads: progress, speed and time left of all, and each with its own state, cancel and retry. */
+const maxRows = 100
+
+/** The uploads: progress, speed and time left of all, and each with its own state, pause, cancel and retry. */
 class UploadPanel extends View {
   #isOpen = true
   #wasActive = false
+  #interrupted = interruptedPaths()
 
   opened() {
     uploads.addEventListener('change', () => this.#follow(), { signal: this.signal })
@@ -27,7 +30,7 @@ class UploadPanel extends View {
   }
 
   template() {
-    if (uploads.items.length === 0) return nothing
+    if (uploads.items.length === 0) return this.#afterReload()
     const { summary } = uploads
     return html`
       <section class="upload-panel" aria-label="Uploads">
@@ -51,29 +54,46 @@ class UploadPanel extends View {
           }
         </header>
         <meter-bar .fraction=${summary.total > 0 ? summary.sent / summary.total : summary.isActive ? 0 : 1}></meter-bar>
-        ${this.#isOpen ? this.#list() : nothing}
+        ${this.#isOpen ? list() : nothing}
       </section>`
   }
 
-  #list() {
-    // Those that need attention come first, then those under way.
-    const items = [...uploads.items].sort(
-      (left, right) => rank(left) - rank(right) || left.id - right.id,
-    )
+  // A reload ends the program, not the uploads: the browser gives their files again when they are chosen.
+  #afterReload() {
+    if (this.#interrupted.length === 0) return nothing
     return html`
-      <virtual-list
-        class="upload-list"
-        .label=${'Each upload'}
-        .header=${html`<span role="columnheader" class="sr-only">Upload</span>`}
-        .drawRow=${(/** @type {number} */ index) => row(items[index])}
-        .count=${items.length}
-      ></virtual-list>`
+      <section class="upload-panel" aria-label="Uploads">
+        <header>
+          <div class="upload-title">
+            <strong role="status">${formatCount(this.#interrupted.length, 'upload')} interrupted</strong>
+            <span class="muted">Choose the same files again, and they continue: ${this.#interrupted.join(', ')}</span>
+          </div>
+          <button class="icon-button" aria-label="Close the list of uploads" @click=${this.#forget}>${icon('close')}</button>
+        </header>
+      </section>`
+  }
+
+  #forget = () => {
+    this.#interrupted = []
+    this.update()
   }
 
   #toggle = () => {
     this.#isOpen = !this.#isOpen
     this.update()
   }
+}
+
+// Those that need attention come first, then those under way.
+function list() {
+  const sorted = [...uploads.items].sort(
+    (left, right) => rank(left) - rank(right) || left.id - right.id,
+  )
+  return html`
+    <ul class="upload-list" aria-label="Each upload" tabindex="0">
+      ${repeat(sorted.slice(0, maxRows), ({ id }) => id, row)}
+      ${sorted.length > maxRows ? html`<li class="muted">and ${formatNumber(sorted.length - maxRows)} more</li>` : nothing}
+    </ul>`
 }
 
 /** @param {typeof uploads.summary} summary */
@@ -93,43 +113,35 @@ function detail({ sent, total, perSecond, secondsLeft, isActive }) {
 
 /** @param {Upload} upload */
 const rank = ({ state }) =>
-  ['failed', 'exists', 'sending', 'waiting'].indexOf(state) +
+  ['failed', 'exists', 'sending', 'paused', 'waiting'].indexOf(state) +
   (isOpen(state) || state === 'failed' ? 0 : 9)
 
-/** @param {Upload | undefined} upload */
+/** @param {Upload} upload */
 function row(upload) {
-  if (!upload) return nothing
-  const { file, path, state, sent, error } = upload
+  const { file, path, state, sent, error, isInterrupted } = upload
+  const percent = Math.round((100 * sent) / (file.size || 1))
+  const hasBar = state === 'sending' || state === 'paused'
   return html`
-    <span class="upload-name" role="gridcell" title=${path}><span data-row tabindex="-1">${path}</span></span>
-    <span class="upload-state" role="gridcell">
-      ${
-        state === 'sending'
-          ? html`<meter-bar .fraction=${file.size > 0 ? sent / file.size : 0}></meter-bar><span class="sr-only">${Math.round((100 * sent) / (file.size || 1))} %</span>`
-          : state === 'failed'
-            ? html`<span class="fault" title=${explain(error).detail}>${explain(error).detail}</span>`
-            : html`<span class="muted">${words[state]}</span>`
-      }
-    </span>
-    <span role="gridcell">
-      ${isOpen(state) ? html`<button class="icon-button" aria-label="Cancel ${path}" @click=${() => uploads.cancel(upload)}>${icon('close')}</button>` : nothing}
-      ${
-        state === 'failed' || state === 'cancelled'
-          ? html`<button class="icon-button" aria-label="Retry ${path}" @click=${() => uploads.retry(upload)}>${icon('refresh')}</button>`
-          : nothing
-      }
-      ${state === 'done' ? html`<span class="upload-done">${icon('check')}</span>` : nothing}
-    </span>`
+    <li>
+      <span class="upload-name" title=${path}>${path}</span>
+      <span class="upload-state">
+        ${hasBar ? html`<meter-bar .fraction=${percent / 100}></meter-bar><span class="sr-only">${percent} %</span>` : nothing}
+        ${state === 'sending' || state === 'failed' ? nothing : html`<span class="muted">${state}</span>`}
+      </span>
+      <span class="upload-actions">
+        ${state === 'sending' && isResumable(file) ? action('pause', `Pause ${path}`, () => uploads.pause(upload)) : nothing}
+        ${state === 'paused' ? action('play', `Resume ${path}`, () => uploads.retry(upload)) : nothing}
+        ${isOpen(state) ? action('close', `Cancel ${path}`, () => uploads.cancel(upload)) : nothing}
+        ${state === 'failed' || state === 'cancelled' ? action('refresh', `Retry ${path}`, () => uploads.retry(upload)) : nothing}
+        ${state === 'done' ? html`<span class="upload-done">${icon('check')}</span>` : nothing}
+      </span>
+      ${state === 'sending' && isInterrupted ? html`<p class="muted">interrupted, trying again</p>` : nothing}
+      ${state === 'failed' ? html`<p class="fault">${explain(error).detail} ${explain(error).advice}</p>` : nothing}
+    </li>`
 }
 
-const words = {
-  waiting: 'waiting',
-  done: 'done',
-  exists: 'exists',
-  skipped: 'skipped',
-  cancelled: 'cancelled',
-  failed: '',
-  sending: '',
-}
+/** @param {import('../../ui/icons.js').IconName} name @param {string} label @param {() => void} run */
+const action = (name, label, run) =>
+  html`<button class="icon-button" aria-label=${label} @click=${run}>${icon(name)}</button>`
 
 customElements.define('upload-panel', UploadPanel)

@@ -1,17 +1,22 @@
-import { ApiError } from '../../api/problem.js'
+import { get } from '../../api/client.js'
+import { explain } from '../../api/problem.js'
+import { html, nothing } from '../../core/html.js'
+import { config } from '../../core/services.js'
 import { session } from '../../core/session.js'
+import { formatBytes, formatTime } from '../../ui/format.js'
+import { askAboutExisting } from '../conflict-dialog.js'
 import { announceFilesChanged } from '../file-changes.js'
 import { numberedPath, pathFault } from '../paths.js'
-import { askAboutExisting } from './conflict-dialog.js'
+import { discard, isResumable, sendResumable } from './resumable-upload.js'
 import { SpeedMeter } from './speed.js'
 import { sendFile } from './upload-request.js'
 
 /**
  * @import { PickedFile } from './dropped-files.js'
- * @typedef {'waiting' | 'sending' | 'done' | 'exists' | 'failed' | 'skipped' | 'cancelled'} UploadState
+ * @typedef {'waiting' | 'sending' | 'paused' | 'done' | 'exists' | 'failed' | 'skipped' | 'cancelled'} UploadState
  * @typedef {{ id: number, file: File, wantedPath: string, path: string, state: UploadState, sent: number,
- *   replace: boolean, error?: unknown, abort?: AbortController }} Upload
- * @typedef {'replace' | 'keep-both' | 'skip'} Choice
+ *   replace: boolean, isInterrupted?: boolean, error?: unknown, abort?: AbortController }} Upload
+ * @import { Choice } from '../conflict-dialog.js'
  */
 
 // Two of the browser's six connections stay free for listings.
@@ -35,7 +40,7 @@ class UploadQueue extends EventTarget {
   add(folder, files) {
     for (const { file, path } of files) {
       const whole = `${folder}${path}`.normalize('NFC')
-      const fault = pathFault(whole)
+      const fault = pathFault(whole) ?? sizeFault(file)
       this.items.push({
         id: this.#nextId++,
         file,
@@ -52,8 +57,17 @@ class UploadQueue extends EventTarget {
 
   /** @param {Upload} upload */
   cancel(upload) {
-    if (upload.state === 'sending') upload.abort?.abort()
-    else if (upload.state === 'waiting' || upload.state === 'exists') upload.state = 'cancelled'
+    if (!isOpen(upload.state)) return
+    Object.assign(upload, { state: 'cancelled', sent: 0 })
+    upload.abort?.abort()
+    void discard(upload)
+    this.#changed()
+  }
+
+  /** Keeps what has arrived of a large file, until it is tried again. @param {Upload} upload */
+  pause(upload) {
+    upload.state = 'paused'
+    upload.abort?.abort()
     this.#changed()
   }
 
@@ -63,7 +77,7 @@ class UploadQueue extends EventTarget {
 
   /** @param {Upload} upload */
   retry(upload) {
-    Object.assign(upload, { state: 'waiting', sent: 0, error: undefined })
+    Object.assign(upload, { state: 'waiting', error: undefined })
     this.#advance()
   }
 
@@ -117,21 +131,24 @@ class UploadQueue extends EventTarget {
     this.#running += 1
     upload.state = 'sending'
     upload.abort = new AbortController()
+    const { signal } = upload.abort
+    const { file, path, replace } = upload
+    /** @param {number} sent */
+    const onProgress = (sent) => {
+      Object.assign(upload, { sent: Math.min(sent, file.size), isInterrupted: false })
+      this.#changed()
+    }
+    const onWait = () => {
+      upload.isInterrupted = true
+      this.#changed()
+    }
     try {
-      await sendFile({
-        file: upload.file,
-        path: upload.path,
-        replace: upload.replace,
-        signal: upload.abort.signal,
-        onProgress: (sent) => {
-          upload.sent = sent
-          this.#changed()
-        },
-      })
+      const send = isResumable(file) ? sendResumable : sendFile
+      await send({ file, path, replace, signal, onProgress, onWait })
       upload.state = 'done'
       this.#announce()
     } catch (error) {
-      this.#fail(upload, error)
+      if (!signal.aborted) this.#fail(upload, error)
     }
     this.#running -= 1
     this.#advance()
@@ -139,10 +156,8 @@ class UploadQueue extends EventTarget {
 
   /** @param {Upload} upload @param {unknown} error */
   #fail(upload, error) {
-    upload.sent = 0
-    if (error instanceof DOMException && error.name === 'AbortError') upload.state = 'cancelled'
-    else if (error instanceof ApiError && error.status === 412 && !upload.replace)
-      this.#meet(upload)
+    if (!isResumable(upload.file)) upload.sent = 0
+    if (explain(error).code === 'precondition_failed' && !upload.replace) this.#meet(upload)
     else Object.assign(upload, { state: 'failed', error })
   }
 
@@ -159,7 +174,7 @@ class UploadQueue extends EventTarget {
     if (!upload || this.#isAsking) return
     this.#isAsking = true
     const others = this.items.filter(({ state }) => isOpen(state)).length - 1
-    const answer = await askAboutExisting(upload.path, others)
+    const answer = await askAboutExisting(await compare(upload), others)
     this.#isAsking = false
     if (answer?.forAll) this.#choiceForAll = answer.choice
     this.#settle(upload, answer?.choice ?? 'skip')
@@ -203,8 +218,25 @@ class UploadQueue extends EventTarget {
   }
 }
 
+/** The file that exists beside the one that was chosen. @param {Upload} upload */
+async function compare({ path, file }) {
+  const found = await get('files', '/api/files/{path}', { params: { path } }).catch(() => undefined)
+  return html`
+    <p>There is a file at <code>${path}</code> already.</p>
+    <dl class="facts">
+      ${found ? html`<div><dt>There</dt><dd>${formatBytes(found.size)}, changed ${formatTime(found.updated_at)}</dd></div>` : nothing}
+      <div><dt>Yours</dt><dd>${formatBytes(file.size)}, changed ${formatTime(new Date(file.lastModified).toISOString())}</dd></div>
+    </dl>`
+}
+
 /** @param {UploadState} state */
-export const isOpen = (state) => state === 'waiting' || state === 'sending' || state === 'exists'
+export const isOpen = (state) => ['waiting', 'sending', 'paused', 'exists'].includes(state)
+
+/** Why a file is refused before it is sent. @param {File} file */
+const sizeFault = ({ size }) =>
+  size > config.max_upload_bytes
+    ? `${formatBytes(size)} is more than the ${formatBytes(config.max_upload_bytes)} that the service takes`
+    : undefined
 
 export const uploads = new UploadQueue()
 

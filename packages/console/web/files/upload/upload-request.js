@@ -4,41 +4,54 @@ import { toUrl } from '../../api/transport.js'
 import { urlOf } from '../../core/services.js'
 
 /**
- * Uploads one file. XMLHttpRequest, since fetch reports no progress of what is sent. All uploads have one URL, so that
- * the browser's preflight is needed once.
- * @param {{ file: File, path: string, replace: boolean, signal: AbortSignal, onProgress: (sent: number) => void }} upload
+ * @typedef {{ file: File, path: string, replace: boolean, signal: AbortSignal, onProgress: (sent: number) => void }} FileUpload
  *   without `replace` an existing file is refused with `precondition_failed`
- * @returns {Promise<void>}
+ */
+
+/**
+ * Uploads one file. All uploads have one URL, so that the browser's preflight is needed once.
+ * @param {FileUpload} upload
  * @throws {ApiError}
  */
-export const sendFile = (upload) =>
-  withLogin('files', (authorization) => sendOnce(upload, authorization))
-
-/** @param {Parameters<typeof sendFile>[0]} upload @param {string} authorization @returns {Promise<void>} */
-function sendOnce({ file, path, replace, signal, onProgress }, authorization) {
-  /** @type {PromiseWithResolvers<void>} */
-  const { promise, resolve, reject } = Promise.withResolvers()
-  const request = new XMLHttpRequest()
-  request.open('POST', toUrl('files', '/api/files/upload'))
-  request.setRequestHeader('authorization', authorization)
-  if (!replace) request.setRequestHeader('if-none-match', '*')
-  request.responseType = 'json'
-  request.upload.addEventListener('progress', ({ loaded }) =>
-    onProgress(Math.min(loaded, file.size)),
-  )
-  request.addEventListener('load', () => {
-    if (request.status < 400) resolve()
-    else
-      reject(
-        toApiError(request.status, request.response, (name) => request.getResponseHeader(name)),
-      )
-  })
-  request.addEventListener('error', () => reject(unreachable('files', urlOf('files'))))
-  request.addEventListener('abort', () => reject(new DOMException('Cancelled', 'AbortError')))
-  signal.addEventListener('abort', () => request.abort(), { once: true })
-  const form = new FormData()
-  form.append('path', path)
-  form.append('file', file)
-  request.send(form)
-  return promise
+export function sendFile({ file, path, replace, signal, onProgress }) {
+  const body = new FormData()
+  body.append('path', path)
+  body.append('file', file)
+  /** @type {Record<string, string>} */
+  const headers = replace ? {} : { 'if-none-match': '*' }
+  return sendBytes('POST', '/api/files/upload', { headers, body, signal, onProgress })
 }
+
+/**
+ * XMLHttpRequest, since fetch reports no progress of what is sent.
+ * @param {string} method
+ * @param {string} path
+ * @param {{ headers: Record<string, string>, body: FormData | Blob, signal: AbortSignal,
+ *   onProgress: (sent: number) => void }} message
+ * @returns {Promise<XMLHttpRequest>}
+ * @throws {ApiError}
+ */
+export const sendBytes = (method, path, { headers, body, signal, onProgress }) =>
+  withLogin('files', (authorization) => {
+    /** @type {PromiseWithResolvers<XMLHttpRequest>} */
+    const { promise, resolve, reject } = Promise.withResolvers()
+    const request = new XMLHttpRequest()
+    request.open(method, toUrl('files', path))
+    for (const [name, value] of Object.entries({ ...headers, authorization }))
+      request.setRequestHeader(name, value)
+    request.responseType = 'json'
+    request.upload.addEventListener('progress', ({ loaded }) => onProgress(loaded))
+    request.addEventListener('load', () => {
+      const { status, response } = request
+      if (status < 400) resolve(request)
+      else reject(toApiError(status, response, (name) => request.getResponseHeader(name)))
+    })
+    request.addEventListener('error', () => reject(unreachable('files', urlOf('files'))))
+    request.addEventListener('abort', () => reject(cancelled()))
+    if (signal.aborted) throw cancelled()
+    signal.addEventListener('abort', () => request.abort(), { once: true })
+    request.send(body)
+    return promise
+  })
+
+export const cancelled = () => new DOMException('Cancelled', 'AbortError')

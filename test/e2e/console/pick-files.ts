@@ -15,3 +15,12 @@ export async function dropOnto(page: Page, selector: string, paths: string[]) {
   }
   await session.detach()
 }
+
+/** Chooses files in the browser's dialog. */
+export async function chooseFiles(page: Page, files: string[]) {
+  const [chooser] = await Promise.all([
+    page.waitForEvent('filechooser'),
+    page.getByRole('button', { name: 'Upload files' }).first().click(),
+  ])
+  await chooser.setFiles(files)
+}

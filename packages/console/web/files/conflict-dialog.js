@@ -1,22 +1,24 @@
-import { html, nothing } from '../../core/html.js'
-import { openDialog } from '../../ui/dialog.js'
-import { checkbox } from '../../ui/form.js'
-import { formatCount } from '../../ui/format.js'
+import { html, nothing } from '../core/html.js'
+import { openDialog } from '../ui/dialog.js'
+import { checkbox } from '../ui/form.js'
+import { formatCount } from '../ui/format.js'
+
+/** @typedef {'replace' | 'keep-both' | 'skip'} Choice */
 
 /**
- * Asks what to do with a name that exists. Closing the dialog skips the file.
- * @param {string} path
- * @param {number} others how many further uploads are open
- * @returns {Promise<{ choice: import('./upload-queue.js').Choice, forAll: boolean } | undefined>}
+ * Asks what to do with a name that exists, or with several. Closing the dialog skips them.
+ * @param {unknown} body which, and what is there
+ * @param {number} [others] how many others the same can be done with
+ * @returns {Promise<{ choice: Choice, forAll: boolean } | undefined>}
  */
-export function askAboutExisting(path, others) {
+export function askAboutExisting(body, others = 0) {
   let forAll = false
   return openDialog({
     title: 'This file exists',
     className: 'small',
     draw: ({ close }) => html`
       <div class="dialog-body">
-        <p>There is a file at <code>${path}</code> already.</p>
+        ${body}
         ${
           others > 0
             ? checkbox({
