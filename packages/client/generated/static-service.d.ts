@@ -385,7 +385,7 @@ export interface paths {
         };
         /**
          * What has happened, oldest first
-         * @description Events of the last 30 days about what the caller may see. Read on with `after` = `next`, at the end too: nothing is missed. Types: `files.changed`, `version.created`.
+         * @description Events of the last 30 days about what the caller may see. Read on with `after` = `next`, at the end too: nothing is missed. Types: `files.changed`, `version.created`, `link.used_up`.
          *
          *     With `Accept: text/event-stream` the response stays open and sends each event when it happens (server-sent events; a comment every 15 seconds). After a break, send the last id as `Last-Event-ID`, as browsers do.
          */
@@ -1278,7 +1278,7 @@ export interface components {
             url: string;
             name?: string;
             /** @description default: all */
-            types?: ("files.changed" | "version.created")[];
+            types?: ("files.changed" | "version.created" | "link.used_up")[];
             /** @description only events about these folders; default: all */
             folders?: string[];
         };
@@ -1292,7 +1292,7 @@ export interface components {
             url?: string;
             name?: string;
             /** @description default: all */
-            types?: ("files.changed" | "version.created")[];
+            types?: ("files.changed" | "version.created" | "link.used_up")[];
             /** @description only events about these folders; default: all */
             folders?: string[];
             paused?: boolean;

@@ -8,8 +8,8 @@ export interface EventSource {
   types: readonly [string, ...string[]]
   /** What webhooks can be limited to. */
   scope: 'domains' | 'folders'
-  /** The data of an event, as the API has it, for a reader with these rights; undefined: it is not theirs. */
-  describe: (event: StoredEvent, rights: Rights) => object | undefined
+  /** The data of an event, as the API has it, for a reader: a caller, or a webhook; undefined: it is not theirs. */
+  describe: (event: StoredEvent, reader: Rights & { username?: string }) => object | undefined
   example: Event
 }
 

@@ -7,6 +7,7 @@ import { openEmbedded, requestBy, row } from '../support/ledger.ts'
 // sends out late. Every name is used once, so that each entry tells which change it is about.
 
 const histories = Number(process.env.OUTSIDE_HISTORIES ?? 200)
+const timeout = 240_000 + histories * 300
 
 /** Numbers from 0 to 1, the same for the same seed (a linear congruential generator). */
 function randomOf(seed: number) {
@@ -205,7 +206,9 @@ class History {
   }
 }
 
-test(`in ${histories} random histories each change made outside is found once, and none is invented`, async () => {
+test(`in ${histories} random histories each change made outside is found once, and none is invented`, {
+  timeout,
+}, async () => {
   const clock = { now: 1_800_000_000_000 }
   const ledger = new Ledger({ sql: openEmbedded(() => clock.now, 'NORMAL') })
   const faults: string[] = []

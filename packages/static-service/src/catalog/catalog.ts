@@ -9,6 +9,7 @@ import type {
   VersionRow,
 } from '../files/file-record.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
+import type { Link } from '../sharing/links.ts'
 import type { CatalogArchive, Totals } from './catalog-archive.ts'
 import type { Actor, ChangeEntry } from './changes/change-entry.ts'
 import type {
@@ -96,6 +97,9 @@ export interface CatalogChanges {
 
   /** @throws {HttpError} `version_exists`. */
   record(version: NewVersion): Promise<VersionRow>
+
+  /** Records an event for each of these links, once. */
+  recordUsedUp(links: Link[]): Promise<void>
 
   /** Called after each commit of this process with the changed paths, before the change is answered. */
   onChange(listener: (paths: ChangedPaths) => void): void

@@ -10,6 +10,7 @@ import type {
   VersionRow,
 } from '../files/file-record.ts'
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
+import type { Link } from '../sharing/links.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
 import { readSnapshot } from './archive.ts'
 import { BackgroundChanges } from './background-changes.ts'
@@ -133,6 +134,10 @@ export class SqlCatalog extends Queries implements Catalog {
     const quota = this.#quotaBytes
     const command = { kind: 'revert', actor, change, overwrite, quota } as const
     return (await this.#submit(command, 'revert')).change
+  }
+
+  async recordUsedUp(links: Link[]): Promise<void> {
+    await this.#submit({ kind: 'recordUsedUp', links }, 'other')
   }
 
   async record(version: NewVersion): Promise<VersionRow> {

@@ -2,19 +2,22 @@ import { allowsPath, type Rights } from '@domains-and-files/auth'
 import type { EventSource } from '@domains-and-files/events'
 import type { FilesChanged } from '../catalog/changes/file-events.ts'
 import type { VersionRow } from '../files/file-record.ts'
+import type { Link } from '../sharing/links.ts'
 import { describeChange } from './history/change-schema.ts'
 import { describeVersion } from './history/versions.ts'
+import { describeLink, maySee } from './links.ts'
 import { change } from './openapi-examples.ts'
 
 /** What this service tells of, for GET /api/events and webhooks. */
 export const eventSource: EventSource = {
-  types: ['files.changed', 'version.created'],
+  types: ['files.changed', 'version.created', 'link.used_up'],
   scope: 'folders',
-  // The catalog appended both.
-  describe: ({ type, data }, rights) =>
-    type === 'version.created'
-      ? describeVersion(data as VersionRow)
-      : describeFiles(data as FilesChanged, rights),
+  // The catalog appended all.
+  describe: ({ type, data }, reader) => {
+    if (type === 'version.created') return describeVersion(data as VersionRow)
+    if (type === 'files.changed') return describeFiles(data as FilesChanged, reader)
+    return maySee(reader, data as Link) ? describeLink(data as Link) : undefined
+  },
   example: {
     id: '01KEZ5H3C0000ABCDEFGHJKMNP',
     type: 'files.changed',

@@ -1,4 +1,4 @@
-import { allowsPath, type Caller, callerOf, hasRole } from '@domains-and-files/auth'
+import { allowsPath, type Caller, callerOf, hasRole, type Rights } from '@domains-and-files/auth'
 import {
   type App,
   answers,
@@ -86,6 +86,7 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
   app.route(listLinks(dependencies))
   app.route(deleteLink(dependencies))
   documentLinks(app)
+  recordUsedUp(app, dependencies)
 }
 
 /** POST /api/links */
@@ -124,7 +125,7 @@ const createLink = ({ links, catalog, base = '' }: Dependencies) =>
       })
       request.log.info({ link_id: link.id, path, user: caller.username }, 'link created')
       reply.header('cache-control', 'no-store')
-      return reply.code(201).send({ ...describe(link), url: `${base}/l/${token}` })
+      return reply.code(201).send({ ...describeLink(link), url: `${base}/l/${token}` })
     },
   })
 
@@ -152,7 +153,7 @@ const listLinks = ({ links }: Dependencies) =>
       const by = hasRole(caller, 'admin') ? undefined : caller.username
       const found = (await links.list({ by, path })).filter((link) => maySee(caller, link))
       return {
-        links: pageOf(found, request.query).map(describe),
+        links: pageOf(found, request.query).map(describeLink),
         pagination: paginate(request.query, found.length),
       }
     },
@@ -180,6 +181,25 @@ const deleteLink = ({ links }: Dependencies) =>
       return reply.code(204).send(undefined)
     },
   })
+
+const recordMs = 60_000
+
+// The links may be in another database than the events: what fails, or a process leaves behind, is recorded a minute later.
+function recordUsedUp(app: App, { links, catalog }: Dependencies) {
+  let last: Promise<void> = Promise.resolve()
+  const record = () => {
+    last = last
+      .then(() => links.recordUsedUp((used) => catalog.recordUsedUp(used)))
+      .catch(() => undefined) // The database does not answer, which its probe logs.
+  }
+  links.onUsedUp = record
+  const timer = setInterval(record, recordMs).unref()
+  app.addHook('onReady', async () => record())
+  app.addHook('onClose', () => {
+    clearInterval(timer)
+    return last
+  })
+}
 
 /** `LinkHandler` gets the requests before the framework. */
 function documentLinks(app: App) {
@@ -223,11 +243,19 @@ async function requireReadable(catalog: Catalog, caller: Caller, written: string
   return `${prefix}/`
 }
 
-// Admins limited to folders see the links into them.
-const maySee = (caller: Caller, { by, path }: Link) =>
+/** Its own links, and an admin those into its folders. */
+export const maySee = (caller: Rights & { username?: string }, { by, path }: Link) =>
   by === caller.username || (hasRole(caller, 'admin') && allowsPath(caller, path))
 
-const describe = ({ id, path, name, by, createdAt, expiresAt, downloadsLeft }: Link) => ({
+export const describeLink = ({
+  id,
+  path,
+  name,
+  by,
+  createdAt,
+  expiresAt,
+  downloadsLeft,
+}: Link) => ({
   ...{ id, path, name, by },
   expires_at: new Date(expiresAt).toISOString(),
   downloads_left: downloadsLeft,

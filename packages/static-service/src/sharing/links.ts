@@ -2,6 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { HttpError } from '@domains-and-files/http'
 import {
   int8,
+  list,
   name,
   type Sql,
   type SqlTransaction,
@@ -49,6 +50,8 @@ export const linkTables = [
     until ${int8} not null,
     primary key (link, path)
   ) ${strict}`,
+  // When its last download began, until the event of that is recorded.
+  sql`alter table ${table} add column used_up_at ${int8}`,
 ]
 
 const maxLinks = 1000
@@ -58,6 +61,8 @@ const underWayMs = 3_600_000
 export class Links {
   readonly #database: Sql
   readonly #now: () => number
+  /** Called when a link is used up. */
+  onUsedUp: () => void = () => undefined
 
   constructor(database: Sql, now: () => number = Date.now) {
     this.#database = database
@@ -74,7 +79,9 @@ export class Links {
     const expiresAt = createdAt + lifetimeS * 1000
     const link = { id: randomUUID(), ...wanted, createdAt, expiresAt }
     await this.#database.transaction(async (transaction) => {
-      await transaction.run(sql`delete from ${table} where expires_at <= ${createdAt}`)
+      await transaction.run(
+        sql`delete from ${table} where expires_at <= ${createdAt} and used_up_at is null`,
+      )
       await transaction.run(sql`delete from ${downloads} where until <= ${createdAt}`)
       const own = await transaction.get<{ count: number }>(
         sql`select count(*) as count from ${table} where by_user = ${link.by}`,
@@ -129,17 +136,31 @@ export class Links {
   async admit({ id, downloadsLeft }: Link, path: string, isFromStart: boolean): Promise<boolean> {
     if (downloadsLeft === null) return true
     const now = this.#now()
-    return this.#database.transaction(async (transaction) => {
-      if (!isFromStart && (await isUnderWay(transaction, { id, path, now }))) return true
-      const counted = await transaction.run(sql`
-        update ${table} set downloads_left = downloads_left - 1
-        where id = ${id} and downloads_left > 0 and expires_at > ${now}`)
-      if (counted === 0) return false
+    const left = await this.#database.transaction(async (transaction) => {
+      if (!isFromStart && (await isUnderWay(transaction, { id, path, now }))) return Infinity
+      const counted = await transaction.get<{ left: number }>(sql`
+        update ${table} set downloads_left = downloads_left - 1,
+          used_up_at = case when downloads_left = 1 then cast(${now} as bigint) end
+        where id = ${id} and downloads_left > 0 and expires_at > ${now} returning downloads_left "left"`)
+      if (!counted) return -1
       await transaction.run(sql`
         insert into ${downloads} (link, path, until) values (${id}, ${path}, ${now + underWayMs})
         on conflict (link, path) do update set until = excluded.until`)
-      return true
+      return counted.left
     })
+    if (left === 0) this.onUsedUp()
+    return left >= 0
+  }
+
+  /** Has the events of links that are used up recorded. A failure, or the end of the process, leaves them for the next call. */
+  async recordUsedUp(record: (links: Link[]) => Promise<void>): Promise<void> {
+    const used = await this.#database.all<Link>(
+      sql`select ${columns} from ${table} where used_up_at is not null order by used_up_at, id`,
+    )
+    if (used.length === 0) return
+    await record(used)
+    const ids = list(used.map(({ id }) => id))
+    await this.#database.run(sql`update ${table} set used_up_at = null where id in (${ids})`)
   }
 }
 

@@ -55,6 +55,27 @@ test('each change of files and each version is an event, for those who see its f
   expect(JSON.stringify(own)).not.toContain('site/')
 })
 
+test('a link that is used up is an event, once, for its maker and admins of its folder', async () => {
+  await using service = await start()
+  const call = async (method: string, path: string, options: object = {}) =>
+    JSON.parse(String((await service.call(method, path, options)).bytes))
+  await service.put('docs/1.txt', 'one')
+  const json = { path: 'docs/1.txt', downloads: 1 }
+  const { url, ...link } = await call('POST', '/api/links', { json, user: 'editor' })
+  const limits = { name: 'site', role: 'admin', folders: ['site/'] }
+  const { token } = await call('POST', '/api/tokens', { json: limits })
+  const read = async (options = {}) =>
+    (await call('GET', '/api/events?types=link.used_up', options)).events
+
+  for (let count = 0; count < 2; count++) await service.call('GET', url)
+  const isTold = { by: null, request_id: null, data: { ...link, downloads_left: 0 } }
+  await expect.poll(() => read()).toMatchObject([isTold])
+
+  expect(await read({ user: 'editor' })).toMatchObject([isTold])
+  expect(await read({ user: 'viewer' })).toEqual([])
+  expect(await read({ headers: { authorization: `Bearer ${token}` } })).toEqual([])
+})
+
 test('a webhook of some folders gets what happens in them', async () => {
   const env = { WEBHOOK_HTTP: 'true', WEBHOOK_NETWORKS: '127.0.0.0/8' }
   await using service = await start({ env })

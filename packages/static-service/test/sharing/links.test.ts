@@ -52,6 +52,33 @@ test('a link that is deleted or has expired admits nothing, also where a downloa
   }
 })
 
+test('a link that is used up is recorded until that has succeeded, and only then forgotten', async () => {
+  const { links, create, pass } = begin()
+  const [{ link }, other] = [await create(2, 60), await create(5)]
+  const calls: string[] = []
+  links.onUsedUp = () => calls.push('used up')
+  const recorded: unknown[] = []
+  const record = (fails: boolean) =>
+    links.recordUsedUp(async (used) => {
+      recorded.push(...used)
+      if (fails) throw new Error('full')
+    })
+
+  await links.admit(other.link, 'a/b', true)
+  await links.admit(link, 'a/b', true)
+  await record(false)
+  const early = [calls.length, recorded.length]
+  await links.admit(link, 'a/c', true)
+  pass(60_000)
+  await create(null) // Which deletes expired links.
+  await expect(record(true)).rejects.toThrow('full')
+  await record(false)
+  await record(false)
+
+  expect([early, calls.length]).toEqual([[0, 0], 1])
+  expect(recorded).toEqual([1, 2].map(() => ({ ...link, downloadsLeft: 0 })))
+})
+
 test('only digests of tokens are stored', async () => {
   const { create, database } = begin()
   const { token } = await create(null)

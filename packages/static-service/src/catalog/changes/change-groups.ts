@@ -22,6 +22,7 @@ import {
   refusalOf,
 } from './commands.ts'
 import { changeDirectory, type SliceLimits } from './directory-changes.ts'
+import { appendLinkEvents } from './file-events.ts'
 import { keepContents } from './keep-contents.ts'
 import { type Group, loadTarget } from './load-files.ts'
 import { type HistoryRules, prune } from './prune-past.ts'
@@ -207,6 +208,7 @@ async function applySmall(
   target: Target | undefined,
 ): Promise<Outcome> {
   if (command.kind === 'record') return recordVersion(group, command.version)
+  if (command.kind === 'recordUsedUp') return appendLinkEvents(group.transaction, command.links)
   if (command.kind === 'importVersions') return importVersions(group, command.versions)
   if (!target) throw new Error('nothing was loaded for a command on files')
   try {

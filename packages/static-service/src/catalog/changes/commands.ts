@@ -2,6 +2,7 @@ import type { StoredBlob } from '../../blobs/staged-blob.ts'
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../../files/file-record.ts'
 import type { Category } from '../../files/media-type.ts'
 import type { Conditions } from '../../rfc9110/entity-tags.ts'
+import type { Link } from '../../sharing/links.ts'
 import type { TreeState } from '../list-query.ts'
 import type { Actor, ChangeEntry } from './change-entry.ts'
 
@@ -11,6 +12,7 @@ export type CatalogCommand =
   | FileCommand
   | LoneCommand
   | { kind: 'record'; version: NewVersion }
+  | { kind: 'recordUsedUp'; links: Link[] }
   | { kind: 'importVersions'; versions: VersionRow[] }
 
 /** Commands on files that they name. */
@@ -117,7 +119,7 @@ export type Outcome =
   | ({ done: 'revert'; change: ChangeEntry } & Changed)
   | ({ done: 'prune'; rows: number; bytes: number; isLast: boolean } & Changed)
   | { done: 'record'; version: VersionRow }
-  /** Rows of a restore are there, or a change is given up. */
+  /** Rows of a restore or events are there, or a change is given up. */
   | { done: 'other' }
   /** `paths`: up to ten, where there are several. */
   | { refused: Rejection; path: string; paths?: string[] }

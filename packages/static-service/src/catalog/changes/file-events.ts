@@ -1,7 +1,9 @@
 import { appendEvents } from '@domains-and-files/events'
-import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { list, name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/path-segments.ts'
+import type { Link } from '../../sharing/links.ts'
 import type { ChangeEntry } from './change-entry.ts'
+import type { Outcome } from './commands.ts'
 import type { FileChange } from './loaded-files.ts'
 
 /** What an event `files.changed` stores: the entry of the change, and where it was. */
@@ -37,6 +39,25 @@ export async function appendSlicedEvent(
   const entry = { ...row, paths: JSON.parse(row.paths) }
   const known = directories.filter((directory) => directory !== null).map(withSlash)
   await append(transaction, [{ entry, directories: known, isDeep: true }])
+}
+
+/** Records an event for each link that is used up, once: a process may end before it remembers that it has. */
+export async function appendLinkEvents(
+  transaction: SqlTransaction,
+  links: Link[],
+): Promise<Outcome> {
+  const type = 'link.used_up'
+  const texts = list(links.map((link) => JSON.stringify(link)))
+  const known = await transaction.all<{ data: string }>(
+    sql`select data from ${name('events')} where type = ${type} and data in (${texts})`,
+  )
+  const ids = new Set(known.map(({ data }) => (JSON.parse(data) as Link).id)) // As stored below.
+  const added = links.filter(({ id }) => !ids.has(id))
+  await appendEvents(
+    transaction,
+    added.map((data) => ({ type, data })),
+  )
+  return { done: 'other' }
 }
 
 const append = (transaction: SqlTransaction, told: FilesChanged[]) =>
