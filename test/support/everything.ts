@@ -38,6 +38,7 @@ export async function startEverything(
       NODE_ENV: 'development',
       METRICS_TOKEN: metricsToken,
       WEBHOOK_NETWORKS: '127.0.0.1/32',
+      WEBHOOK_HTTP: 'true',
       ...rates,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -2551,6 +2551,13 @@ export interface components {
          *           "next_free_at": "2027-01-16T09:30:00.000Z"
          *         }
          *       ],
+         *       "calls": [
+         *         {
+         *           "from": "2027-01-15T08:30:00.000Z",
+         *           "calls": 41,
+         *           "reads": 12
+         *         }
+         *       ],
          *       "calls_waiting": 0,
          *       "domain_list": {
          *         "domains": 50,
@@ -2590,6 +2597,14 @@ export interface components {
                 left: number;
                 /** @description when the oldest counted call leaves the window */
                 next_free_at: string | null;
+            }[];
+            /** @description made in each of the last 24 hours, oldest first */
+            calls: {
+                /** Format: date-time */
+                from: string;
+                calls: number;
+                /** @description of these, for readers and for reading ahead */
+                reads: number;
             }[];
             /** @description calls and write rounds that wait for slots */
             calls_waiting: number;
@@ -11875,6 +11890,13 @@ export interface operations {
                      *           "limit": 8000,
                      *           "left": 7997,
                      *           "next_free_at": "2027-01-16T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "calls": [
+                     *         {
+                     *           "from": "2027-01-15T08:30:00.000Z",
+                     *           "calls": 41,
+                     *           "reads": 12
                      *         }
                      *       ],
                      *       "calls_waiting": 0,

@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEverything } from '../../support/everything.ts'
 import { installChromium, launchChromium } from '../support/chromium.ts'
+import { eventFlows } from './flows/events.ts'
 import { fileHistoryFlows } from './flows/file-history.ts'
 import { fileFlows } from './flows/files.ts'
 import { historyFlows } from './flows/history.ts'
+import { manyRecordFlows } from './flows/many-records.ts'
 import { recordFlows } from './flows/records.ts'
 import { registrarFlows } from './flows/registrar.ts'
 import { sessionFlows } from './flows/session.ts'
@@ -31,6 +33,8 @@ const browser = await launchChromium()
 try {
   const flows = {
     ...recordFlows,
+    ...manyRecordFlows,
+    ...eventFlows,
     ...historyFlows,
     ...tokenFlows,
     ...registrarFlows,

@@ -17,6 +17,8 @@ const views = {
   statistics: '/statistics',
   tokens: '/tokens',
   users: '/users',
+  events: '/events',
+  webhooks: '/webhooks',
 }
 
 /** Pictures of every view in both schemes at three widths; none has an accessibility fault or scrolls sideways. */

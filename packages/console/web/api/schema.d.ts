@@ -76,6 +76,9 @@ export type History = Answer<Domains['listHistory']>
 export type HistoryDetail = Answer<Domains['getHistoryEntry']>
 export type LedgerChange = Domain['Change']
 export type LedgerChanges = Answer<Domains['listChanges']>
+export type Event = Domain['Event']
+export type Webhook = Domain['Webhook'] | Static['Webhook']
+export type Delivery = Domain['Delivery']
 export type RegistrarState = Domain['RegistrarState']
 /** The types of records that can be written. */
 export type RecordTypeName = Domains['setRrset']['parameters']['path']['type']

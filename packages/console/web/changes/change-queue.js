@@ -1,37 +1,29 @@
-import { cancelChange, listChanges } from '../api/domain-service.js'
+import { get, send } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
 import { poll } from '../core/poll.js'
-import { currentRoute, hrefTo, navigate, routeChanges } from '../core/router.js'
-import { mayEdit, session } from '../core/session.js'
-import { Resource, View } from '../core/view.js'
+import { hrefTo } from '../core/router.js'
+import { isAdmin, mayEdit, session } from '../core/session.js'
+import { Resource, RouteView } from '../core/view.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { inputHandler, optionsOf } from '../ui/form.js'
-import { formatAge, formatTime } from '../ui/format.js'
 import { pager } from '../ui/pager.js'
-import { empty, show } from '../ui/states.js'
-import { moveBetweenRows } from '../ui/table.js'
+import { empty, notice, show } from '../ui/states.js'
+import { filterChips } from '../ui/table.js'
+import { toUnicode } from '../ui/unicode.js'
+import { changeItem, states } from './change-item.js'
 import { openProposal } from './proposal-dialog.js'
 
 /** @import { LedgerChange, LedgerChanges } from '../api/schema.d.ts' */
 
-/** What each state means, in words. */
-const states = {
-  proposed: ['Waiting for an approval', 'accent'],
-  queued: ['Waiting for the registrar', 'accent'],
-  sending: ['Being sent', 'accent'],
-  confirmed: ['Done', 'good'],
-  refused: ['Refused', 'bad'],
-  unconfirmed: ['Sent, not confirmed yet', 'warn'],
-  cancelled: ['Cancelled', ''],
-  rejected: ['Rejected', 'bad'],
-}
-
-/** Changes of all domains with their state, live. Queued ones can be cancelled. */
-class ChangeQueue extends View {
-  #changes = new Resource(this, (signal) => listChanges(this.#query(), signal))
+/** Changes of all domains with their state, live. Queued ones can be cancelled, proposed ones approved or rejected. */
+class ChangeQueue extends RouteView {
+  #changes = new Resource(this, (signal) => {
+    const query = { ...this.values('status', 'domain', 'by', 'page'), page_size: 50 }
+    return get('domains', '/api/changes', { query, signal })
+  })
 
   opened() {
-    routeChanges.addEventListener('change', () => this.#follow(), { signal: this.signal })
+    super.opened()
     poll(
       () => this.#changes.reload(),
       () => (this.#isMoving() ? 2000 : 15_000),
@@ -39,71 +31,37 @@ class ChangeQueue extends View {
     )
   }
 
-  #follow() {
-    if (currentRoute().segments[0] === 'changes') void this.#changes.reload()
+  reload() {
+    return this.#changes.reload()
   }
 
   #isMoving() {
     return this.#changes.value?.changes.some(
-      ({ status }) => status === 'queued' || status === 'sending',
-    )
-  }
-
-  #query() {
-    const { query } = currentRoute()
-    return {
-      status: query.get('status') ?? undefined,
-      domain: query.get('domain') ?? undefined,
-      by: query.get('by') ?? undefined,
-      page: query.get('page') ?? '1',
-      page_size: 50,
-    }
-  }
-
-  /** @param {Record<string, string | undefined>} changes */
-  #open(changes) {
-    navigate(
-      hrefTo(['changes'], {
-        ...Object.fromEntries(currentRoute().query),
-        page: undefined,
-        ...changes,
-      }),
+      ({ status, held }) => (status === 'queued' && !held) || status === 'sending',
     )
   }
 
   template() {
-    const { status = '' } = this.#query()
+    const { status = '' } = this.values('status')
+    /** @type {[string, string][]} */
+    const options = Object.entries(states).map(([value, [words]]) => [value, words])
     return html`
       <div class="view">
         <header class="view-header">
           <h1>Changes</h1>
           <div class="toolbar">
-            ${this.#filterChips()}
-            <select class="short" aria-label="State" .value=${status} @change=${inputHandler((value) => this.#open({ status: value || undefined }))}>
-              ${optionsOf([['', 'All states'], ...Object.keys(states)], status)}
+            ${filterChips(this, ['domain', 'by'])}
+            <select class="short" aria-label="State" .value=${status} @change=${inputHandler((value) => this.open({ status: value || undefined }))}>
+              ${optionsOf([['', 'All states'], ...options], status)}
             </select>
           </div>
         </header>
-        ${show(this.#changes, (value) => this.#table(value), 8)}
+        ${show(this.#changes, (value) => this.#list(value), 8)}
       </div>`
   }
 
-  #filterChips() {
-    const { domain, by } = this.#query()
-    /** @type {['domain' | 'by', string | undefined][]} */
-    const filters = [
-      ['domain', domain],
-      ['by', by],
-    ]
-    return filters.map(([name, value]) =>
-      value
-        ? html`<button class="button" aria-label="Remove the filter ${value}" @click=${() => this.#open({ [name]: undefined })}>${value} ×</button>`
-        : nothing,
-    )
-  }
-
   /** @param {LedgerChanges} list */
-  #table({ changes, pagination }) {
+  #list({ changes, pagination }) {
     if (changes.length === 0) {
       return empty({
         icon: 'queue',
@@ -112,52 +70,54 @@ class ChangeQueue extends View {
       })
     }
     return html`
-      <div class="table-frame" aria-live="polite" @keydown=${moveBetweenRows}>
-        <table class="rows">
-          <thead>
-            <tr>
-              <th scope="col">Domain</th>
-              <th scope="col">What</th>
-              <th scope="col">State</th>
-              <th scope="col">By</th>
-              <th scope="col">When</th>
-              <th scope="col"><span class="sr-only">Actions</span></th>
-            </tr>
-          </thead>
-          <tbody>${changes.map((change) => this.#row(change))}</tbody>
-        </table>
-      </div>
-      ${pager(pagination, (page) => this.#open({ page: String(page) }))}`
+      ${changes.some(({ held }) => held) ? this.#held() : nothing}
+      <ol class="timeline" aria-live="polite">
+        ${changes.map((change) => changeItem(change, { title: titleOf(change), actions: this.#actions(change) }))}
+      </ol>
+      ${pager(pagination, (page) => this.open({ page: String(page) }))}`
+  }
+
+  #held() {
+    return notice(
+      html`<p><strong>Changes that were queued in a restored backup are held.</strong> They may have been carried out after
+          the backup was made: look at them, then let an admin decide.</p>
+        ${
+          isAdmin('domains')
+            ? html`<div class="button-row">
+              <button class="button" @click=${() => this.#endHold('release')}>Carry them out</button>
+              <button class="button" @click=${() => this.#endHold('cancel')}>Delete them</button>
+            </div>`
+            : nothing
+        }`,
+      'warn',
+    )
+  }
+
+  /** @param {'release' | 'cancel'} how */
+  async #endHold(how) {
+    const isRelease = how === 'release'
+    await confirmDialog({
+      title: isRelease ? 'Carry out the held changes?' : 'Delete the held changes?',
+      body: html`<p>All changes that are held ${isRelease ? 'are sent to the registrar, each on the zone as it is then' : 'are cancelled, and nothing of them is sent'}.</p>`,
+      confirm: isRelease ? 'Carry them out' : 'Delete them',
+      danger: !isRelease,
+      action: () =>
+        isRelease
+          ? send('domains', 'post', '/api/changes/held/release')
+          : send('domains', 'delete', '/api/changes/held'),
+    })
+    await this.#changes.reload()
   }
 
   /** @param {LedgerChange} change */
-  #row(change) {
-    const [words, tone] = states[change.status] ?? [change.status, '']
-    return html`
-      <tr>
-        <th scope="row"><a data-row href=${hrefTo(['domains', change.domain], { tab: 'history' })}>${change.domain}</a></th>
-        <td>${countRecords(change)}</td>
-        <td>
-          <span class="chip ${tone}">${words}</span>
-          ${change.problem ? html`<p class="note">${change.problem.detail}</p>` : nothing}
-        </td>
-        <td>${change.by ?? 'outside'} ${change.approved_by ? html`<span class="muted">approved by ${change.approved_by}</span>` : nothing}</td>
-        <td class="muted"><time datetime=${change.at} title=${formatTime(change.at)}>${formatAge(change.at)}</time></td>
-        <td class="actions">
-          ${
-            change.status === 'proposed' &&
-            mayEdit('domains') &&
-            change.by !== session.loginOf('domains')?.username
-              ? html`<button class="button primary" @click=${() => this.#decide(change)}>Review</button>`
-              : nothing
-          }
-          ${
-            change.status === 'queued' && mayEdit('domains')
-              ? html`<button class="button" @click=${() => this.#cancel(change)}>Cancel</button>`
-              : nothing
-          }
-        </td>
-      </tr>`
+  #actions(change) {
+    if (!mayEdit('domains')) return nothing
+    if (change.status === 'queued')
+      return html`<button class="button" @click=${() => this.#cancel(change)}>Cancel</button>`
+    const isOwn = change.by === session.loginOf('domains')?.username
+    return change.status === 'proposed' && !isOwn
+      ? html`<button class="button primary" @click=${() => this.#decide(change)}>Review</button>`
+      : nothing
   }
 
   /** @param {LedgerChange} change */
@@ -172,17 +132,14 @@ class ChangeQueue extends View {
       body: html`<p>The change to <strong>${domain}</strong> was not sent yet, and will not be.</p>`,
       confirm: 'Cancel the change',
       danger: true,
-      action: () => cancelChange(id),
+      action: () => send('domains', 'delete', '/api/changes/{id}', { params: { id } }),
     })
     await this.#changes.reload()
   }
 }
 
 /** @param {LedgerChange} change */
-function countRecords({ changes }) {
-  if (!changes) return html`<span class="muted">—</span>`
-  const { added, removed, omitted = { added: 0, removed: 0 } } = changes
-  return `+${added.length + omitted.added} −${removed.length + omitted.removed}`
-}
+const titleOf = ({ domain }) =>
+  html`<a href=${hrefTo(['domains', domain], { tab: 'history' })}>${toUnicode(domain)}</a>`
 
 customElements.define('change-queue', ChangeQueue)

@@ -1,8 +1,8 @@
-import { decideProposal } from '../api/domain-service.js'
+import { send } from '../api/client.js'
 import { ApiError } from '../api/problem.js'
 import { html } from '../core/html.js'
 import { openDialog } from '../ui/dialog.js'
-import { textField } from '../ui/form.js'
+import { formField } from '../ui/form.js'
 import { errorNotice } from '../ui/states.js'
 import { toast } from '../ui/toast.js'
 import { diffList, summarizeDiff } from '../zone/review/diff-list.js'
@@ -15,14 +15,14 @@ import { pairChanges } from '../zone/zone-diff.js'
  * @param {LedgerChange} change
  * @returns {Promise<boolean>} whether it was decided
  */
-export async function openProposal(change) {
-  let shown = change.changes
-  let reason = ''
+export async function openProposal({ id, by, domain, changes }) {
+  let shown = changes
+  const form = { reason: '' }
   let isBusy = false
   /** @type {unknown} */
   let error
   const isDone = await openDialog({
-    title: `${change.by} proposes a change of ${change.domain}`,
+    title: `${by} proposes a change of ${domain}`,
     isLocked: () => isBusy,
     draw: ({ close, update }) => {
       /** @param {'approve' | 'reject'} decision */
@@ -30,8 +30,9 @@ export async function openProposal(change) {
         isBusy = true
         error = undefined
         update()
+        const json = decision === 'reject' && form.reason ? form : undefined
         try {
-          await decideProposal(change.id, decision, reason)
+          await send('domains', 'post', `/api/changes/{id}/${decision}`, { params: { id }, json })
           toast(decision === 'approve' ? 'Approved: it is queued' : 'Rejected')
           close(true)
         } catch (failure) {
@@ -45,16 +46,7 @@ export async function openProposal(change) {
       return html`
         <div class="dialog-body">
           <p class="summary"><strong>${summarizeDiff(diff)}</strong></p>
-          ${diffList(diff)}
-          ${textField({
-            id: 'reason',
-            label: 'Reason, if you reject it',
-            value: reason,
-            onInput: (value) => {
-              reason = value
-            },
-          })}
-          ${errorNotice(error)}
+          ${diffList(diff)} ${formField(form, 'reason', 'Reason, if you reject it')} ${errorNotice(error)}
         </div>
         <footer class="dialog-footer">
           <button class="button" @click=${() => close()}>Cancel</button>

@@ -33,6 +33,8 @@ export const places = [
   place('file-changes', 'File changes', 'clock', 'files', 'files/history/file-change-list'),
   place('versions', 'Versions', 'tag', 'files', 'versions/version-list'),
   place('statistics', 'Statistics', 'chart', 'files', 'statistics/file-statistics'),
+  place('events', 'Events', 'bell', undefined, 'events/event-list'),
+  place('webhooks', 'Webhooks', 'link', undefined, 'webhooks/webhook-list', true),
   place('tokens', 'API tokens', 'key', undefined, 'tokens/token-list'),
   place('users', 'Users', 'person', undefined, 'users/user-list', true),
 ]

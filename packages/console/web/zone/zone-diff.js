@@ -1,6 +1,6 @@
 /**
  * The difference between two sets of records. Pure.
- * @import { HostRecord } from '../api/schema.d.ts'
+ * @import { HostRecord, RecordInput } from '../api/schema.d.ts'
  * @typedef {{ before: HostRecord, after: HostRecord }} ChangedRecord
  * @typedef {{ added: HostRecord[], removed: HostRecord[], changed: ChangedRecord[] }} ZoneDiff
  */
@@ -18,41 +18,42 @@ export function pairChanges({ added, removed }) {
   /** @param {(before: HostRecord, after: HostRecord) => boolean} matches @param {readonly HostRecord[]} records */
   const pair = (matches, records) =>
     records.filter((before) => {
-      const at = left.findIndex((after) => matches(before, after))
-      const after = left[at]
-      if (!after) return true
-      left.splice(at, 1)
-      changed.push({ before, after })
-      return false
+      const after = takeOut(left, (each) => matches(before, each))
+      if (after) changed.push({ before, after })
+      return !after
     })
-  const withoutTwin = pair(isSameSetAndAddress, removed)
-  const gone = pair(isSameSet, withoutTwin)
+  const gone = pair(isSameSet, pair(isSameRecord, removed))
   return { added: left, removed: gone, changed }
 }
 
 /** What turns `before` into `after`. @param {readonly HostRecord[]} before @param {readonly HostRecord[]} after */
 export function diffZones(before, after) {
-  const rest = [...after]
-  const removed = before.filter((record) => {
-    const at = rest.findIndex((each) => isEqual(each, record))
-    if (at === -1) return true
-    rest.splice(at, 1)
-    return false
-  })
-  return pairChanges({ added: rest, removed })
+  const added = [...after]
+  const removed = before.filter((record) => !takeOut(added, (each) => isEqual(each, record)))
+  return pairChanges({ added, removed })
 }
 
 /** @param {ZoneDiff} diff */
 export const isEmptyDiff = ({ added, removed, changed }) =>
   added.length + removed.length + changed.length === 0
 
-/** @param {HostRecord} left @param {HostRecord} right */
+/** "MX @ mx1.example.net". @param {RecordInput | undefined} record */
+export const describe = (record) =>
+  record ? `${record.type} ${record.name} ${record.address}` : 'A record'
+
+/** @param {RecordInput} left @param {RecordInput} right */
+export const isSameRecord = (left, right) =>
+  isSameSet(left, right) && left.address === right.address
+
+/** @param {RecordInput} left @param {RecordInput} right */
 const isSameSet = (left, right) => left.name === right.name && left.type === right.type
 
 /** @param {HostRecord} left @param {HostRecord} right */
-const isSameSetAndAddress = (left, right) =>
-  isSameSet(left, right) && left.address === right.address
-
-/** @param {HostRecord} left @param {HostRecord} right */
 const isEqual = (left, right) =>
-  isSameSetAndAddress(left, right) && left.ttl === right.ttl && left.mx_pref === right.mx_pref
+  isSameRecord(left, right) && left.ttl === right.ttl && left.mx_pref === right.mx_pref
+
+/** @param {HostRecord[]} records @param {(record: HostRecord) => boolean} matches */
+function takeOut(records, matches) {
+  const at = records.findIndex(matches)
+  return at === -1 ? undefined : records.splice(at, 1)[0]
+}

@@ -1,57 +1,72 @@
-import { getZone } from '../api/domain-service.js'
+import { get } from '../api/client.js'
+import { getZone, writeZone } from '../api/zones.js'
+import { contentOf } from '../changes/change-item.js'
 import { draftsName, session } from '../core/session.js'
 import { Resource } from '../core/view.js'
-import { countEdits, describe, emptyDraft, rebase, settle } from './draft.js'
+import { countEdits, emptyDraft, rebase, settle, toPatch } from './draft.js'
+import { describe, diffZones } from './zone-diff.js'
 
 /**
- * @import { TaggedZone } from '../api/domain-service.js'
+ * @import { TaggedZone, WriteOptions } from '../api/zones.js'
+ * @import { LedgerChange } from '../api/schema.d.ts'
  * @import { View } from '../core/view.js'
- * @import { Draft } from './draft.js'
+ * @import { Changes, Conflict, Draft } from './draft.js'
+ * @import { ZoneDiff } from './zone-diff.js'
  */
 
 /** A zone is read again when it is looked at after this time. */
 const staleMs = 15_000
 
+/** @type {Changes & { count: number }} what is queued: how many changes, and the records of those of this page */
+const nothingPending = { count: 0, added: [], removed: [] }
+
 /**
- * The zone of one domain as it was last read, and the person's draft of it. A draft that was made for an older zone is
- * carried over to the one that is read. Drafts stay in `sessionStorage` until they are applied, discarded or the person
- * logs out.
+ * One domain: its zone as it was last read (`base`), the person's draft of it, what is queued (`pending`), and what
+ * somebody else changed meanwhile (`conflict`). A draft that was made for an older zone is carried over to the one that is
+ * read. Drafts stay in `sessionStorage` until they are applied, discarded or the person logs out.
  */
 export class ZoneStore {
   domain = ''
   /** @type {Draft} */
   draft = emptyDraft
+  pending = nothingPending
   /** @type {string[]} what a newer zone meant for the draft */
   notes = []
-  zone
+  /** @type {{ newer: TaggedZone, theirs: ZoneDiff, draft: Draft, notes: string[], conflicts: Conflict[] } | undefined} */
+  conflict
+  base
   #view
   #isFresh = false
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer
 
   /** @param {View} view re-rendered at each change */
   constructor(view) {
     this.#view = view
-    this.zone = new Resource(view, (signal) => this.#load(signal))
+    this.base = new Resource(view, (signal) => this.#load(signal))
   }
 
   /** @param {string} domain */
   open(domain) {
     this.domain = domain
-    this.draft = draftOf(domain)?.draft ?? emptyDraft
+    this.draft = drafts.get(domain)?.draft ?? emptyDraft
     this.notes = []
-    this.zone.value = undefined
-    void this.zone.reload()
+    this.pending = nothingPending
+    this.base.value = undefined
+    this.base.error = undefined
   }
 
-  /** Reads the zone again, if it was read a while ago. */
+  /** Reads the zone, unless it was read a moment ago and nothing is queued. */
   refresh() {
-    const { value, isLoading } = this.zone
-    if (value && !isLoading && Date.now() - value.readAt > staleMs) void this.zone.reload()
+    const { value, isLoading } = this.base
+    const isNew = value && Date.now() - value.readAt < staleMs && this.pending.count === 0
+    if (!isLoading && !isNew) void this.base.reload()
   }
 
   /** Reads the zone from the registrar. */
   readNow() {
     this.#isFresh = true
-    void this.zone.reload()
+    return this.base.reload()
   }
 
   /** @param {AbortSignal} signal */
@@ -59,10 +74,11 @@ export class ZoneStore {
     const fresh = this.#isFresh
     this.#isFresh = false
     const tagged = await getZone(this.domain, { signal, fresh })
-    const kept = draftOf(this.domain)
+    await this.#readPending(signal)
+    const kept = drafts.get(this.domain)
     if (kept && kept.base.etag !== tagged.etag) {
       const { draft, notes, conflicts } = rebase(this.draft, kept.base.zone, tagged.zone)
-      this.draft = conflicts.reduce((each, conflict) => settle(each, conflict, 'mine'), draft)
+      this.draft = settle(draft, conflicts)
       this.notes = [
         ...notes,
         ...conflicts.map(
@@ -71,59 +87,96 @@ export class ZoneStore {
         ),
       ]
     }
-    keepDraft(this.domain, tagged, this.draft)
+    this.#keep(tagged)
     return tagged
   }
 
-  /** @param {Draft} draft @param {TaggedZone} [base] a newer zone that it was made for */
-  change(draft, base) {
+  // While something is queued, looks again: it changes the zone.
+  /** @param {AbortSignal} signal */
+  async #readPending(signal) {
+    const query = { domain: this.domain, page_size: 20 }
+    const { changes } = await get('domains', '/api/changes', { query, signal }).catch(() => none)
+    const open = changes.filter(({ status }) => status === 'queued' || status === 'sending')
+    const known = open.flatMap((each) => contentOf(each) ?? [])
+    this.pending = {
+      count: open.length,
+      added: known.flatMap(({ added }) => added),
+      removed: known.flatMap(({ removed }) => removed),
+    }
+    clearTimeout(this.#timer)
+    if (open.length > 0 && !this.#view.signal.aborted)
+      this.#timer = setTimeout(() => this.#view.isConnected && this.base.reload(), 3000)
+  }
+
+  /** @param {Draft} draft */
+  change(draft) {
     this.draft = draft
     this.notes = []
-    if (base) this.zone.value = base
-    if (this.zone.value) keepDraft(this.domain, this.zone.value, draft)
+    if (this.base.value) this.#keep(this.base.value)
     this.#view.update()
   }
 
-  /** The draft was carried out, or queued. */
-  applied() {
-    this.change(emptyDraft)
-    return this.zone.reload()
+  /** Sends the draft. @param {WriteOptions} options */
+  send(options) {
+    const { zone } = this.base.value ?? {}
+    if (!zone) return Promise.reject(new Error('The zone was not read yet.'))
+    const json = toPatch(this.draft, zone)
+    return writeZone(this.domain, 'hosts', { method: 'PATCH', json }, options)
+  }
+
+  /** Somebody else changed the zone: reads it, so that the person sees what that means for the draft. */
+  async meetConflict() {
+    const newer = await getZone(this.domain, { fresh: true })
+    const { zone } = this.base.value ?? newer
+    const theirs = diffZones(zone.hosts, newer.zone.hosts)
+    this.conflict = { newer, theirs, ...rebase(this.draft, zone, newer.zone) }
+  }
+
+  /** Goes on with the newer zone, and with what was chosen of each conflict. */
+  resolveConflict() {
+    if (!this.conflict) return
+    const { newer, draft, conflicts } = this.conflict
+    this.conflict = undefined
+    this.base.value = newer
+    this.change(settle(draft, conflicts))
+  }
+
+  /** @param {TaggedZone} base */
+  #keep(base) {
+    if (countEdits(this.draft) === 0) drafts.delete(this.domain)
+    else drafts.set(this.domain, { base, draft: this.draft })
+    storeDrafts()
   }
 }
 
-/** @typedef {{ base: TaggedZone, draft: Draft }} KeptDraft */
+/** @type {{ changes: LedgerChange[] }} */
+const none = { changes: [] }
 
-/** @type {Map<string, KeptDraft>} by domain */
+/** @type {Map<string, { base: TaggedZone, draft: Draft }>} by domain */
 const drafts = new Map(readStored())
 
-/** @param {string} domain */
-const draftOf = (domain) => drafts.get(domain)
-
-/** @param {string} domain @param {TaggedZone} base @param {Draft} draft */
-function keepDraft(domain, base, draft) {
-  if (countEdits(draft) === 0) drafts.delete(domain)
-  else drafts.set(domain, { base, draft })
-  const kept = [...drafts].map(([name, each]) => [
-    name,
-    { ...each, draft: { ...each.draft, updated: [...each.draft.updated] } },
+function storeDrafts() {
+  const kept = [...drafts].map(([domain, { base, draft }]) => [
+    domain,
+    { base, draft: { ...draft, records: [...draft.records] } },
   ])
   if (kept.length > 0) sessionStorage.setItem(draftsName, JSON.stringify(kept))
   else sessionStorage.removeItem(draftsName)
 }
 
-/** @returns {[string, KeptDraft][]} */
+/** @returns {[string, { base: TaggedZone, draft: Draft }][]} */
 function readStored() {
   if (session.isEmpty) return []
   /** @type {[string, { base: TaggedZone, draft: any }][]} */
   const stored = JSON.parse(sessionStorage.getItem(draftsName) ?? '[]')
-  return stored.map(([name, { base, draft }]) => [
-    name,
-    { base, draft: { ...draft, updated: new Map(draft.updated) } },
+  return stored.map(([domain, { base, draft }]) => [
+    domain,
+    { base, draft: { ...draft, records: new Map(draft.records) } },
   ])
 }
 
 session.addEventListener('change', () => {
   if (!session.isEmpty) return
   drafts.clear()
-  sessionStorage.removeItem(draftsName)
+  storeDrafts()
 })

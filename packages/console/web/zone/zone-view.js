@@ -1,11 +1,13 @@
-import { getDomain, listDomains } from '../api/domain-service.js'
+import { get } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
-import { currentRoute, hrefTo, routeChanges } from '../core/router.js'
-import { Resource, View } from '../core/view.js'
+import { currentRoute, hrefTo } from '../core/router.js'
+import { Resource, RouteView, View } from '../core/view.js'
 import { expiryBar } from '../domains/expiry.js'
 import { daysUntil, formatDate } from '../ui/format.js'
 import { icon } from '../ui/icons.js'
 import { show } from '../ui/states.js'
+import { toUnicode } from '../ui/unicode.js'
+import { ZoneStore } from './zone-store.js'
 import '../ui/meter-bar.js'
 import './history/zone-history.js'
 import './records/zone-records.js'
@@ -15,64 +17,68 @@ import './records/zone-records.js'
 const tabs = { records: 'Records', history: 'History', details: 'Registration' }
 
 /** One domain: its records, its history, its registration. */
-class ZoneView extends View {
-  #domain = ''
+class ZoneView extends RouteView {
+  #store = new ZoneStore(this)
   // The registration is a call of the registrar; the entry of the list is not.
-  #info = new Resource(this, (signal) => getDomain(this.#domain, signal))
+  #info = new Resource(this, (signal) => {
+    const params = { domain: this.#store.domain }
+    return get('domains', '/api/domains/{domain}/info', { params, signal })
+  })
   #entry = new Resource(this, async (signal) => {
-    const { domains } = await listDomains({ search: this.#domain }, signal)
-    return domains.find(({ name }) => name === this.#domain)
+    const { domain } = this.#store
+    const query = { search: domain, page_size: 100 }
+    const { domains } = await get('domains', '/api/domains', { query, signal })
+    return domains.find(({ name }) => name === domain)
   })
 
-  opened() {
-    routeChanges.addEventListener('change', () => this.#follow(), { signal: this.signal })
-    this.#domain = ''
-    this.#follow()
-  }
-
-  #follow() {
-    const { segments } = currentRoute()
-    const [place, domain = ''] = segments
-    if (place !== 'domains' || !domain) return
-    if (domain !== this.#domain) {
-      this.#domain = domain
+  reload() {
+    const [, domain = ''] = currentRoute().segments
+    if (domain !== this.#store.domain) {
+      this.#store.open(domain)
       this.#info.value = undefined
       this.#entry.value = undefined
       void this.#entry.reload()
     }
-    const wantsInfo = currentRoute().query.get('tab') === 'details' && !this.#info.value
-    if (wantsInfo && !this.#info.isLoading) void this.#info.reload()
-    this.update()
+    const isShown = this.#tab === 'details'
+    if (isShown && !this.#info.value && !this.#info.isLoading) void this.#info.reload()
+  }
+
+  get #tab() {
+    return this.query.get('tab') ?? 'records'
+  }
+
+  // These show what the store has.
+  rendered() {
+    const part = this.querySelector('zone-records, zone-history')
+    if (part instanceof View) part.update()
   }
 
   template() {
-    const tab = currentRoute().query.get('tab') ?? 'records'
+    const { domain } = this.#store
+    const name = toUnicode(domain)
     return html`
       <div class="view">
-        <nav class="breadcrumb" aria-label="Breadcrumb"><a href="#/domains">Domains</a> ${icon('chevron')} <span>${this.#domain}</span></nav>
+        <nav class="breadcrumb" aria-label="Breadcrumb"><a href="#/domains">Domains</a> ${icon('chevron')} <span>${name}</span></nav>
         <header class="view-header">
-          <h1>${this.#domain}</h1>
-          <div class="chips">${this.#entry.value ? chips(this.#entry.value) : nothing}</div>
+          <h1>${name}</h1>
+          <div class="chips">
+            ${name === domain ? nothing : html`<code class="muted">${domain}</code>`} ${this.#entry.value ? chips(this.#entry.value) : nothing}
+          </div>
         </header>
         <nav class="tabs" aria-label="Parts of this domain">
           ${Object.entries(tabs).map(
-            ([name, title]) => html`
-              <a
-                href=${hrefTo(['domains', this.#domain], { tab: name === 'records' ? undefined : name })}
-                aria-current=${name === tab ? 'page' : nothing}
-                >${title}</a
-              >`,
+            ([tab, title]) => html`
+              <a href=${hrefTo(['domains', domain], { tab: tab === 'records' ? undefined : tab })} aria-current=${tab === this.#tab ? 'page' : nothing}>${title}</a>`,
           )}
         </nav>
-        ${this.#tab(tab)}
+        ${this.#part()}
       </div>`
   }
 
-  /** @param {string} tab */
-  #tab(tab) {
-    if (tab === 'history') return html`<zone-history .domain=${this.#domain}></zone-history>`
-    if (tab === 'details') return show(this.#info, details)
-    return html`<zone-records .domain=${this.#domain}></zone-records>`
+  #part() {
+    if (this.#tab === 'history') return html`<zone-history .store=${this.#store}></zone-history>`
+    if (this.#tab === 'details') return show(this.#info, details)
+    return html`<zone-records .store=${this.#store}></zone-records>`
   }
 }
 

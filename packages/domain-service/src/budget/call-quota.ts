@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, systemClock } from '../clock.ts'
 import { registrarUnavailable } from '../errors.ts'
-import { type CallLimit, CallWindows, type Priority, type WindowState } from './call-windows.ts'
+import {
+  type CallLimit,
+  CallWindows,
+  type HourOfCalls,
+  type Priority,
+  type WindowState,
+} from './call-windows.ts'
 import { KeptPlaces, type OpenedReservation } from './kept-places.ts'
 import { Reservation } from './reservation.ts'
 import { type WaitingCall, WaitingCalls } from './waiting-calls.ts'
@@ -110,6 +116,10 @@ export abstract class CallQuota {
 
   state(): WindowState[] {
     return this.windows.state(this.now())
+  }
+
+  hours(): HourOfCalls[] {
+    return this.windows.hours(this.now())
   }
 
   /** Whether less than half of the readers' share of the shortest window is left. */

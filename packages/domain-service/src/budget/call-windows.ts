@@ -52,6 +52,13 @@ export interface WindowState {
   nextFreeMs: number
 }
 
+/** Calls made in the hour that begins at `from`, milliseconds since 1970; `reads`: for readers and reading ahead. */
+export interface HourOfCalls {
+  from: number
+  calls: number
+  reads: number
+}
+
 /** A part of every window that some priorities must not exceed together. */
 interface Share {
   priorities: Priority[]
@@ -154,6 +161,18 @@ export class CallWindows {
         nextFreeAt,
         nextFreeMs: nextFreeAt === undefined ? 0 : nextFreeAt - now,
       }
+    })
+  }
+
+  /** Calls made in each of the last 24 hours, oldest first; fewer hours where no window is that long. */
+  hours(now: number): HourOfCalls[] {
+    const count = Math.min(24, Math.max(1, Math.floor(this.keepMs / windowMs.hour)))
+    const reads = this.#shares[0]?.log
+    const within = (log: CallLog | undefined, from: number) =>
+      log ? log.countAfter(from) - log.countAfter(from + windowMs.hour) : 0
+    return Array.from({ length: count }, (_, at) => {
+      const from = now - (count - at) * windowMs.hour
+      return { from, calls: within(this.#all, from), reads: within(reads, from) }
     })
   }
 

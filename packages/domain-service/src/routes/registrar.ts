@@ -26,6 +26,15 @@ const RegistrarState = z
           .meta({ description: 'when the oldest counted call leaves the window' }),
       }),
     ),
+    calls: z
+      .array(
+        z.object({
+          from: z.iso.datetime(),
+          calls: z.int(),
+          reads: z.int().meta({ description: 'of these, for readers and for reading ahead' }),
+        }),
+      )
+      .meta({ description: 'made in each of the last 24 hours, oldest first' }),
     calls_waiting: z.int().meta({ description: 'calls and write rounds that wait for slots' }),
     domain_list: z
       .object({
@@ -60,6 +69,7 @@ const RegistrarState = z
           { window: 'hour', limit: 700, left: 697, next_free_at: '2027-01-15T10:30:00.000Z' },
           { window: 'day', limit: 8000, left: 7997, next_free_at: '2027-01-16T09:30:00.000Z' },
         ],
+        calls: [{ from: '2027-01-15T08:30:00.000Z', calls: 41, reads: 12 }],
         calls_waiting: 0,
         domain_list: {
           domains: 50,
@@ -116,6 +126,9 @@ export function registerRegistrarRoutes(
           left,
           next_free_at: nextFreeAt === undefined ? null : new Date(nextFreeAt).toISOString(),
         })),
+        calls: registrar.quota
+          .hours()
+          .map((hour) => ({ ...hour, from: new Date(hour.from).toISOString() })),
         calls_waiting: waiting,
         domain_list: {
           domains: list.domains ?? null,

@@ -117,11 +117,6 @@ test('a user limited to some domains sees only these', async () => {
       body: { name: 'a', address: '192.0.2.1' },
     }),
     service.call('DELETE', '/api/domains/name00.com/dns/hosts/000000000000', asLimited),
-    // Whatever else is wrong with the request.
-    service.call('GET', '/api/domains/NAME00.com/dns/hosts?colour=red', asLimited),
-    service.call('PUT', '/api/domains/name00.com/dns/hosts', { ...asLimited, body: { hosts: 1 } }),
-    service.call('DELETE', '/api/domains/name00.com/dns/hosts/x', asLimited),
-    service.call('PUT', '/api/domains/name00.com/dns/zonefile', { ...asLimited, body: {} }),
   ])
 
   expect(list.body).toMatchObject({
@@ -250,6 +245,7 @@ test('the state of the registrar is for admins', async () => {
       { window: 'minute', limit: 20, left: 19 },
       { window: 'hour', limit: 700, left: 699 },
     ],
+    calls: [{ calls: 1, reads: 1 }],
     last_failure: null,
   })
 })

@@ -85,9 +85,10 @@ export const historyFlows: Flows = {
       address: '192.0.2.71',
     })
     await tester.goTo('/changes')
-    const row = tester.page.locator('tbody tr').first()
-    await row.getByRole('link', { name: 'copperkettle.net' }).waitFor()
-    await row.getByText('Done').waitFor()
+    const newest = tester.page.locator('.moment').first()
+    await newest.getByRole('link', { name: 'copperkettle.net' }).waitFor()
+    await newest.getByText('Done').waitFor()
+    await newest.getByText('192.0.2.71').waitFor()
     await tester.checkAccessibility('changes')
     await tester.picture('changes')
   },

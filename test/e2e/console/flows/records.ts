@@ -15,7 +15,7 @@ export const recordFlows: Flows = {
     await page.locator('#record-address').fill('192.0.2.1')
     await tester.text('Must be a host name, not an IP address').waitFor()
     await page.locator('#record-address').fill('mx9.example.net')
-    await page.locator('#record-mxPref').fill('30')
+    await page.locator('#record-mx_pref').fill('30')
     await page.keyboard.press('Enter')
     await tester.text('1 change not applied yet').waitFor()
     await tester.picture('zone-draft')
@@ -143,11 +143,11 @@ export const recordFlows: Flows = {
     assert.equal(await hasRecord(tester, '192.0.2.41'), true)
   },
 
-  'filters records by name and type': async (tester) => {
+  'filters records by full name and type': async (tester) => {
     const { page } = tester
     await openZone(tester)
     await page.keyboard.press('/')
-    await page.keyboard.type('_dmarc')
+    await page.keyboard.type(`_dmarc.${domain} txt`)
     await untilCount(page.locator('tr.record'), 1)
     await page.keyboard.press('Escape')
     await page.getByLabel('Filter by type').selectOption('CAA')
@@ -155,7 +155,7 @@ export const recordFlows: Flows = {
   },
 }
 
-async function untilCount(rows: Locator, count: number) {
+export async function untilCount(rows: Locator, count: number) {
   await rows.nth(count - 1).waitFor()
   await rows.nth(count).waitFor({ state: 'detached' })
 }

@@ -13,10 +13,11 @@ export const registrarFlows: Flows = {
       { prefer: 'respond-async' },
     )
     await tester.goTo('/changes?domain=brightledger.io')
-    await tester.text(/Waiting for the registrar|Being sent/).waitFor()
+    const newest = tester.page.locator('.moment').first()
+    await newest.getByText(/Waiting for the registrar|Being sent/).waitFor()
     await tester.picture('changes-queued')
     await fetch(`${tester.everything.sandbox}/_faults`, { method: 'DELETE' }) // The call goes on.
-    await tester.page.locator('tbody').getByText('Done').waitFor()
+    await newest.getByText('Done').waitFor()
   },
 
   'tries again by itself when the registrar is busy': async (tester) => {

@@ -8,6 +8,7 @@ const state: RegistrarState = {
   client_ip: '192.0.2.7',
   breaker: 'closed',
   budget: [{ window: 'minute', limit: 20, left: 12, next_free_at: null }],
+  calls: [],
   calls_waiting: 0,
   domain_list: { domains: 3, read_at: null, is_reading: false, pages_read: 0, pages: null },
   sweep: { interval_s: 0, is_active: false, domains: 0, seen: 0, oldest_seen_at: null },

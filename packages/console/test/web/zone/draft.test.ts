@@ -7,9 +7,8 @@ import {
   editRow,
   emptyDraft,
   rebase,
-  removeRecord,
-  resetRow,
   rowsOf,
+  setRecord,
   settle,
   toPatch,
 } from '../../../web/zone/draft.js'
@@ -39,10 +38,10 @@ const added = { name: 'new', type: 'A', address: '192.0.2.9', ttl: 300 }
 describe('a draft', () => {
   test('becomes one patch of removals, edits and additions', () => {
     let draft = addRecord(emptyDraft, added)
-    draft = removeRecord(draft, 'aaa')
+    draft = setRecord(draft, 'aaa', null)
     draft = editRow(draft, rowOf('bbb'), { ...shop, address: '192.0.2.3' })
 
-    expect(toPatch(draft)).toEqual({
+    expect(toPatch(draft, zone)).toEqual({
       remove: ['aaa'],
       update: [{ id: 'bbb', address: '192.0.2.3' }],
       add: [added],
@@ -59,16 +58,16 @@ describe('a draft', () => {
   })
 
   test('shows additions first and keeps removed rows in sight', () => {
-    const draft = removeRecord(addRecord(emptyDraft, added), 'bbb')
+    const draft = setRecord(addRecord(emptyDraft, added), 'bbb', null)
 
     expect(rowsOf(zone, draft).map(({ state }) => state)).toEqual(['added', 'kept', 'removed'])
   })
 
   test('forgets what it does to one row', () => {
-    const draft = addRecord(removeRecord(emptyDraft, 'aaa'), added)
-    const withoutAddition = resetRow(draft, rowOf('new-1', draft))
+    const draft = addRecord(setRecord(emptyDraft, 'aaa', null), added)
+    const added1 = rowsOf(zone, draft).find(({ state }) => state === 'added')
 
-    expect(countEdits(resetRow(withoutAddition, rowOf('aaa', draft)))).toBe(0)
+    expect(countEdits(setRecord(setRecord(draft, added1?.key ?? ''), 'aaa'))).toBe(0)
   })
 
   test('takes up the changes of a dry run, a changed record as an edit', () => {
@@ -77,7 +76,7 @@ describe('a draft', () => {
       added: [{ ...www, ttl: 60 }, record('ccc', 'api', '192.0.2.4')],
     })
 
-    expect(toPatch(draft)).toEqual({
+    expect(toPatch(draft, zone)).toEqual({
       remove: ['bbb'],
       update: [{ id: 'aaa', ttl: 60 }],
       add: [{ name: 'api', type: 'A', address: '192.0.2.4', ttl: 1800 }],
@@ -85,9 +84,29 @@ describe('a draft', () => {
   })
 })
 
+test('what is queued is marked until the zone has it', () => {
+  const queued = { added: [record('ccc', 'api', '192.0.2.4'), www], removed: [shop] }
+
+  const states = rowsOf(zone, emptyDraft, queued).map(({ key, state }) => [key, state])
+
+  expect(states).toEqual([
+    ['ccc', 'waiting'],
+    ['aaa', 'kept'],
+    ['bbb', 'leaving'],
+  ])
+})
+
+test('an import adds nothing twice', () => {
+  const changes = { removed: [], added: [record('ccc', 'api', '192.0.2.4')] }
+
+  const once = addChanges(emptyDraft, changes)
+
+  expect(addChanges(once, changes)).toEqual(once)
+})
+
 describe('a draft carried over to a newer zone', () => {
   test('drops what is already so and says it', () => {
-    const draft = addRecord(removeRecord(emptyDraft, 'aaa'), added)
+    const draft = addRecord(setRecord(emptyDraft, 'aaa', null), added)
     const newer = { ...zone, hosts: [shop, record('ddd', 'new', '192.0.2.9')] }
 
     const outcome = rebase(draft, zone, newer)
@@ -102,9 +121,10 @@ describe('a draft carried over to a newer zone', () => {
   test('turns an edit of a record that is gone into an addition', () => {
     const draft = editRow(emptyDraft, rowOf('bbb'), { ...shop, address: '192.0.2.3' })
 
-    const outcome = rebase(draft, zone, { ...zone, hosts: [www] })
+    const newer = { ...zone, hosts: [www] }
+    const outcome = rebase(draft, zone, newer)
 
-    expect(toPatch(outcome.draft)).toEqual({
+    expect(toPatch(outcome.draft, newer)).toEqual({
       add: [{ name: 'shop', type: 'A', address: '192.0.2.3', ttl: 1800 }],
     })
     expect(outcome.notes).toHaveLength(1)
@@ -114,11 +134,18 @@ describe('a draft carried over to a newer zone', () => {
     const draft = editRow(emptyDraft, rowOf('bbb'), { ...shop, address: '192.0.2.3' })
     const theirs = record('fff', 'shop', '192.0.2.7')
 
-    const { draft: rest, conflicts } = rebase(draft, zone, { ...zone, hosts: [www, theirs] })
+    const newer = { ...zone, hosts: [www, theirs] }
+    const { draft: rest, conflicts } = rebase(draft, zone, newer)
 
     expect([countEdits(rest), conflicts.length]).toEqual([0, 1])
     const patches = (['mine', 'theirs', 'both'] as const).map((choice) =>
-      toPatch(conflicts.reduce((each, conflict) => settle(each, conflict, choice), rest)),
+      toPatch(
+        settle(
+          rest,
+          conflicts.map((each) => ({ ...each, choice })),
+        ),
+        newer,
+      ),
     )
     const mine = { name: 'shop', type: 'A', address: '192.0.2.3', ttl: 1800 }
     expect(patches).toEqual([
@@ -129,7 +156,7 @@ describe('a draft carried over to a newer zone', () => {
   })
 
   test('stays as it is where nothing touches it', () => {
-    const draft = removeRecord(emptyDraft, 'aaa')
+    const draft = setRecord(emptyDraft, 'aaa', null)
 
     const outcome = rebase(draft, zone, {
       ...zone,
@@ -137,6 +164,6 @@ describe('a draft carried over to a newer zone', () => {
     })
 
     expect(outcome).toMatchObject({ notes: [] })
-    expect(toPatch(outcome.draft)).toEqual({ remove: ['aaa'] })
+    expect(toPatch(outcome.draft, zone)).toEqual({ remove: ['aaa'] })
   })
 })

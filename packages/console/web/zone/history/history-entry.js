@@ -1,25 +1,34 @@
-import { getHistoryEntry, getZone, takeBack } from '../../api/domain-service.js'
-import { html } from '../../core/html.js'
+import { get } from '../../api/client.js'
+import { writeZone } from '../../api/zones.js'
+import { whoOf } from '../../changes/change-item.js'
+import { html, nothing } from '../../core/html.js'
 import { hrefTo } from '../../core/router.js'
 import { mayEdit } from '../../core/session.js'
 import { Resource, View } from '../../core/view.js'
 import { formatTime } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { show } from '../../ui/states.js'
-import { toast } from '../../ui/toast.js'
 import { recordTable } from '../records/record-table.js'
 import { diffList, emailTypeLine } from '../review/diff-list.js'
 import { openReview } from '../review/zone-review.js'
 import { pairChanges } from '../zone-diff.js'
+import { ZoneStore } from '../zone-store.js'
 
-/** @import { HistoryDetail, PastZone } from '../../api/schema.d.ts' */
+/**
+ * @import { HistoryDetail, HistoryEntry } from '../../api/schema.d.ts'
+ */
 
 /** One change with the zone as it was before and after it, and the ways back. */
 class HistoryEntryView extends View {
-  domain = ''
+  /** Replaced by that of the domain. */
+  store = new ZoneStore(this)
   #id = ''
+  /** @type {'before' | 'after'} */
   #side = 'before'
-  #entry = new Resource(this, (signal) => getHistoryEntry(this.domain, this.#id, signal))
+  #entry = new Resource(this, (signal) => {
+    const params = { domain: this.store.domain, id: this.#id }
+    return get('domains', '/api/domains/{domain}/dns/history/{id}', { params, signal })
+  })
 
   /** @param {string} id */
   set change(id) {
@@ -31,79 +40,66 @@ class HistoryEntryView extends View {
 
   template() {
     return html`
-      <a class="back" href=${hrefTo(['domains', this.domain], { tab: 'history' })}>All changes</a>
+      <a class="back" href=${hrefTo(['domains', this.store.domain], { tab: 'history' })}>All changes</a>
       ${show(this.#entry, (entry) => this.#detail(entry), 6)}`
   }
 
   /** @param {HistoryDetail} entry */
   #detail(entry) {
-    const past = this.#side === 'before' ? entry.before : entry.after
+    const rows = entry[this.#side].hosts.map((record) => ({
+      key: record.id,
+      state: /** @type {const} */ ('kept'),
+      record,
+    }))
     return html`
       <div class="history">
         <div class="view-header">
-          <h2>${entry.by ?? 'Somebody outside'}, ${formatTime(entry.at)}</h2>
+          <h2>${whoOf(entry)}, ${formatTime(entry.at)}</h2>
           ${
             mayEdit('domains')
               ? html`<div class="button-row">
-                <button class="button" @click=${() => this.#takeBack(entry, 'revert')}>${icon('undo')} Take back this change</button>
-                <button class="button" @click=${() => this.#takeBack(entry, 'restore')}>${icon('clock')} Restore the zone before it</button>
+                <button class="button" @click=${() => takeBack(this.store, entry, 'revert')}>${icon('undo')} Take back this change</button>
+                <button class="button" @click=${() => takeBack(this.store, entry, 'restore')}>${icon('clock')} Restore the zone before it</button>
               </div>`
-              : ''
+              : nothing
           }
         </div>
         ${emailTypeLine(entry.email_type_before, entry.email_type_after)}
         ${diffList(pairChanges(entry.changes))}
         <p class="note">Request <code>${entry.request_id}</code></p>
         <div class="segments" role="group" aria-label="Which zone">
-          ${['before', 'after'].map(
-            (side) => html`
-              <button aria-pressed=${side === this.#side} @click=${() => this.#show(side)}>
-                ${side === 'before' ? 'Zone before' : 'Zone after'}
-              </button>`,
-          )}
+          ${this.#sideButton('before', 'Zone before')} ${this.#sideButton('after', 'Zone after')}
         </div>
-        ${this.#table(past)}
+        ${recordTable({ rows, domain: this.store.domain })}
       </div>`
   }
 
-  /** @param {PastZone} past */
-  #table({ hosts }) {
-    const rows = hosts.map((record) => ({
-      key: record.id,
-      state: /** @type {const} */ ('kept'),
-      record,
-    }))
-    return recordTable({
-      rows,
-      domain: this.domain,
-      editing: undefined,
-      editor: () => undefined,
-      actions: undefined,
-    })
-  }
-
-  /** @param {string} side */
-  #show(side) {
-    this.#side = side
-    this.update()
-  }
-
-  /** @param {HistoryDetail} entry @param {'restore' | 'revert'} how */
-  async #takeBack({ id, at }, how) {
-    try {
-      await openReview({
-        title:
-          how === 'revert'
-            ? `Take back the change of ${formatTime(at)}`
-            : `Restore the zone before ${formatTime(at)}`,
-        domain: this.domain,
-        base: await getZone(this.domain),
-        send: (options) => takeBack(this.domain, id, how, options),
-      })
-    } catch (error) {
-      toast(error instanceof Error ? error.message : String(error), 'bad')
+  /** @param {'before' | 'after'} side @param {string} label */
+  #sideButton(side, label) {
+    const open = () => {
+      this.#side = side
+      this.update()
     }
+    return html`<button aria-pressed=${side === this.#side} @click=${open}>${label}</button>`
   }
+}
+
+/**
+ * Takes a change back, or restores the zone before it, after a review.
+ * @param {ZoneStore} store
+ * @param {HistoryEntry} entry
+ * @param {'restore' | 'revert'} how
+ */
+export async function takeBack(store, entry, how) {
+  const what = `${whoOf(entry)}, ${formatTime(entry.at)}`
+  const part = `history/${entry.id}/${how}`
+  const outcome = await openReview({
+    title: `${how === 'revert' ? 'Take back' : 'Restore the zone before'} the change of ${what}`,
+    store,
+    send: (options) => writeZone(store.domain, part, { method: 'POST' }, options),
+  })
+  if (outcome) await store.base.reload()
+  return outcome
 }
 
 customElements.define('history-entry', HistoryEntryView)

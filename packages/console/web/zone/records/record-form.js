@@ -1,12 +1,13 @@
 import { html, nothing } from '../../core/html.js'
 import { View } from '../../core/view.js'
-import { inputHandler, optionsOf, selectField, textField } from '../../ui/form.js'
+import { selectField, textArea, textField } from '../../ui/form.js'
+import { formatTtl } from '../../ui/format.js'
 import { findFaults } from './record-rules.js'
 import { recordTypes, ttls } from './record-types.js'
 
 /**
  * @import { RecordInput } from '../../api/schema.d.ts'
- * @typedef {{ name: string, type: string, address: string, ttl: string, mxPref: string }} Fields
+ * @typedef {{ name: string, type: string, address: string, ttl: string, mx_pref: string }} Fields
  */
 
 /**
@@ -20,29 +21,28 @@ export class RecordForm extends View {
   /** @type {readonly RecordInput[]} the other records of the zone */
   others = []
   /** @type {Fields} */
-  #fields = { name: '', type: 'A', address: '', ttl: '1800', mxPref: '10' }
+  #fields = { name: '', type: 'A', address: '', ttl: '1800', mx_pref: '10' }
   /** @type {Set<string>} */
   #touched = new Set()
-  #hasOwnTtl = false
 
   opened() {
-    const { record } = this
-    if (!record) return
-    const { name, type, address, ttl = 1800, mx_pref: pref = 10 } = record
-    this.#fields = { name, type, address, ttl: String(ttl), mxPref: String(pref) }
+    const { name, type, address, ttl = 1800, mx_pref: pref = 10 } = this.record ?? this.#fields
+    this.#fields = { name, type, address, ttl: String(ttl), mx_pref: String(pref) }
   }
 
   template() {
-    const { type } = this.#fields
+    const { type, name, ttl } = this.#fields
     const known = recordTypes[type]
-    const faults = this.#faults()
+    const full = name === '' || name === '@' ? this.domain : `${name}.${this.domain}`
+    const valueField = type === 'TXT' ? textArea : textField
     return html`
-      <form class="record-form" aria-label=${this.record ? 'Edit the record' : 'Add a record'} novalidate @submit=${this.#save} @keydown=${this.#leave}>
+      <form class="record-form" aria-label=${this.record ? 'Edit the record' : 'Add a record'} novalidate @submit=${this.#save} @keydown=${this.#key}>
         ${this.record ? html`<div class="field type-fixed"><span class="label">Type</span><strong>${type}</strong></div>` : this.#typeField()}
-        ${this.#text('name', 'Name', { placeholder: '@ or www', fault: faults.name, hint: this.#fullName() })}
-        ${this.#text('address', known?.value ?? 'Value', { placeholder: known?.placeholder, fault: faults.address, hint: this.#joinOffer() ?? known?.hint })}
-        ${type === 'MX' ? this.#text('mxPref', 'Preference', { fault: faults.mx_pref, inputMode: 'numeric' }) : nothing}
-        ${this.#ttlField(faults.ttl)}
+        ${this.#field('name', 'Name', { placeholder: '@ or www', hint: full, isFocused: true })}
+        ${this.#field('address', known?.value ?? known?.title ?? 'Value', { placeholder: known?.placeholder, hint: this.#joinOffer() ?? known?.hint, rows: 3 }, valueField)}
+        ${type === 'MX' ? this.#field('mx_pref', 'Preference', { inputMode: 'numeric' }) : nothing}
+        ${this.#field('ttl', 'TTL in seconds', { inputMode: 'numeric', list: 'ttls', hint: ttl === '' ? '' : formatTtl(toInteger(ttl)) })}
+        <datalist id="ttls">${ttls.map(([seconds, label]) => html`<option value=${seconds}>${label}</option>`)}</datalist>
         <div class="record-form-buttons">
           <button class="button primary">${this.record ? 'Change' : 'Add'}</button>
           <button class="button" type="button" @click=${this.#cancel}>Cancel</button>
@@ -51,11 +51,9 @@ export class RecordForm extends View {
   }
 
   #typeField() {
-    /** @type {[string, string][]} */
-    const options = Object.entries(recordTypes).map(([type, { title }]) => [
-      type,
-      `${type} — ${title}`,
-    ])
+    const options = Object.entries(recordTypes).map(
+      ([type, { title }]) => /** @type {[string, string]} */ ([type, `${type} — ${title}`]),
+    )
     return html`<div class="type-field">${selectField({
       id: 'record-type',
       label: 'Type',
@@ -66,53 +64,19 @@ export class RecordForm extends View {
   }
 
   /**
-   * @param {'name' | 'address' | 'mxPref'} field
+   * @param {'name' | 'address' | 'mx_pref' | 'ttl'} field
    * @param {string} label
-   * @param {{ placeholder?: string, fault?: string, hint?: unknown, inputMode?: string }} more
+   * @param {{ placeholder?: string, hint?: unknown, inputMode?: string, list?: string, isFocused?: boolean, rows?: number }} more
    */
-  #text(field, label, { fault, ...more }) {
-    return html`<div class="${field}-field">${textField({
+  #field(field, label, more, draw = textField) {
+    return html`<div class="${field}-field">${draw({
       id: `record-${field}`,
       label,
       value: this.#fields[field],
-      fault: this.#touched.has(field) ? fault : undefined,
-      isFocused: field === 'name',
+      fault: this.#touched.has(field) ? this.#faults()[field] : undefined,
       onInput: (value) => this.#set(field, value),
       ...more,
     })}</div>`
-  }
-
-  /** @param {string | undefined} fault */
-  #ttlField(fault) {
-    const { ttl } = this.#fields
-    const isListed = ttls.some(([seconds]) => String(seconds) === ttl)
-    if (this.#hasOwnTtl) {
-      return html`<div class="ttl-field">${textField({
-        id: 'record-ttl',
-        label: 'TTL in seconds',
-        value: ttl,
-        fault,
-        inputMode: 'numeric',
-        onInput: (value) => this.#set('ttl', value),
-      })}</div>`
-    }
-    /** @type {[string, string][]} */
-    const options = ttls.map(([seconds, label]) => [String(seconds), label])
-    if (!isListed) options.push([ttl, `${ttl} seconds`])
-    return html`<div class="ttl-field field">
-      <label for="record-ttl">TTL</label>
-      <select id="record-ttl" .value=${ttl} @change=${inputHandler((value) => this.#chooseTtl(value))}>
-        ${optionsOf([...options, ['other', 'Other…']], ttl)}
-      </select>
-    </div>`
-  }
-
-  /** @param {string} value */
-  #chooseTtl(value) {
-    if (value === 'other') {
-      this.#hasOwnTtl = true
-      this.update()
-    } else this.#set('ttl', value)
   }
 
   // Other panels show a long text as quoted parts of 255 bytes (RFC 1035, 3.3). Here it is one text.
@@ -124,12 +88,6 @@ export class RecordForm extends View {
       <button class="link-button" type="button" @click=${() => this.#set('address', joined)}>Remove them and join the parts</button>`
   }
 
-  #fullName() {
-    const { name } = this.#fields
-    if (name === '' || name === '@') return this.domain
-    return `${name}.${this.domain}`
-  }
-
   /** @param {keyof Fields} field @param {string} value */
   #set(field, value) {
     this.#fields = { ...this.#fields, [field]: value }
@@ -139,14 +97,13 @@ export class RecordForm extends View {
 
   /** @returns {RecordInput} */
   #toRecord() {
-    const { name, type, address, ttl, mxPref } = this.#fields
-    const isText = type === 'TXT'
+    const { name, type, address, ttl, mx_pref: pref } = this.#fields
     return {
       name: name.trim().toLowerCase(),
       type,
-      address: isText ? address : address.trim(),
+      address: type === 'TXT' ? address : address.trim(),
       ttl: toInteger(ttl),
-      ...(type === 'MX' ? { mx_pref: toInteger(mxPref) } : {}),
+      ...(type === 'MX' ? { mx_pref: toInteger(pref) } : {}),
     }
   }
 
@@ -167,25 +124,26 @@ export class RecordForm extends View {
 
   /** Saves the record, or shows its first fault. @returns {boolean} whether it was saved */
   finish() {
-    const faults = this.#faults()
-    for (const field of ['name', 'address', 'mxPref']) this.#touched.add(field)
-    this.update()
-    const [first] = Object.keys(faults)
+    const [first] = Object.keys(this.#faults())
     if (!first) {
       this.dispatchEvent(new CustomEvent('save', { detail: this.#toRecord() }))
       return true
     }
-    const id = `#record-${first === 'mx_pref' ? 'mxPref' : first}`
+    this.#touched = new Set(Object.keys(this.#fields))
+    this.update()
     /** @type {HTMLElement | null} */
-    const field = this.querySelector(id)
+    const field = this.querySelector(`#record-${first}`)
     field?.focus()
     return false
   }
 
   #cancel = () => this.dispatchEvent(new CustomEvent('cancel'))
 
+  // No record has a line break: Enter saves from the text area, too.
   /** @param {KeyboardEvent} event */
-  #leave = (event) => {
+  #key = (event) => {
+    const isTextArea = event.target instanceof HTMLTextAreaElement
+    if (event.key === 'Enter' && isTextArea) this.#save(event)
     if (event.key !== 'Escape') return
     event.stopPropagation()
     this.#cancel()

@@ -1,26 +1,43 @@
 import { html, nothing } from '../../core/html.js'
-import { formatTtl } from '../../ui/format.js'
+import { inputHandler, optionsOf } from '../../ui/form.js'
+import { formatCount, formatTtl } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { moveBetweenRows } from '../../ui/table.js'
+import { editRow, setRecord } from '../draft.js'
+import { ttls } from './record-types.js'
 
 /**
  * The rows of a zone with what the draft does to each.
  * @import { RecordInput } from '../../api/schema.d.ts'
- * @import { DraftRow } from '../draft.js'
- * @typedef {{ onEdit: (row: DraftRow) => void, onRemove: (row: DraftRow) => void, onReset: (row: DraftRow) => void }} RowActions
+ * @import { Draft, DraftRow } from '../draft.js'
+ * @typedef {{ onEdit: (row: DraftRow) => void, onRemove: (row: DraftRow) => void, onReset: (row: DraftRow) => void,
+ *   onSelect: (keys: ReadonlySet<string>) => void }} RowActions
+ * @typedef {object} RecordTable
+ * @property {DraftRow[]} rows
+ * @property {string} domain
+ * @property {RowActions} [actions] without them it is read only
+ * @property {ReadonlySet<string>} [selected] the last one is where a range begins
+ * @property {string} [editing] the key of the row that has the form
+ * @property {(row: DraftRow) => unknown} [editor] the form
  */
 
-const labels = { kept: '', added: 'new', updated: 'changed', removed: 'removed' }
+/** @type {Record<DraftRow['state'], [label: string, tone: string]>} */
+const marks = {
+  kept: ['', ''],
+  added: ['new', 'good'],
+  updated: ['changed', 'accent'],
+  removed: ['removed', 'bad'],
+  waiting: ['waiting', 'warn'],
+  leaving: ['removal waiting', 'warn'],
+}
 
-/**
- * @param {{ rows: DraftRow[], domain: string, editing: string | undefined, editor: (row: DraftRow) => unknown,
- *   actions: RowActions | undefined }} table without `actions` it is read only
- */
-export const recordTable = ({ rows, domain, editing, editor, actions }) => html`
+/** @param {RecordTable} table */
+export const recordTable = (table) => html`
   <div class="table-frame" @keydown=${moveBetweenRows}>
     <table class="rows records-table">
       <thead>
         <tr>
+          ${table.actions ? html`<th scope="col" class="check">${selectAll(table, table.actions)}</th>` : nothing}
           <th scope="col">Name</th>
           <th scope="col">Type</th>
           <th scope="col">Value</th>
@@ -29,28 +46,32 @@ export const recordTable = ({ rows, domain, editing, editor, actions }) => html`
         </tr>
       </thead>
       <tbody>
-        ${rows.map((row) =>
-          row.key === editing
-            ? html`<tr class="editor-row"><td colspan="5">${editor(row)}</td></tr>`
-            : recordRow(row, domain, actions),
+        ${table.rows.map((row) =>
+          row.key === table.editing
+            ? html`<tr class="editor-row"><td colspan="6">${table.editor?.(row)}</td></tr>`
+            : recordRow(row, table),
         )}
       </tbody>
     </table>
   </div>`
 
-/** @param {DraftRow} row @param {string} domain @param {RowActions | undefined} actions */
-function recordRow(row, domain, actions) {
-  const { record, state } = row
-  const name = html`<span class="host">${record.name}</span><span class="host-rest">${record.name === '@' ? ` ${domain}` : `.${domain}`}</span>`
+/** @param {DraftRow} row @param {RecordTable} table */
+function recordRow(row, table) {
+  const { record, state, key } = row
+  const [label, tone] = marks[state]
+  const actions = isQueued(row) ? undefined : table.actions
+  const rest = record.name === '@' ? ` ${table.domain}` : `.${table.domain}`
+  const name = html`<span class="host">${record.name}</span><span class="host-rest">${rest}</span>`
   return html`
     <tr class="record ${state}">
+      ${table.actions ? html`<td class="check">${actions ? check(row, table, actions) : nothing}</td>` : nothing}
       <th scope="row">
         ${
           actions && state !== 'removed'
-            ? html`<button class="row-button" data-row @click=${() => actions.onEdit(row)}>${name}</button>`
-            : html`<span class="row-button">${name}</span>`
+            ? html`<button class="row-button" data-row data-record=${key} @click=${() => actions.onEdit(row)}>${name}</button>`
+            : html`<span class="row-button" tabindex="-1" data-record=${key}>${name}</span>`
         }
-        ${state === 'kept' ? nothing : html`<span class="chip ${tones[state]}">${labels[state]}</span>`}
+        ${label ? html`<span class="chip ${tone}">${label}</span>` : nothing}
       </th>
       <td><span class="type-tag">${record.type}</span></td>
       <td class="value">${recordValue(record)}</td>
@@ -59,7 +80,31 @@ function recordRow(row, domain, actions) {
     </tr>`
 }
 
-const tones = { kept: '', added: 'good', updated: 'accent', removed: 'bad' }
+/** @param {DraftRow} row */
+const isQueued = ({ state }) => state === 'waiting' || state === 'leaving'
+
+/** @param {RecordTable} table @param {RowActions} actions */
+function selectAll({ rows, selected }, { onSelect }) {
+  const keys = rows.filter((row) => !isQueued(row)).map(({ key }) => key)
+  const isAll = keys.length > 0 && keys.every((key) => selected?.has(key))
+  return html`<input type="checkbox" data-all aria-label="Select all records" .checked=${isAll}
+    @change=${() => onSelect(new Set(isAll ? [] : keys))} />`
+}
+
+/** Shift takes all rows from the one that was chosen last. @param {DraftRow} row @param {RecordTable} table @param {RowActions} actions */
+function check({ key, record }, { rows, selected = new Set() }, { onSelect }) {
+  const toggle = (/** @type {MouseEvent} */ { shiftKey }) => {
+    const keys = rows.filter((row) => !isQueued(row)).map((row) => row.key)
+    const [from, to] = [keys.indexOf([...selected].at(-1) ?? ''), keys.indexOf(key)]
+    const next = new Set(selected)
+    const isRemoved = next.delete(key)
+    if (shiftKey && from >= 0)
+      for (const each of keys.slice(Math.min(from, to), Math.max(from, to) + 1)) next.add(each)
+    else if (!isRemoved) next.add(key)
+    onSelect(next)
+  }
+  return html`<input type="checkbox" aria-label="Select ${record.type} ${record.name}" .checked=${selected.has(key)} @click=${toggle} />`
+}
 
 /** @param {DraftRow} row @param {RowActions} actions */
 function rowButtons(row, actions) {
@@ -78,6 +123,39 @@ function rowButtons(row, actions) {
     }`
 }
 
-/** The value of a record, with the preference of a mail server. @param {RecordInput} record */
+/**
+ * What can be done to several records at once.
+ * @param {DraftRow[]} rows those that are selected
+ * @param {Draft} draft
+ * @param {(draft: Draft) => void} change
+ * @param {() => void} clear
+ */
+export function bulkBar(rows, draft, change, clear) {
+  if (rows.length === 0) return nothing
+  const setTtl = (/** @type {string} */ ttl) =>
+    change(
+      rows
+        .filter(({ state }) => state !== 'removed')
+        .reduce((next, row) => editRow(next, row, { ...row.record, ttl: Number(ttl) }), draft),
+    )
+  const remove = () =>
+    change(rows.reduce((next, { key, original }) => setRecord(next, key, original && null), draft))
+  return html`
+    <div class="draft-bar" role="region" aria-label="Selection">
+      <span>${formatCount(rows.length, 'record')} selected</span>
+      <span class="spacer"></span>
+      <select class="short" aria-label="TTL of the selected records" @change=${inputHandler(setTtl)}>
+        ${optionsOf([['', 'Set TTL…'], ...ttls.map(([seconds, label]) => /** @type {[string, string]} */ ([String(seconds), label]))], '')}
+      </select>
+      <button class="button" @click=${remove}>${icon('trash')} Delete</button>
+      <button class="button" @click=${clear}>Clear selection</button>
+    </div>`
+}
+
+/** The value of a record, with the preference of a mail server; a long one is folded. @param {RecordInput} record */
 export const recordValue = ({ type, address, mx_pref: pref }) => html`
-  ${type === 'MX' && pref !== undefined ? html`<span class="preference" title="Preference">${pref}</span>` : nothing}<span class="address">${address}</span>`
+  ${type === 'MX' && pref !== undefined ? html`<span class="preference" title="Preference">${pref}</span>` : nothing}${
+    address.length > 160
+      ? html`<details class="fold"><summary><span class="address">${address.slice(0, 72)}…</span> <small>${address.length} characters</small></summary>${address}</details>`
+      : html`<span class="address">${address}</span>`
+  }`

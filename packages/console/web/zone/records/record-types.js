@@ -1,37 +1,30 @@
 /**
- * What the form knows of each record type: what it is for, and what its value looks like.
+ * What the form knows of each record type: what it is for, and what its value looks like. `value` is the label of the
+ * value where the title is not.
  * @import { RecordTypeName } from '../../api/schema.d.ts'
- * @typedef {{ title: string, value: string, placeholder: string, hint: string, ttl?: number }} RecordType
- * @satisfies {Record<RecordTypeName, RecordType>}
+ * @typedef {{ title: string, value?: string, placeholder: string, hint: string }} RecordType
  */
+const server = 'Points the name at a server.'
+const target = 'www.example.net'
+const redirect = { value: 'Web address', placeholder: 'https://example.net/' }
+
+/** @satisfies {Record<RecordTypeName, RecordType>} */
 const writable = {
-  A: {
-    title: 'IPv4 address',
-    value: 'IPv4 address',
-    placeholder: '192.0.2.10',
-    hint: 'Points the name at a server.',
-  },
-  AAAA: {
-    title: 'IPv6 address',
-    value: 'IPv6 address',
-    placeholder: '2001:db8::10',
-    hint: 'Points the name at a server.',
-  },
+  A: { title: 'IPv4 address', placeholder: '192.0.2.10', hint: server },
+  AAAA: { title: 'IPv6 address', placeholder: '2001:db8::10', hint: server },
   CNAME: {
     title: 'Alias of another name',
     value: 'Target name',
-    placeholder: 'www.example.net',
+    placeholder: target,
     hint: 'Must be the only record at its name, and not at @.',
   },
   MX: {
     title: 'Mail server',
-    value: 'Mail server',
     placeholder: 'mx1.example.net',
     hint: 'Receives mail for this name. The server with the lowest preference is tried first.',
   },
   TXT: {
     title: 'Text',
-    value: 'Text',
     placeholder: 'v=spf1 include:example.net -all',
     hint: 'Kept exactly as you write it, without surrounding quotes.',
   },
@@ -44,7 +37,7 @@ const writable = {
   ALIAS: {
     title: 'Alias at the domain itself',
     value: 'Target name',
-    placeholder: 'www.example.net',
+    placeholder: target,
     hint: 'Like CNAME, and allowed at @. Not beside A, AAAA or CNAME.',
   },
   NS: {
@@ -55,20 +48,17 @@ const writable = {
   },
   URL: {
     title: 'Redirect (temporary)',
-    value: 'Web address',
-    placeholder: 'https://example.net/',
+    ...redirect,
     hint: 'The registrar answers with a 302 redirect.',
   },
   URL301: {
     title: 'Redirect (permanent)',
-    value: 'Web address',
-    placeholder: 'https://example.net/',
+    ...redirect,
     hint: 'The registrar answers with a 301 redirect.',
   },
   FRAME: {
     title: 'Redirect in a frame',
-    value: 'Web address',
-    placeholder: 'https://example.net/',
+    ...redirect,
     hint: 'The registrar shows the page in a frame.',
   },
   MXE: {

@@ -1,4 +1,4 @@
-import { getZoneFile, patchZone } from '../../api/domain-service.js'
+import { request } from '../../api/client.js'
 import { html, nothing } from '../../core/html.js'
 import { mayEdit } from '../../core/session.js'
 import { View } from '../../core/view.js'
@@ -7,94 +7,95 @@ import { inputHandler, optionsOf, searchBox } from '../../ui/form.js'
 import { formatAge, formatCount } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { empty, notice, show } from '../../ui/states.js'
-import { toast } from '../../ui/toast.js'
-import {
-  addChanges,
-  addRecord,
-  countEdits,
-  editRow,
-  emptyDraft,
-  removeRecord,
-  resetRow,
-  rowsOf,
-  toPatch,
-} from '../draft.js'
+import { attempt, toast } from '../../ui/toast.js'
+import { toUnicode } from '../../ui/unicode.js'
+import { addRecord, countEdits, editRow, emptyDraft, rowsOf, setRecord } from '../draft.js'
 import { openReview } from '../review/zone-review.js'
 import { ZoneStore } from '../zone-store.js'
-import { recordTable } from './record-table.js'
+import { bulkBar, recordTable } from './record-table.js'
 import { emailTypes } from './record-types.js'
 import { openZoneFile } from './zone-file-dialog.js'
 import './record-form.js'
 
 /**
- * @import { TaggedZone } from '../../api/domain-service.js'
+ * @import { TaggedZone } from '../../api/zones.js'
  * @import { RecordInput, Zone } from '../../api/schema.d.ts'
- * @import { DraftRow } from '../draft.js'
+ * @import { Draft, DraftRow } from '../draft.js'
+ * @import { RecordForm } from './record-form.js'
  */
 
 /** The records of one domain. Edits gather as a draft; Review shows what they change, Apply sends them together. */
 class ZoneRecords extends View {
-  #store = new ZoneStore(this)
+  /** Replaced by that of the domain. */
+  store = new ZoneStore(this)
+  #domain = ''
   #search = ''
   #type = ''
   /** @type {string | undefined} the key of the row that is edited, or `new` */
   #editing
-
-  /** @param {string} domain */
-  set domain(domain) {
-    if (domain === this.#store.domain) return
-    this.#editing = undefined
-    this.#store.open(domain)
-  }
+  /** @type {ReadonlySet<string>} keys of rows */
+  #selected = new Set()
+  /** @type {string | undefined} what has the focus after the next rendering */
+  #focus
 
   opened() {
     const { signal } = this
-    this.#store.refresh()
-    addEventListener('focus', () => this.#store.refresh(), { signal })
+    this.store.refresh()
+    addEventListener('focus', () => this.store.refresh(), { signal })
     const clock = setInterval(() => this.update(), 30_000) // The age that is shown.
     signal.addEventListener('abort', () => clearInterval(clock))
   }
 
   template() {
-    return show(this.#store.zone, (tagged) => this.#records(tagged), 8)
+    if (this.#domain !== this.store.domain) this.#enter()
+    return show(this.store.base, (tagged) => this.#records(tagged), 8)
+  }
+
+  #enter() {
+    this.#domain = this.store.domain
+    this.#editing = undefined
+    this.#selected = new Set()
+    this.store.refresh()
+  }
+
+  rendered() {
+    if (!this.#focus) return
+    /** @type {HTMLElement | null} */
+    const element = this.querySelector(this.#focus)
+    if (element) this.#focus = undefined
+    element?.focus()
   }
 
   /** @param {TaggedZone} tagged */
   #records({ zone, readAt }) {
+    const { store } = this
     const isEditable = mayEdit('domains') && zone.uses_registrar_dns
-    const rows = rowsOf(zone, this.#store.draft)
+    const rows = rowsOf(zone, store.draft, store.pending)
     const shown = rows.filter((row) => this.#isShown(row))
+    const table = {
+      rows: shown,
+      domain: store.domain,
+      editing: this.#editing,
+      editor: (/** @type {DraftRow} */ row) => this.#form(row, rows),
+      selected: this.#selected,
+      actions: isEditable ? this.#actions : undefined,
+    }
     return html`
       <div class="records">
         ${zone.uses_registrar_dns ? nothing : notice('This domain uses other nameservers. Its records here are not in use and cannot be changed.', 'warn')}
-        ${this.#store.notes.length > 0 ? notice(html`<p>The zone changed meanwhile:</p><ul>${this.#store.notes.map((note) => html`<li>${note}</li>`)}</ul>`, 'warn') : nothing}
+        ${store.notes.length > 0 ? notice(html`<p>The zone changed meanwhile:</p><ul>${store.notes.map((note) => html`<li>${note}</li>`)}</ul>`, 'warn') : nothing}
+        ${store.pending.count > 0 ? notice(html`${formatCount(store.pending.count, 'change')} waiting for the registrar: <a href="#/changes?domain=${store.domain}">see Changes</a>`) : nothing}
         ${this.#toolbar(zone, isEditable)}
-        ${this.#age(readAt)}
-        ${this.#editing === 'new' ? html`<div class="panel">${this.#form(undefined)}</div>` : nothing}
+        <p class="note">
+          Read from the registrar ${formatAge(new Date(readAt).toISOString())}
+          <button class="link-button" ?disabled=${store.base.isLoading} @click=${() => store.readNow()}>Read it now</button>
+        </p>
+        ${this.#editing === 'new' ? html`<div class="panel">${this.#form(undefined, rows)}</div>` : nothing}
         <p class="sr-only" role="status">${formatCount(shown.length, 'record')}</p>
-        ${
-          shown.length > 0
-            ? recordTable({
-                rows: shown,
-                domain: this.#store.domain,
-                editing: this.#editing,
-                editor: (row) => this.#form(row),
-                actions: isEditable ? this.#actions : undefined,
-              })
-            : this.#nothingShown(rows.length === 0, isEditable)
-        }
+        ${shown.length > 0 ? recordTable(table) : this.#nothingShown(rows.length === 0, isEditable)}
         ${this.#emailType(zone, isEditable)}
-        ${isEditable ? this.#draftBar() : nothing}
+        ${isEditable ? this.#bars(rows) : nothing}
       </div>`
-  }
-
-  /** @param {number} readAt */
-  #age(readAt) {
-    return html`
-      <p class="note">
-        Read from the registrar ${formatAge(new Date(readAt).toISOString())}
-        <button class="link-button" ?disabled=${this.#store.zone.isLoading} @click=${() => this.#store.readNow()}>Read it now</button>
-      </p>`
   }
 
   /** @param {Zone} zone @param {boolean} isEditable */
@@ -121,31 +122,25 @@ class ZoneRecords extends View {
   /** @param {Zone} zone @param {boolean} isEditable */
   #emailType(zone, isEditable) {
     const live = zone.email_type ?? ''
-    const chosen = this.#store.draft.emailType ?? live
+    const chosen = this.store.draft.emailType ?? live
     return html`
       <label class="inline-field">
         <span class="muted">Mail handling</span>
         <select class="short" ?disabled=${!isEditable} .value=${chosen}
-          @change=${inputHandler((value) => this.#store.change({ ...this.#store.draft, emailType: value === live ? undefined : value }))}>
+          @change=${inputHandler((value) => this.store.change({ ...this.store.draft, emailType: value === live ? undefined : value }))}>
           ${optionsOf([...(live ? [] : [/** @type {[string, string]} */ (['', 'unknown'])]), ...Object.entries(emailTypes)], chosen)}
         </select>
       </label>`
   }
 
-  /** @param {DraftRow | undefined} row */
-  #form(row) {
-    const { zone } = this.#store.zone.value ?? {}
-    const others = rowsOf(
-      zone ?? { domain: '', uses_registrar_dns: true, email_type: null, hosts: [] },
-      this.#store.draft,
-    )
-      .filter((each) => each.state !== 'removed' && each.key !== row?.key)
-      .map(({ record }) => record)
+  /** @param {DraftRow | undefined} row @param {DraftRow[]} rows */
+  #form(row, rows) {
+    const others = rows.filter((each) => each.state !== 'removed' && each.key !== row?.key)
     return html`
       <record-form
-        .domain=${this.#store.domain}
+        .domain=${this.store.domain}
         .record=${row?.record}
-        .others=${others}
+        .others=${others.map(({ record }) => record)}
         @save=${(/** @type {CustomEvent<RecordInput>} */ event) => this.#save(row, event.detail)}
         @cancel=${() => this.#edit(undefined)}
       ></record-form>`
@@ -153,69 +148,95 @@ class ZoneRecords extends View {
 
   /** @param {boolean} isEmptyZone @param {boolean} isEditable */
   #nothingShown(isEmptyZone, isEditable) {
-    if (!isEmptyZone) {
+    if (isEmptyZone) {
       return empty({
-        icon: 'search',
-        title: 'No record matches',
-        action: html`<button class="button" @click=${() => this.#filter({ search: '', type: '' })}>Show all</button>`,
+        icon: 'globe',
+        title: 'No records yet',
+        text: isEditable
+          ? 'Add a record, or import a zone file from another provider.'
+          : 'Nothing answers under this domain.',
       })
     }
     return empty({
-      icon: 'globe',
-      title: 'No records yet',
-      text: isEditable
-        ? 'Add a record, or import a zone file from another provider.'
-        : 'Nothing answers under this domain.',
+      icon: 'search',
+      title: 'No record matches',
+      action: html`<button class="button" @click=${() => this.#filter({ search: '', type: '' })}>Show all</button>`,
     })
   }
 
-  #draftBar() {
-    const count = countEdits(this.#store.draft)
-    if (count === 0) return nothing
+  /** @param {DraftRow[]} rows */
+  #bars(rows) {
+    const count = countEdits(this.store.draft)
+    const words = count > 0 ? `${formatCount(count, 'change')} not applied yet` : ''
+    const selected = rows.filter(({ key }) => this.#selected.has(key))
     return html`
-      <div class="draft-bar" role="region" aria-label="Draft">
-        <span>${formatCount(count, 'change')} not applied yet</span>
-        <span class="spacer"></span>
-        <button class="button" @click=${this.#discard}>Discard</button>
-        <button class="button primary" data-key="r" @click=${this.#review}>Review</button>
+      <p class="sr-only" role="status">${words}</p>
+      <div class="bars">
+        ${bulkBar(
+          selected,
+          this.store.draft,
+          (draft) => this.#change(draft, 'input[data-all]'),
+          () => this.#actions.onSelect(new Set()),
+        )}
+        ${
+          count > 0
+            ? html`<div class="draft-bar" role="region" aria-label="Draft">
+              <span>${words}</span>
+              <span class="spacer"></span>
+              <button class="button" @click=${this.#discard}>Discard</button>
+              <button class="button primary" data-key="r" @click=${this.#review}>Review</button>
+            </div>`
+            : nothing
+        }
       </div>`
   }
 
   #discard = () => {
-    const { draft } = this.#store
-    this.#store.change(emptyDraft)
-    const undo = () => this.#store.change(draft)
+    const { draft } = this.store
+    this.#change(emptyDraft, '[data-key=n]')
+    const undo = () => this.store.change(draft)
     toast(html`Draft discarded. <button class="link-button" @click=${undo}>Undo</button>`)
   }
 
   #actions = {
-    onEdit: (/** @type {DraftRow} */ row) => this.#edit(row.key),
-    onRemove: (/** @type {DraftRow} */ row) =>
-      this.#store.change(removeRecord(this.#store.draft, row.key)),
-    onReset: (/** @type {DraftRow} */ row) => this.#store.change(resetRow(this.#store.draft, row)),
+    onEdit: (/** @type {DraftRow} */ { key }) => this.#edit(key),
+    onRemove: (/** @type {DraftRow} */ { key }) =>
+      this.#change(setRecord(this.store.draft, key, null), rowSelector(key)),
+    onReset: (/** @type {DraftRow} */ { key, state }) =>
+      this.#change(
+        setRecord(this.store.draft, key),
+        state === 'added' ? '[data-key=n]' : rowSelector(key),
+      ),
+    onSelect: (/** @type {ReadonlySet<string>} */ keys) => {
+      this.#selected = keys
+      this.update()
+    },
+  }
+
+  /** @param {Draft} draft @param {string} focus where the keyboard goes on */
+  #change(draft, focus) {
+    this.#focus = focus
+    this.#selected = new Set()
+    this.store.change(draft)
+    this.update()
   }
 
   /** @param {DraftRow | undefined} row @param {RecordInput} record */
   #save(row, record) {
+    const { draft } = this.store
     this.#editing = undefined
-    this.#store.change(
-      row ? editRow(this.#store.draft, row, record) : addRecord(this.#store.draft, record),
-    )
+    const next = row ? editRow(draft, row, record) : addRecord(draft, record)
+    this.#change(next, row ? rowSelector(row.key) : '[data-key=n]')
   }
 
   /** @param {string | undefined} key */
   #edit(key) {
     if (key !== undefined && !this.#finishForm()) return
+    if (key === undefined) this.#focus = rowSelector(this.#editing ?? '')
+    else this.#focus = key === 'new' ? '#record-type' : '#record-address'
     this.#editing = key
     this.update()
-    if (key === undefined) return
-    queueMicrotask(() => queueMicrotask(() => this.#focusForm()))
-  }
-
-  #focusForm() {
-    /** @type {HTMLElement | null} */
-    const field = this.querySelector(this.#editing === 'new' ? '#record-type' : '#record-address')
-    field?.focus()
+    queueMicrotask(() => this.update()) // The fields are there once the form has rendered.
   }
 
   /** @param {{ search?: string, type?: string }} filter */
@@ -229,52 +250,49 @@ class ZoneRecords extends View {
   #isShown({ key, record, state }) {
     if (state === 'added' || key === this.#editing) return true
     if (this.#type && record.type !== this.#type) return false
-    const words = this.#search.trim().toLowerCase()
-    return (
-      words === '' || record.name.includes(words) || record.address.toLowerCase().includes(words)
-    )
+    const text = `${fullName(record.name, this.#domain)} ${record.type} ${record.address}`
+    const words = this.#search.toLowerCase().split(/\s+/)
+    return words.every((word) => toUnicode(text).toLowerCase().includes(toUnicode(word)))
   }
 
   /** Takes what is typed in an open form into the draft. False: it has faults, and stays open. */
   #finishForm() {
-    /** @type {import('./record-form.js').RecordForm | null} */
+    /** @type {RecordForm | null} */
     const form = this.querySelector('record-form')
     return !form?.isChanged || form.finish()
   }
 
   #review = async () => {
     if (!this.#finishForm()) return
-    const base = this.#store.zone.value
-    if (!base) return
-    const outcome = await openReview({
-      title: `Review the changes to ${this.#store.domain}`,
-      domain: this.#store.domain,
-      base,
-      send: (options) => patchZone(this.#store.domain, toPatch(this.#store.draft), options),
-      draft: () => this.#store.draft,
-      change: (draft, newer) => this.#store.change(draft, newer),
-    })
+    const { store } = this
+    const outcome = await openReview({ title: `Review the changes to ${store.domain}`, store })
     if (!outcome) return this.update()
-    return this.#store.applied()
+    store.change(emptyDraft)
+    await store.base.reload()
   }
 
   #import = async () => {
-    const base = this.#store.zone.value
-    if (!base) return
-    const changes = await openZoneFile(this.#store.domain, base)
-    if (!changes) return
-    const draft = addChanges(this.#store.draft, changes)
-    this.#store.change(draft)
-    toast(`${formatCount(countEdits(draft), 'change')} in the draft: review them, then apply`)
+    const before = countEdits(this.store.draft)
+    const draft = await openZoneFile(this.store)
+    if (!draft) return
+    this.store.change(draft)
+    const count = countEdits(draft) - before
+    if (count === 0) toast('Everything in it is there already')
+    else toast(`${formatCount(count, 'change')} in the draft: review them, then apply`)
   }
 
-  #export = async () => {
-    try {
-      saveText(`${this.#store.domain}.zone`, await getZoneFile(this.#store.domain))
-    } catch (error) {
-      toast(error instanceof Error ? error.message : String(error), 'bad')
-    }
-  }
+  #export = () =>
+    attempt(async () => {
+      const path = `/api/domains/${this.#domain}/dns/zonefile`
+      const { body } = await request('domains', path, { headers: { accept: 'text/dns' } })
+      saveText(`${this.#domain}.zone`, String(body))
+    })
 }
+
+/** @param {string} name @param {string} domain */
+const fullName = (name, domain) => (name === '@' ? `@ ${domain}` : `${name}.${domain}`)
+
+/** @param {string} key */
+const rowSelector = (key) => (key === 'new' ? '[data-key=n]' : `[data-record="${key}"]`)
 
 customElements.define('zone-records', ZoneRecords)

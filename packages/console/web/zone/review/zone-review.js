@@ -1,26 +1,24 @@
-import { getZone } from '../../api/domain-service.js'
 import { ApiError } from '../../api/problem.js'
+import { rememberQueued } from '../../changes/change-item.js'
 import { html, nothing } from '../../core/html.js'
 import { View } from '../../core/view.js'
 import { openDialog } from '../../ui/dialog.js'
 import { selectField } from '../../ui/form.js'
 import { errorNotice, loading, notice } from '../../ui/states.js'
 import { toast } from '../../ui/toast.js'
-import { rebase, settle } from '../draft.js'
-import { diffZones, isEmptyDiff, pairChanges } from '../zone-diff.js'
+import { isEmptyDiff, pairChanges } from '../zone-diff.js'
 import { diffList, emailTypeLine, summarizeDiff } from './diff-list.js'
+import { nameFaults, waysOut } from './refusals.js'
 
 /**
- * @import { TaggedZone, WriteAnswer, WriteOptions } from '../../api/domain-service.js'
+ * @import { WriteAnswer, WriteOptions } from '../../api/zones.js'
  * @import { WrittenZone } from '../../api/schema.d.ts'
- * @import { Conflict, Draft } from '../draft.js'
+ * @import { Conflict } from '../draft.js'
+ * @import { ZoneStore } from '../zone-store.js'
  * @typedef {object} Proposal
  * @property {string} title
- * @property {string} domain
- * @property {TaggedZone} base the zone that the person has seen
- * @property {(options: WriteOptions) => Promise<WriteAnswer>} send
- * @property {() => Draft} [draft] what is sent, where the person can change it
- * @property {(draft: Draft, base?: TaggedZone) => void} [change] replaces it, with the zone that it is for
+ * @property {ZoneStore} store with the zone that the person has seen
+ * @property {(options: WriteOptions) => Promise<WriteAnswer>} [send] default: sends the draft of the store
  * @typedef {'applied' | 'queued'} Outcome
  */
 
@@ -29,9 +27,10 @@ import { diffList, emailTypeLine, summarizeDiff } from './diff-list.js'
  * @param {Proposal} proposal
  * @returns {Promise<Outcome | undefined>} undefined: nothing was written
  */
-export function openReview(proposal) {
+export async function openReview(proposal) {
   let isBusy = false
-  return openDialog({
+  /** @type {Outcome | undefined} */
+  const outcome = await openDialog({
     title: proposal.title,
     isLocked: () => isBusy,
     draw: ({ close }) => html`
@@ -43,6 +42,8 @@ export function openReview(proposal) {
         }}
       ></zone-review>`,
   })
+  proposal.store.conflict = undefined
+  return outcome
 }
 
 class ZoneReview extends View {
@@ -52,23 +53,19 @@ class ZoneReview extends View {
   close = () => {}
   /** @type {(isBusy: boolean) => void} */
   onBusy = () => {}
-  /** @type {TaggedZone | undefined} */
-  #base
   /** @type {WrittenZone | undefined} */
   #preview
-  /** @type {import('../zone-diff.js').ZoneDiff | undefined} what somebody else changed meanwhile */
-  #conflict
-  /** @type {{ draft: Draft, notes: string[], conflicts: (Conflict & { choice: 'mine' | 'theirs' | 'both' })[] } | undefined} */
-  #carried
-  /** @type {TaggedZone | undefined} the zone as they left it */
-  #newer
   /** @type {unknown} */
   #error
   #isApplying = false
   #force = false
 
+  get #store() {
+    if (!this.proposal) throw new Error('There is nothing to review.')
+    return this.proposal.store
+  }
+
   opened() {
-    this.#base = this.proposal?.base
     void this.#check()
   }
 
@@ -78,23 +75,20 @@ class ZoneReview extends View {
     this.#error = undefined
     this.update()
     try {
-      const { zone } = await this.#send({ dryRun: true })
-      this.#preview = zone
+      this.#preview = (await this.#send({ dryRun: true })).zone
     } catch (error) {
       await this.#fail(error)
     }
     this.update()
   }
 
-  /** @param {boolean} queue */
   async #apply(queue = false) {
     this.#isApplying = true
     this.onBusy(true)
     this.#error = undefined
     this.update()
     try {
-      const answer = await this.#send({ dryRun: false, queue })
-      this.#leave(answer)
+      this.#leave(await this.#send({ dryRun: false, queue }))
     } catch (error) {
       await this.#fail(error)
     }
@@ -104,8 +98,9 @@ class ZoneReview extends View {
   }
 
   /** @param {WriteAnswer} answer */
-  #leave({ zone, queuedAt }) {
-    if (queuedAt !== undefined) {
+  #leave({ zone, queued }) {
+    if (queued !== undefined) {
+      if (this.#preview) rememberQueued(queued, this.#preview.changes)
       toast(html`Queued: <a href="#/changes">see the changes</a>`)
       return this.close('queued')
     }
@@ -117,31 +112,23 @@ class ZoneReview extends View {
     return this.close('applied')
   }
 
-  /** @param {{ dryRun: boolean, queue?: boolean }} options @returns {Promise<WriteAnswer>} */
-  #send(options) {
-    if (!this.proposal) return Promise.reject(new Error('There is nothing to review.'))
-    return this.proposal.send({ ...options, etag: this.#base?.etag, force: this.#force })
+  /** @param {{ dryRun: boolean, queue?: boolean }} options */
+  async #send(options) {
+    const store = this.#store
+    if (!store.base.value) await store.base.reload()
+    const all = { ...options, etag: store.base.value?.etag, force: this.#force }
+    return this.proposal?.send?.(all) ?? store.send(all)
   }
 
   // Somebody else changed the zone: read it, show the difference, and let the person go on.
   /** @param {unknown} error */
   async #fail(error) {
-    if (!(error instanceof ApiError) || error.status !== 412 || !this.proposal || !this.#base) {
-      this.#error = error
-      return
-    }
+    this.#error = nameFaults(error, this.#store)
+    if (!(error instanceof ApiError) || error.status !== 412) return
     try {
-      const fresh = await getZone(this.proposal.domain, { fresh: true })
-      this.#conflict = diffZones(this.#base.zone.hosts, fresh.zone.hosts)
-      this.#newer = fresh
+      await this.#store.meetConflict()
       this.#preview = undefined
-      const draft = this.proposal.draft?.()
-      if (!draft) return
-      const { conflicts, ...carried } = rebase(draft, this.#base.zone, fresh.zone)
-      this.#carried = {
-        ...carried,
-        conflicts: conflicts.map((each) => ({ ...each, choice: 'mine' })),
-      }
+      this.#error = undefined
     } catch (failure) {
       this.#error = failure
     }
@@ -157,7 +144,7 @@ class ZoneReview extends View {
 
   template() {
     return html`
-      <div class="dialog-body" aria-live="polite">${this.#body()}</div>
+      <div class="dialog-body" aria-live="polite">${this.#store.conflict ? this.#conflictBody(this.#store.conflict) : this.#body()}</div>
       <footer class="dialog-footer">
         <button class="button" ?disabled=${this.#isApplying} @click=${() => this.close()}>Cancel</button>
         ${this.#buttons()}
@@ -165,68 +152,41 @@ class ZoneReview extends View {
   }
 
   #body() {
-    if (this.#conflict) return this.#conflictBody(this.#conflict)
     if (!this.#preview) return this.#error ? this.#failure() : loading(3)
     const diff = pairChanges(this.#preview.changes)
     const { kept } = this.#preview.changes
     return html`
       <p class="summary"><strong>${summarizeDiff(diff)}</strong> <span class="muted">· ${kept} stay as they are</span></p>
-      ${emailTypeLine(this.#base?.zone.email_type ?? null, this.#preview.email_type)}
+      ${emailTypeLine(this.#store.base.value?.zone.email_type ?? null, this.#preview.email_type)}
       ${isEmptyDiff(diff) ? html`<p class="muted">The records are already like this.</p>` : diffList(diff)}
       ${this.#preview.warnings.map((warning) => notice(warning, 'warn'))}
       ${this.#error ? this.#failure() : nothing}`
   }
 
   #failure() {
-    const code = this.#error instanceof ApiError ? this.#error.code : ''
-    return html`
-      ${errorNotice(this.#error)}
-      ${
-        code === 'email_type_conflict' && this.proposal?.change
-          ? html`<div class="button-row"><button class="button" @click=${() => this.#chooseEmail('MX')}>Use own mail servers (MX)</button></div>`
-          : nothing
-      }
-      ${
-        code === 'unsupported_records'
-          ? html`<div class="button-row"><button class="button danger" @click=${this.#forceWrite}>Write anyway and lose those records</button></div>`
-          : nothing
-      }`
+    return html`${errorNotice(this.#error)}
+      ${waysOut(this.#error, {
+        chooseEmail: this.proposal?.send ? undefined : (type) => this.#chooseEmail(type),
+        force: () => {
+          this.#force = true
+          void (this.#preview ? this.#apply() : this.#check())
+        },
+      })}`
   }
 
-  /** @param {import('../zone-diff.js').ZoneDiff} diff */
-  #conflictBody(diff) {
+  /** @param {NonNullable<ZoneStore['conflict']>} conflict */
+  #conflictBody({ theirs, notes, conflicts }) {
     return html`
       ${notice(html`<p><strong>Somebody else changed this zone meanwhile.</strong> Nothing of yours was written yet.</p>`, 'warn')}
       <h3>Their changes</h3>
-      ${isEmptyDiff(diff) ? html`<p class="muted">Only the handling of mail.</p>` : diffList(diff)}
-      ${this.#carriedBody()}`
-  }
-
-  #carriedBody() {
-    const { notes = [], conflicts = [] } = this.#carried ?? {}
-    if (notes.length + conflicts.length === 0) return nothing
-    return html`
-      <h3>What that means for yours</h3>
+      ${isEmptyDiff(theirs) ? html`<p class="muted">Only the handling of mail.</p>` : diffList(theirs)}
+      ${notes.length + conflicts.length > 0 ? html`<h3>What that means for yours</h3>` : nothing}
       ${notes.length > 0 ? html`<ul class="notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>` : nothing}
-      ${conflicts.map((conflict, at) =>
-        selectField({
-          id: `conflict-${at}`,
-          label: `Both of you changed ${conflict.theirs.type} ${conflict.theirs.name}`,
-          value: conflict.choice,
-          options: [
-            ['mine', `Mine: ${conflict.mine.address}`],
-            ['theirs', `Theirs: ${conflict.theirs.address}`],
-            ['both', 'Both'],
-          ],
-          onInput: (choice) => {
-            conflict.choice = /** @type {'mine' | 'theirs' | 'both'} */ (choice)
-          },
-        }),
-      )}`
+      ${conflicts.map(choiceOf)}`
   }
 
   #buttons() {
-    if (this.#conflict) {
+    if (this.#store.conflict) {
       return html`<button class="button primary" @click=${this.#goOn}>Go on with the new zone</button>`
     }
     if (!this.#preview) {
@@ -237,7 +197,7 @@ class ZoneReview extends View {
     const { added, removed } = this.#preview.changes
     const isSame =
       added.length + removed.length === 0 &&
-      this.#preview.email_type === this.#base?.zone.email_type
+      this.#preview.email_type === this.#store.base.value?.zone.email_type
     const isBusyRegistrar = this.#error instanceof ApiError && this.#error.status === 503
     return html`
       ${isBusyRegistrar ? html`<button class="button" @click=${() => this.#apply(true)}>Queue it</button>` : nothing}
@@ -247,31 +207,31 @@ class ZoneReview extends View {
   }
 
   #goOn = () => {
-    const { draft, conflicts = [] } = this.#carried ?? {}
-    this.#base = this.#newer
-    if (draft) {
-      const settled = conflicts.reduce(
-        (each, conflict) => settle(each, conflict, conflict.choice),
-        draft,
-      )
-      this.proposal?.change?.(settled, this.#newer)
-    }
-    this.#conflict = undefined
-    this.#carried = undefined
+    this.#store.resolveConflict()
     void this.#check()
   }
 
-  #forceWrite = () => {
-    this.#force = true
-    void (this.#preview ? this.#apply() : this.#check())
-  }
-
-  /** @param {string} type */
-  #chooseEmail(type) {
-    const draft = this.proposal?.draft?.()
-    if (draft) this.proposal?.change?.({ ...draft, emailType: type })
+  /** @param {string} emailType */
+  #chooseEmail(emailType) {
+    this.#store.change({ ...this.#store.draft, emailType })
     void this.#check()
   }
 }
+
+/** @param {Conflict} conflict @param {number} at */
+const choiceOf = (conflict, at) =>
+  selectField({
+    id: `conflict-${at}`,
+    label: `Both of you changed ${conflict.theirs.type} ${conflict.theirs.name}`,
+    value: conflict.choice,
+    options: [
+      ['mine', `Mine: ${conflict.mine.address}`],
+      ['theirs', `Theirs: ${conflict.theirs.address}`],
+      ['both', 'Both'],
+    ],
+    onInput: (choice) => {
+      conflict.choice = /** @type {Conflict['choice']} */ (choice)
+    },
+  })
 
 customElements.define('zone-review', ZoneReview)

@@ -1,0 +1,163 @@
+import { get } from '../api/client.js'
+import { changeItem } from '../changes/change-item.js'
+import { html, nothing, repeat } from '../core/html.js'
+import { poll } from '../core/poll.js'
+import { hrefTo } from '../core/router.js'
+import { offeredServices } from '../core/services.js'
+import { session } from '../core/session.js'
+import { Resource, View } from '../core/view.js'
+import { inputHandler, optionsOf } from '../ui/form.js'
+import { formatCount } from '../ui/format.js'
+import { empty, show } from '../ui/states.js'
+import { age } from '../ui/table.js'
+import { toUnicode } from '../ui/unicode.js'
+
+/**
+ * @import { Event } from '../api/schema.d.ts'
+ * @import { ServiceName } from '../core/services.js'
+ * @typedef {{ service: ServiceName, event: Event }} Seen
+ */
+
+const dayMs = 86_400_000
+const mostShown = 500
+
+/** What happens at both services, live: newest first, from a day ago. */
+class EventList extends View {
+  /** @type {Map<ServiceName, string>} the position after what was read */
+  #next = new Map()
+  /** @type {Seen[]} newest first */
+  #seen = []
+  #days = 1
+  #type = ''
+  #events = new Resource(this, (signal) => this.#read(signal))
+
+  opened() {
+    poll(
+      () => this.#events.reload(),
+      () => 3000,
+      this.signal,
+    )
+  }
+
+  /** @param {AbortSignal} signal */
+  async #read(signal) {
+    const services = offeredServices().filter((service) => session.loginOf(service))
+    const found = await Promise.all(services.map((service) => this.#readOf(service, signal)))
+    const all = [...this.#seen, ...found.flat()]
+    this.#seen = all.sort((a, b) => (a.event.id < b.event.id ? 1 : -1)).slice(0, mostShown)
+    return this.#seen
+  }
+
+  // Follows `next` to the end.
+  /** @param {ServiceName} service @param {AbortSignal} signal */
+  async #readOf(service, signal) {
+    /** @type {Seen[]} */
+    const found = []
+    for (;;) {
+      const after = this.#next.get(service) ?? idBefore(Date.now() - this.#days * dayMs)
+      const query = { after, limit: 200 }
+      const { events, next } = await get(service, '/api/events', { query, signal })
+      this.#next.set(service, next)
+      found.push(...events.map((event) => ({ service, event })))
+      if (events.length < 200) return found
+    }
+  }
+
+  #showMore = () => {
+    this.#days = this.#days === 1 ? 7 : 29
+    this.#next.clear()
+    this.#seen = []
+    void this.#events.reload()
+  }
+
+  template() {
+    const types = [...new Set(this.#seen.map(({ event }) => event.type))].sort()
+    return html`
+      <div class="view">
+        <header class="view-header">
+          <h1>Events</h1>
+          <select class="short" aria-label="Type" @change=${inputHandler((value) => this.#choose(value))}>
+            ${optionsOf([['', 'All types'], ...types], this.#type)}
+          </select>
+        </header>
+        ${show(this.#events, () => this.#list(), 6)}
+      </div>`
+  }
+
+  /** @param {string} type */
+  #choose(type) {
+    this.#type = type
+    this.update()
+  }
+
+  #list() {
+    const shown = this.#seen.filter(({ event }) => !this.#type || event.type === this.#type)
+    const more =
+      this.#days < 29
+        ? html`<button class="button" @click=${this.#showMore}>Show older events</button>`
+        : nothing
+    if (shown.length === 0) {
+      return empty({
+        icon: 'bell',
+        title: 'Nothing has happened',
+        text: 'Changes of records and files appear here while you look.',
+        action: more,
+      })
+    }
+    return html`
+      <ol class="timeline" aria-live="polite">
+        ${repeat(
+          shown,
+          ({ event }) => event.id,
+          (each) => eventItem(each),
+        )}
+      </ol>
+      ${more}`
+  }
+}
+
+/** @param {Seen} seen */
+function eventItem({ event }) {
+  const { type, at, by } = event
+  const data = /** @type {Record<string, any>} */ (event.data)
+  const name = html`<span class="chip ${type.endsWith('failing') || type.endsWith('outside') ? 'warn' : ''}">${type}</span>`
+  if (type.startsWith('zone.') || type.startsWith('change.')) {
+    const title = html`${name} ${domainLink(data.domain)}`
+    return changeItem(/** @type {any} */ (data), { title }) // As GET /api/changes has it.
+  }
+  return html`
+    <li class="moment">
+      <div class="moment-head">
+        ${name} ${(data.domain ?? data.name) ? domainLink(data.domain ?? data.name) : nothing}
+        ${by ? html`<strong>${by}</strong>` : nothing}
+        <span>${summaryOf(type, data)}</span>
+        <span class="muted">${age(at)}</span>
+      </div>
+    </li>`
+}
+
+/** @param {string} type @param {Record<string, any>} data */
+function summaryOf(type, data) {
+  if (type === 'files.changed') {
+    const paths = data.paths ?? []
+    const more = (data.file_count ?? paths.length) - 1
+    return html`${data.action} <code>${data.prefix ?? paths[0] ?? ''}</code>${more > 0 ? ` and ${formatCount(more, 'more file')}` : nothing}`
+  }
+  if (type === 'version.created') return html`version <code>${data.version}</code>`
+  if (type === 'domain.expiring')
+    return `expires ${data.expires_on}, in ${formatCount(data.days_left, 'day')}`
+  return data.registrar ?? nothing
+}
+
+// Ids are ULIDs: twelve characters of time (here with ten bits more than milliseconds) in Crockford's base 32.
+/** The position before all events since a time. @param {number} milliseconds since 1970 */
+const idBefore = (milliseconds) =>
+  [...(milliseconds * 1024).toString(32).padStart(12, '0').padEnd(26, '0')]
+    .map((digit) => '0123456789ABCDEFGHJKMNPQRSTVWXYZ'[Number.parseInt(digit, 32)])
+    .join('')
+
+/** @param {string} domain */
+const domainLink = (domain) =>
+  html`<a href=${hrefTo(['domains', domain], { tab: 'history' })}>${toUnicode(domain)}</a>`
+
+customElements.define('event-list', EventList)
