@@ -1,15 +1,10 @@
 import type { Logger } from '@domains-and-files/http'
+import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
 import { type Clock, delay, type Timer } from '../clock.ts'
 import { type Domain, readDomain, toAscii } from '../dns/domain-name.ts'
 import { domainListIncomplete } from '../errors.ts'
 import type { DomainEntry } from '../registrar/responses.ts'
-import {
-  type DomainQuery,
-  isOfType,
-  matchesTerm,
-  type SortKey,
-  sortDomains,
-} from './domain-query.ts'
+import { isOfType, matchesTerm, type SortKey, sortDomains } from './domain-query.ts'
 import { ListReader, type ListSource, type ListTurns, pageSize } from './list-reader.ts'
 import type { DomainListStore, ListPass, StoredPasses } from './list-store.ts'
 
@@ -77,7 +72,7 @@ export class DomainList {
    * @throws 503 `registrar_busy` with Retry-After while the list is incomplete, or the registrar's error.
    */
   async select(
-    query: DomainQuery,
+    query: ListQuery,
     caller: { isVisible: Visibility | undefined; wantsFresh: boolean },
   ): Promise<ListPage> {
     if (caller.wantsFresh && this.#snapshot) await this.#refresh(this.#snapshot)
@@ -134,7 +129,7 @@ export class DomainList {
     this.#timer?.cancel()
   }
 
-  #pageOf(snapshot: ListSnapshot, query: DomainQuery, isVisible: Visibility | undefined): ListPage {
+  #pageOf(snapshot: ListSnapshot, query: ListQuery, isVisible: Visibility | undefined): ListPage {
     const now = this.#options.clock.now()
     const matching = snapshot
       .sorted(query.sortBy)
@@ -155,7 +150,7 @@ export class DomainList {
   }
 
   // From the part read so far where that has the page, otherwise from the registrar, which pages by at least ten.
-  async #directPage(query: DomainQuery): Promise<ListPage> {
+  async #directPage(query: ListQuery): Promise<ListPage> {
     const { clock, registrar } = this.#options
     const skipped = (query.page - 1) * query.pageSize
     const { entries, progress } = this.#reader

@@ -1,25 +1,8 @@
 import { domainToUnicode } from 'node:url'
+import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
 import type { DomainEntry } from '../registrar/responses.ts'
 
-export const sortKeys = [
-  'NAME',
-  'NAME_DESC',
-  'EXPIREDATE',
-  'EXPIREDATE_DESC',
-  'CREATEDATE',
-  'CREATEDATE_DESC',
-] as const
-export const listTypes = ['ALL', 'EXPIRING', 'EXPIRED'] as const
-
-export type SortKey = (typeof sortKeys)[number]
-
-export interface DomainQuery {
-  listType: (typeof listTypes)[number]
-  searchTerm: string | undefined
-  sortBy: SortKey
-  page: number
-  pageSize: number
-}
+export type SortKey = ListQuery['sortBy']
 
 const dayMs = 86_400_000
 // The registrar does not document its own limit.
@@ -43,7 +26,7 @@ export function sortDomains(domains: readonly DomainEntry[], sortBy: SortKey): D
 /** Whether a domain is of this list type at this time (milliseconds since 1970, days in UTC). */
 export function isOfType(
   domain: DomainEntry,
-  listType: DomainQuery['listType'],
+  listType: ListQuery['listType'],
   now: number,
 ): boolean {
   if (listType === 'ALL') return true

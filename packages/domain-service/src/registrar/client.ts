@@ -1,3 +1,4 @@
+import type { ListQuery } from '@domains-and-files/registrar-sandbox/protocol'
 import type { CallQuota } from '../budget/call-quota.ts'
 import type { Domain } from '../dns/domain-name.ts'
 import type { emailTypes } from '../dns/email-type.ts'
@@ -20,14 +21,6 @@ import {
 } from './responses.ts'
 
 export type { CallSlot }
-
-export interface ListQuery {
-  listType: string
-  searchTerm: string | undefined
-  page: number
-  pageSize: number
-  sortBy: string
-}
 
 /** The registrar, one method per command. Reads are repeated where that may help; a write is sent once. */
 export class RegistrarClient {
