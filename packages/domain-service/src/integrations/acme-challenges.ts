@@ -158,8 +158,6 @@ export class AcmeChallenges {
     zones
       .write(domain, {
         edit: { kind: 'ensure', present: [], absent: own.map(toKey) },
-        ifMatch: undefined,
-        dryRun: false,
         force: false,
         by: 'domain-service',
         requestId: 'acme-sweep',

@@ -119,8 +119,6 @@ export class RetryingWriter {
 const writeOf = (edit: ZoneEdit, { caller, requestId }: WriteContext): ZoneWrite => ({
   ...authorOf(caller),
   edit,
-  ifMatch: undefined,
-  dryRun: false,
   force: false,
   requestId,
 })

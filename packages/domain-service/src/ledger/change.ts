@@ -1,4 +1,5 @@
 import type { RecordLimit } from '@domains-and-files/auth'
+import type { NamedRrset } from '../dns/edits/named-rrsets.ts'
 import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import type { HostRecord, Row, Zone } from '../dns/record.ts'
 import type { Delta } from '../dns/zone-delta.ts'
@@ -75,11 +76,14 @@ export interface ChangeRequest {
   approved?: Delta | undefined
 }
 
+/** What there is to know of a change; `rrset`: for those who may read that one. */
+export type Warning = string | { rrset: NamedRrset; text: string }
+
 /** What a change does to the zone, worked out against the zone that was read. */
 export interface ChangeEffect {
   before: Zone
   after: Zone
-  warnings: string[]
+  warnings: Warning[]
 }
 
 /** A change that is about to be sent. `id` is set once the ledger has it. */
@@ -105,7 +109,7 @@ export interface ChangeOutcome {
   status: 'queued' | 'sending' | 'confirmed' | 'refused' | 'unconfirmed'
   /** Replaces the zones of the intent where the zone came back otherwise. */
   zones?: { before: Zone; after: Zone } | undefined
-  warnings: string[]
+  warnings: Warning[]
   verified: boolean
   problem?: StoredProblem | undefined
   /** Forgets the idempotency key, so that a repeated request is carried out. */
@@ -184,7 +188,7 @@ export interface StoredChange {
   summary: ChangeSummary | undefined
   emailTypeBefore: string | undefined
   emailTypeAfter: string | undefined
-  warnings: string[]
+  warnings: Warning[]
   problem: StoredProblem | undefined
 }
 

@@ -14,6 +14,7 @@ import type {
   ChangeSummary,
   StoredChange,
   StoredProblem,
+  Warning,
 } from './change.ts'
 
 /** The columns that a list reads: none of them is large. */
@@ -65,7 +66,7 @@ export const toStoredChange = (row: ChangeRow): StoredChange => ({
   summary: row.summary === null ? undefined : (JSON.parse(row.summary) as ChangeSummary),
   emailTypeBefore: row.email_type_before ?? undefined,
   emailTypeAfter: row.email_type_after ?? undefined,
-  warnings: JSON.parse(row.warnings) as string[],
+  warnings: JSON.parse(row.warnings) as Warning[],
   problem: row.problem === null ? undefined : (JSON.parse(row.problem) as StoredProblem),
 })
 

@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto'
-import { type Caller, onlyProposes, type RecordLimit } from '@domains-and-files/auth'
+import { type Caller, onlyProposes } from '@domains-and-files/auth'
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
-import type { ZoneEdit } from '../dns/edits/zone-edit.ts'
 import { type HostRecord, toRecord, type Zone } from '../dns/record.ts'
 import { changeCancelled, writeNotConfirmed } from '../errors.ts'
 import type {
@@ -12,27 +11,15 @@ import type {
   Snapshot,
   StoredChange,
   StoredProblem,
+  Warning,
 } from '../ledger/ledger.ts'
 
-/** A change of a zone as a caller requests it. */
-export interface ZoneWrite {
-  edit: ZoneEdit
-  ifMatch: string | undefined
-  /** `*` refuses to replace a zone or an RRset that exists. */
-  ifNoneMatch?: string | undefined
-  dryRun: boolean
-  /** Proceeds where records of a type that cannot be sent would be lost. */
-  force: boolean
-  by: string
-  /** Name of the API token, if one was used. */
-  token?: string | undefined
-  /** Id of the user or of the token. Absent: the service itself. */
-  callerId?: string | undefined
-  /** The only RRsets that the token may write. */
-  recordLimits?: RecordLimit[] | undefined
+/** A change of a zone as a caller requests it. Without `callerId`: the service itself. */
+export interface ZoneWrite
+  extends Omit<ChangeRequest, 'domain' | 'reason' | 'idempotency' | 'approved'> {
+  dryRun?: boolean
   /** Another person has to approve what this author writes. */
   mayOnlyPropose?: boolean | undefined
-  requestId: string
   /** The same caller, key and write within 24 hours get the same result and no second write. */
   idempotencyKey?: string | undefined
 }
@@ -53,7 +40,7 @@ export interface WriteResult {
   added: HostRecord[]
   removed: HostRecord[]
   kept: number
-  warnings: string[]
+  warnings: Warning[]
   /** False: the registrar reported success, but the zone could not be read back yet. */
   verified: boolean
 }

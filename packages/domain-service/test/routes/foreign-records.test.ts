@@ -9,6 +9,8 @@ const dns = '/api/domains/example.com/dns'
 const records = [{ name: 'home', types: ['A'] }]
 const home = { name: 'home', type: 'A', address: '192.0.2.5' }
 const dynamic = { name: 'secret', type: 'A', address: '203.0.113.77', isDdns: true }
+// A word with which other warnings begin.
+const dynamicToo = { name: 'the', type: 'A', address: '203.0.113.78', isDdns: true }
 const srv = { name: '_secret._tcp', type: 'SRV', address: '0 0 1 secret.example.net.' }
 
 async function call(
@@ -35,7 +37,8 @@ const lastChange = async (service: Service) => {
 }
 
 test('a warning about another record is for those who may read it', async () => {
-  await using service = await start({ domains: [{ name: 'example.com', hosts: [home, dynamic] }] })
+  const hosts = [home, dynamic, dynamicToo]
+  await using service = await start({ domains: [{ name: 'example.com', hosts }] })
   const limited = await createToken(service, { records })
   const reading = await createToken(service, { records, role: 'editor' })
 

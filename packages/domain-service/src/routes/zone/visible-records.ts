@@ -1,5 +1,6 @@
 import { mayReadRrset, type Rights } from '@domains-and-files/auth'
 import { HttpError } from '@domains-and-files/http'
+import type { Warning } from '../../ledger/ledger.ts'
 
 // What a token that is limited to some records may learn of the others: nothing.
 
@@ -15,14 +16,13 @@ export const visibleRecords = <Named extends { name: string; type: string }>(
     ? records.filter(({ name, type }) => mayReadRrset(caller, name, type))
     : records
 
-/** Warnings without those that name records which the caller may not read. */
-export const visibleWarnings = (warnings: string[], caller: Rights): string[] =>
-  isRecordLimited(caller)
-    ? warnings.filter((warning) => {
-        const [name = '', type = ''] = warning.split(' ', 2)
-        return name === 'the' || mayReadRrset(caller, name, type)
-      })
-    : warnings
+/** The texts of warnings, without those about records that the caller may not read. */
+export const visibleWarnings = (warnings: Warning[], caller: Rights): string[] =>
+  warnings.flatMap((warning) => {
+    if (typeof warning === 'string') return warning
+    const [visible] = visibleRecords([warning.rrset], caller)
+    return visible ? warning.text : []
+  })
 
 /** The detail of a problem for this caller: some codes name records of the zone. */
 export const visibleDetail = (code: string, detail: string, caller: Rights): string =>

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { namedRrsets } from '../../dns/edits/named-rrsets.ts'
 import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { etagOf } from '../../dns/record.ts'
-import { authorOf, type WriteResult, type ZoneWrite } from '../../zones/zone-write.ts'
+import { authorOf, type WriteResult } from '../../zones/zone-write.ts'
 import type { ZoneWriter } from '../../zones/zone-writer.ts'
 import { Change, describeChange, setRetryAfter } from '../change-schema.ts'
 import { writeFailures, writeHeaders, zoneTag } from '../openapi-examples.ts'
@@ -77,8 +77,9 @@ export async function writeZone<Answer>(
   const domain = domainOf(request)
   const caller = callerOf(request)
   const write = writeOf(request, edit, caller)
-  const isProposal = !write.dryRun && (request.query.propose || caller.writes !== undefined)
-  const isAsync = !write.dryRun && (isProposal || prefersAsync(request.headers.prefer))
+  const { dryRun } = write
+  const isProposal = !dryRun && (request.query.propose || caller.writes !== undefined)
+  const isAsync = !dryRun && (isProposal || prefersAsync(request.headers.prefer))
   checkEdit(edit, { domain: domain.name, caller, isAsync })
   try {
     if (isAsync) {
@@ -93,7 +94,7 @@ export async function writeZone<Answer>(
     }
     const result = await zones.write(domain, write)
     reply.header('etag', etagOf(result.zone))
-    return describe(result, { caller, dryRun: write.dryRun })
+    return describe(result, { caller, dryRun })
   } catch (error) {
     throw visibleError(error, caller)
   }
@@ -116,7 +117,7 @@ const writeOf = (
   { headers, query, id: requestId }: WriteRequest,
   edit: ZoneEdit,
   caller: Caller,
-): ZoneWrite => ({
+) => ({
   ...authorOf(caller),
   edit,
   ifMatch: headers['if-match'],

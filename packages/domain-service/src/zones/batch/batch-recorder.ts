@@ -2,7 +2,7 @@ import type { HttpError, Logger } from '@domains-and-files/http'
 import { slices } from '../../clock.ts'
 import type { Zone } from '../../dns/record.ts'
 import { changeSuperseded, zoneKeepsChanging } from '../../errors.ts'
-import type { ChangeOutcome, Ledger, SendOutcome } from '../../ledger/ledger.ts'
+import type { ChangeOutcome, Ledger, SendOutcome, Warning } from '../../ledger/ledger.ts'
 import { isDatabaseAway, type QueuedWrite, toStoredProblem } from '../zone-write.ts'
 import { type EvaluatedWrite, isChange, resultOf } from './evaluate-write.ts'
 import type { Refusal } from './separate.ts'
@@ -210,7 +210,7 @@ function stateOf(outcome: WriteOutcome, hasDone: boolean): SendOutcome['state'] 
 }
 
 function changeOutcome(
-  { id, warnings, isDone }: { id: number; warnings: string[]; isDone: boolean },
+  { id, warnings, isDone }: { id: number; warnings: Warning[]; isDone: boolean },
   { base }: EndedSend,
   outcome: WriteOutcome,
 ): ChangeOutcome[] {

@@ -24,7 +24,7 @@ import {
   preconditionFailed,
   unsupportedRecords,
 } from '../../errors.ts'
-import type { ChangeEffect, ChangeRequest } from '../../ledger/ledger.ts'
+import type { ChangeEffect, ChangeRequest, Warning } from '../../ledger/ledger.ts'
 import type { QueuedWrite, WriteResult } from '../zone-write.ts'
 import type { WriteOutcome } from './verified-write.ts'
 
@@ -187,20 +187,18 @@ function withoutUnsupported(
   return { ...wanted, rows: wanted.rows.filter(isSupported) }
 }
 
-function warningsOf(before: Zone, after: Zone): string[] {
-  const describe = (row: Zone['rows'][number]) => {
+function warningsOf(before: Zone, after: Zone): Warning[] {
+  const about = (row: Row, what: string) => {
     const { name, type, address } = toRecord(row, before.domain)
-    return `${name} ${type} ${address}`
+    return { rrset: { name, type }, text: `${name} ${type} ${address} ${what}` }
   }
   return [
-    ...before.rows.flatMap((row) =>
-      isWritable(row.type.toUpperCase())
-        ? []
-        : `${describe(row)} was removed: the registrar's API does not accept its type`,
-    ),
-    ...after.rows.flatMap((row) =>
-      row.dynamic ? `${describe(row)} loses its dynamic-DNS flag` : [],
-    ),
+    ...before.rows
+      .filter((row) => !isWritable(row.type.toUpperCase()))
+      .map((row) => about(row, "was removed: the registrar's API does not accept its type")),
+    ...after.rows
+      .filter((row) => row.dynamic)
+      .map((row) => about(row, 'loses its dynamic-DNS flag')),
     ...(after.rows.length === 0
       ? ['the zone is now empty: the registrar may add its parking records']
       : []),
@@ -213,7 +211,7 @@ function warningsOf(before: Zone, after: Zone): string[] {
 /** The result of a write whose batch ended with this zone. */
 export function resultOf(
   { before, after, warnings }: ChangeEffect,
-  end: { zone?: Zone | undefined; verified?: boolean; warnings?: string[] } = {},
+  end: { zone?: Zone | undefined; verified?: boolean; warnings?: Warning[] } = {},
 ): WriteResult {
   const { added, removed } = toDelta({ before, after })
   return {
