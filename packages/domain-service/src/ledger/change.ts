@@ -9,17 +9,7 @@ import type { Delta } from '../dns/zone-delta.ts'
  * registrar has it. `refused`: not done, with the problem. `unconfirmed`: sent, but the zone is unknown or differs.
  * `cancelled`: withdrawn before it was sent.
  */
-export type ChangeStatus =
-  | 'proposed'
-  | 'rejected'
-  | 'queued'
-  | 'sending'
-  | 'confirmed'
-  | 'refused'
-  | 'unconfirmed'
-  | 'cancelled'
-
-export const changeStatuses: ChangeStatus[] = [
+export const changeStatuses = [
   'proposed',
   'rejected',
   'queued',
@@ -28,7 +18,9 @@ export const changeStatuses: ChangeStatus[] = [
   'refused',
   'unconfirmed',
   'cancelled',
-]
+] as const
+
+export type ChangeStatus = (typeof changeStatuses)[number]
 
 /** A zone as stored: rows as the registrar gave them, so that a restore sends the same bytes. */
 export interface Snapshot {

@@ -40,6 +40,7 @@ const maxSharedDebounceMs = 450
 export class DomainQueue {
   readonly #domain: Domain
   readonly #options: Options
+  readonly #recorder: BatchRecorder
   /** By their order. */
   #writes: QueuedWrite[] = []
   #checks: PromiseWithResolvers<void>[] = []
@@ -49,6 +50,7 @@ export class DomainQueue {
   constructor(domain: Domain, options: Options) {
     this.#domain = domain
     this.#options = options
+    this.#recorder = new BatchRecorder(options.batch)
   }
 
   get waiting(): number {
@@ -160,8 +162,7 @@ export class DomainQueue {
       }
       const awaited = this.#writes.filter(({ isAsync }) => !isAsync)
       this.#writes = this.#writes.filter(({ isAsync }) => isAsync)
-      const recorder = new BatchRecorder(batch)
-      for (const write of awaited) await recorder.fail(write, error)
+      for (const write of awaited) await this.#recorder.fail(write, error)
       return undefined
     }
   }
@@ -196,7 +197,7 @@ export class DomainQueue {
       if (!mayWrite || !isApproved) throw rightsEnded()
       return [{ ...write, request: { ...request, recordLimits: caller.records } }]
     } catch (error) {
-      await new BatchRecorder(batch).fail(write, error)
+      await this.#recorder.fail(write, error)
       return []
     }
   }
@@ -205,9 +206,8 @@ export class DomainQueue {
   async #fail(error: unknown) {
     const { batch } = this.#options
     batch.log.error({ err: error, domain: this.#domain.name }, 'batch failed')
-    const recorder = new BatchRecorder(batch)
     for (const check of this.#checks.splice(0)) check.reject(error)
-    for (const write of this.#writes.splice(0)) await recorder.fail(write, error)
+    for (const write of this.#writes.splice(0)) await this.#recorder.fail(write, error)
   }
 
   #rejectAll(error: Error) {

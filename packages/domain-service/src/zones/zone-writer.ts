@@ -14,19 +14,18 @@ import type { WriteQueue, WriteQueueOptions } from './write-queue.ts'
 import { ZoneChecks } from './zone-checks.ts'
 import { toChangeRequest, type WriteResult, type ZoneWrite } from './zone-write.ts'
 
-interface Options extends Omit<BatchDependencies, 'cache' | 'onLateWrite' | 'lookAgainMs'> {
+interface Options extends Omit<BatchDependencies, 'cache' | 'onLateWrite'> {
   registrar: RegistrarClient
   cacheTtlMs: number
   /** Milliseconds after which a call to the registrar is given up. */
   timeoutMs: number
-  lookAgainMs?: number
   /** Records whose changes outside are of no interest. */
-  driftIgnore?: RecordPattern[]
+  driftIgnore: RecordPattern[]
   openQueue: (options: WriteQueueOptions) => WriteQueue
   /** What other processes have written, where there are any. */
   versions?: Versions | undefined
   /** Whether this process is the one that carries out asynchronous changes. */
-  isActive?: (() => boolean) | undefined
+  isActive: () => boolean
 }
 
 /** The zones of all domains: cached reads, and writes that lose nothing. */
@@ -44,15 +43,15 @@ export class ZoneWriter {
 
   constructor(options: Options) {
     const { registrar, ledger, clock, log, timeoutMs, cacheTtlMs } = options
-    const { lookAgainMs = 1_000, versions, isActive } = options
+    const { versions, isActive } = options
     this.#options = options
-    this.#outside = new OutsideChanges({ ledger, clock, log, ignore: options.driftIgnore ?? [] })
+    this.#outside = new OutsideChanges({ ledger, clock, log, ignore: options.driftIgnore })
     registrar.onZone = (zone, readAt) => this.#outside.observe(zone, readAt)
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versions })
     const onLateWrite = () => this.#lateWrites++
     this.#queue = options.openQueue({
       registrar,
-      batch: { ...options, lookAgainMs, cache: this.#cache, onLateWrite },
+      batch: { ...options, cache: this.#cache, onLateWrite },
       onBatch: (domain, end) => this.#checks.afterBatch(domain, end),
     })
     const check = (domain: Domain) => this.#queue.check(domain)
@@ -105,12 +104,12 @@ export class ZoneWriter {
 
   /** The zone as a write would find it now. */
   async #readCurrent(domain: Domain): Promise<Zone> {
-    const { registrar, ledger, clock, lookAgainMs = 1_000 } = this.#options
+    const { registrar, ledger, clock } = this.#options
     const read = () => this.#load(domain)
     // An answer may be outdated: the zone counts as the base of a write would.
     const load = async () => {
       const recent = await ledger.recentSends(domain.name)
-      return readCurrent({ clock, lookAgainMs, recent, isLate: async () => false }, { read })
+      return readCurrent({ clock, recent, isLate: async () => false }, { read })
     }
     const options = { fresh: true, mayBeStale: () => false }
     const { value: zone } = await this.#cache.read(domain.name, load, options)

@@ -23,12 +23,6 @@ import type { BatchEdit, EnsureEdit, ReplaceEdit, SetRrsetEdit, ZoneEdit } from 
  */
 export function applyEdit(zone: Zone, edit: ZoneEdit): Zone {
   switch (edit.kind) {
-    case 'add':
-      return applyBatch(zone, { add: [edit.record], emailType: edit.emailType, isSingle: true })
-    case 'update':
-      return applyBatch(zone, { update: [edit], emailType: edit.emailType, isSingle: true })
-    case 'remove':
-      return applyBatch(zone, { remove: [edit.id], isSingle: true })
     case 'batch':
       return applyBatch(zone, edit)
     case 'replace':
@@ -49,13 +43,8 @@ export function applyEdit(zone: Zone, edit: ZoneEdit): Zone {
   }
 }
 
-/** `isSingle`: one record in a request of its own, whose pointers have no list and no index. */
-interface Batch extends Omit<BatchEdit, 'kind'> {
-  isSingle?: boolean
-}
-
 // Records removed, changed and added at once.
-function applyBatch(zone: Zone, batch: Batch): Zone {
+function applyBatch(zone: Zone, batch: BatchEdit): Zone {
   const { remove = [], update = [], add = [], emailType } = batch
   const ids = new Map(zone.rows.map((row) => [row, toRecord(row, zone.domain).id]))
   demandKnown(new Set(ids.values()), batch)
@@ -79,10 +68,10 @@ function applyBatch(zone: Zone, batch: Batch): Zone {
   return composeZone(zone, [...live, ...added], { emailType })
 }
 
-const pointerTo = ({ isSingle }: Batch, list: 'remove' | 'update' | 'add', index: number) =>
+const pointerTo = ({ isSingle }: BatchEdit, list: 'remove' | 'update' | 'add', index: number) =>
   isSingle ? '' : `/${list}/${index}`
 
-function demandKnown(known: Set<string>, batch: Batch) {
+function demandKnown(known: Set<string>, batch: BatchEdit) {
   const { remove = [], update = [], isSingle } = batch
   const named = [
     ...remove.map((id, index) => ({ id, path: pointerTo(batch, 'remove', index) })),
@@ -95,7 +84,7 @@ function demandKnown(known: Set<string>, batch: Batch) {
   throw recordNotFound(first.id, isSingle ? undefined : errors)
 }
 
-function demandOnce(batch: Batch) {
+function demandOnce(batch: BatchEdit) {
   const { remove = [], update = [] } = batch
   const removed = new Set(remove)
   const faults = update.flatMap(({ id }, index) => {

@@ -38,12 +38,6 @@ interface Named {
 
 function namedBy(edit: ZoneEdit): Named {
   switch (edit.kind) {
-    case 'add':
-      return { records: [edit.record] }
-    case 'update':
-      return { updates: [edit] }
-    case 'remove':
-      return { ids: [edit.id] }
     case 'batch':
       return { records: edit.add ?? [], ids: edit.remove ?? [], updates: edit.update ?? [] }
     case 'setRrset':

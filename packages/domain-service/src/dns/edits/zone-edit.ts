@@ -3,9 +3,6 @@ import type { RecordInput, RecordKey, RecordPatch } from '../record-validation.t
 
 /** A change of a zone as JSON data, so that the ledger can store it and another process can apply it. */
 export type ZoneEdit =
-  | { kind: 'add'; record: RecordInput; emailType?: string | undefined }
-  | UpdateEdit
-  | { kind: 'remove'; id: string }
   | ReplaceEdit
   | BatchEdit
   | SetRrsetEdit
@@ -13,13 +10,6 @@ export type ZoneEdit =
   | RestoreEdit
   | RevertEdit
   | EnsureEdit
-
-export interface UpdateEdit {
-  kind: 'update'
-  id: string
-  patch: RecordPatch
-  emailType?: string | undefined
-}
 
 /** Exactly these records. `lines` are their line numbers in a zone file: faults then name `/line/12`. */
 export interface ReplaceEdit {
@@ -29,9 +19,11 @@ export interface ReplaceEdit {
   lines?: number[]
 }
 
-/** All of it or nothing. Faults have pointers such as `/update/2/ttl`. */
+/** All of it or nothing. Faults have pointers such as `/update/2/ttl`; `/ttl` of a single record. */
 export interface BatchEdit {
   kind: 'batch'
+  /** One record in a request of its own. */
+  isSingle?: boolean
   remove?: string[] | undefined
   update?: { id: string; patch: RecordPatch }[] | undefined
   add?: RecordInput[] | undefined

@@ -65,15 +65,13 @@ export const patchFields = {
 
 /** The faults of an edit that no live record excuses, so that they can be found before the zone is read. */
 export function editFaults(edit: ZoneEdit, domain: string): Fault[] {
-  if (edit.kind === 'add') return recordFaults(edit.record, domain, addedPointer)
-  if (edit.kind === 'update') return patchFaults(edit.patch, domain, (field) => `/${field}`)
   if (edit.kind !== 'batch') return []
-  const { update = [], add = [] } = edit
+  const { update = [], add = [], isSingle } = edit
+  const pointer = (list: string, index: number) =>
+    isSingle ? singlePointer : listedPointer(list, index)
   return [
-    ...update.flatMap(({ patch }, index) =>
-      patchFaults(patch, domain, listedPointer('update', index)),
-    ),
-    ...add.flatMap((record, index) => recordFaults(record, domain, listedPointer('add', index))),
+    ...update.flatMap(({ patch }, index) => patchFaults(patch, domain, pointer('update', index))),
+    ...add.flatMap((record, index) => recordFaults(record, domain, pointer('add', index))),
   ]
 }
 
@@ -92,7 +90,7 @@ interface Unvalidated {
 /** The faults of a request to add a record, in its path and its body. */
 export function addedRecordFaults({ params, body }: Unvalidated): Fault[] {
   const { record: type } = PathValues.parse(params)
-  return recordFaults({ ...BodyObject.parse(body), type }, domainOf(params), addedPointer)
+  return recordFaults({ ...BodyObject.parse(body), type }, domainOf(params), singlePointer)
 }
 
 /** The faults of a request whose body lists records in this field. */
@@ -125,7 +123,8 @@ export function rrsetFaults({ params, body }: Unvalidated): Fault[] {
   )
 }
 
-const addedPointer: Pointer = (field) => (field === 'type' ? '/path/type' : `/${field}`)
+// The type of an added record is in the path; that of a changed one is left out.
+const singlePointer: Pointer = (field) => (field === 'type' ? '/path/type' : `/${field}`)
 
 const listedPointer =
   (list: string, index: number): Pointer =>

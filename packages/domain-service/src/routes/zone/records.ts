@@ -1,6 +1,7 @@
 import { callerOf, requireRrsetRead } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
+import type { ZoneEdit } from '../../dns/edits/zone-edit.ts'
 import { toRecords } from '../../dns/record.ts'
 import { describeAddresses, recordTypes } from '../../dns/record-types.ts'
 import { recordExists, recordNotFound } from '../../errors.ts'
@@ -70,7 +71,7 @@ function addRecord(app: App, zones: ZoneWriter) {
     async (request, reply) => {
       const { email_type: emailType, ...fields } = request.body
       const added = { ...fields, type: request.params.record.toUpperCase() }
-      const edit = { kind: 'add', record: added, emailType } as const
+      const edit: ZoneEdit = { kind: 'batch', add: [added], emailType, isSingle: true }
       return writeZone(request, reply, { zones, edit }, (result, answering) => {
         const [record] = result.added
         if (!record) throw new Error('the added record is missing from the result')
@@ -141,7 +142,7 @@ function patchRecord(app: App, zones: ZoneWriter) {
     async (request, reply) => {
       const { email_type: emailType, id: _, ...patch } = request.body
       const { domain, record: id } = request.params
-      const edit = { kind: 'update', id, patch, emailType } as const
+      const edit: ZoneEdit = { kind: 'batch', update: [{ id, patch }], emailType, isSingle: true }
       return writeZone(request, reply, { zones, edit }, (result, answering) => {
         // A patch that changes nothing adds nothing.
         const patched = result.added[0] ?? toRecords(result.zone).find((each) => each.id === id)
@@ -168,7 +169,7 @@ function removeRecord(app: App, zones: ZoneWriter) {
     path,
     { config: { access: 'editor', ...limited }, schema: removeSchema },
     async (request, reply) => {
-      const edit = { kind: 'remove', id: request.params.record } as const
+      const edit: ZoneEdit = { kind: 'batch', remove: [request.params.record], isSingle: true }
       return writeZone(request, reply, { zones, edit }, describeWrite)
     },
   )

@@ -109,7 +109,8 @@ function checkEdit(
   const limits = caller.records
   if (limits) requireWithinRecords(limits, namedRrsets(zone, edit))
   // The live zone tells more faults of a batch at once; a queued change waits too long for that.
-  const faults = edit.kind === 'add' || isAsync ? editFaults(edit, domain) : []
+  const isAddition = edit.kind === 'batch' && edit.isSingle && edit.add
+  const faults = isAddition || isAsync ? editFaults(edit, domain) : []
   if (faults.length > 0) throw validationFailed(faults)
 }
 

@@ -89,10 +89,11 @@ export class BatchCalls implements Disposable {
   }
 }
 
+/** Pause before the zone is read again where the answer may be outdated. */
+export const lookAgainMs = 1_000
+
 interface ReadOptions {
   clock: Clock
-  /** Pause before the zone is read again. */
-  lookAgainMs: number
   /** Newest first. */
   recent: RecentSend[]
   /** Whether the registrar may have carried out a given-up send that leaves this zone. */
@@ -108,7 +109,7 @@ const maxReads = 4
  * recent send explains counts as soon as the next read repeats it.
  */
 export async function readCurrent(
-  { clock, lookAgainMs, recent, isLate }: ReadOptions,
+  { clock, recent, isLate }: ReadOptions,
   calls: Pick<BatchCalls, 'read'>,
 ): Promise<Zone> {
   const seen: Seen[] = []

@@ -4,7 +4,14 @@ import { etagOf, type Zone } from '../../dns/record.ts'
 import { writeNotConfirmed } from '../../errors.ts'
 import type { RecentSend } from '../../ledger/ledger.ts'
 import { CallFailed } from '../../registrar/call-failed.ts'
-import { ageOf, type BatchCalls, describeDifference, isSame, StaleRead } from './current-zone.ts'
+import {
+  ageOf,
+  type BatchCalls,
+  describeDifference,
+  isSame,
+  lookAgainMs,
+  StaleRead,
+} from './current-zone.ts'
 
 /**
  * How a write ended. `written`: the registrar has the zone as sent (`verified`: read back). `refused`: the registrar
@@ -31,8 +38,6 @@ interface Write {
   /** Reads the zone as the base of a write, after these sends. */
   readCurrent: (recent: RecentSend[]) => Promise<Zone>
   verify: boolean
-  /** Pause before the zone is read again where the registrar may have given an outdated answer. */
-  lookAgainMs: number
   clock: Clock
   log: Logger
 }
@@ -160,7 +165,7 @@ async function readBack(
   write: Write,
   { failure, mayResend }: { failure: CallFailed | undefined; mayResend: boolean },
 ): Promise<DistributiveOmit<WriteOutcome, 'unanswered'> | 'unchanged'> {
-  const { calls, before, after, clock, lookAgainMs } = write
+  const { calls, before, after, clock } = write
   const recent = [{ base: before, zone: after, isDone: !failure }, ...write.recent]
   let previous: Zone | undefined
   for (let reads = 1; ; reads++) {

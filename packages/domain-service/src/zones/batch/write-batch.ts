@@ -34,8 +34,6 @@ export interface BatchDependencies {
   clock: Clock
   /** Whether a write that the registrar reports as done is read back. */
   verify: boolean
-  /** Pause before the zone is read again where the answer may be outdated. */
-  lookAgainMs: number
   log: Logger
   /** Called for each late write that is repaired. */
   onLateWrite: () => void

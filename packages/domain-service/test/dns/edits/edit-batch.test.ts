@@ -9,7 +9,7 @@ import { failureOf, oddRows, row, www, zone } from '../../support/zones.ts'
 const idOf = (of: Row) => toRecord(of, 'example.com').id
 
 const update = (of: Row, patch: RecordPatch, live: Zone) =>
-  applyEdit(live, { kind: 'update', id: idOf(of), patch })
+  applyEdit(live, { kind: 'batch', update: [{ id: idOf(of), patch }], isSingle: true })
 
 const batch = (edit: Omit<BatchEdit, 'kind'>, live: Zone) =>
   applyEdit(live, { kind: 'batch', ...edit })
@@ -66,7 +66,13 @@ test.each([
 
 test('an update of an id that is not there is record_not_found', () => {
   expect(
-    failureOf(() => applyEdit(zone([www]), { kind: 'update', id: '0'.repeat(12), patch: {} })),
+    failureOf(() =>
+      applyEdit(zone([www]), {
+        kind: 'batch',
+        update: [{ id: '0'.repeat(12), patch: {} }],
+        isSingle: true,
+      }),
+    ),
   ).toMatchObject({ status: 404, code: 'record_not_found' })
 })
 
@@ -187,7 +193,11 @@ test.each([
   ['second MXE', row('@', 'MXE', '192.0.2.1'), { name: '@', type: 'MXE', address: '192.0.2.2' }],
 ])('%s of a live record is record_conflict and names that record', (_name, live, record) => {
   const failure = failureOf(() =>
-    applyEdit(zone([live], live.type === 'MXE' ? 'MXE' : 'NONE'), { kind: 'add', record }),
+    applyEdit(zone([live], live.type === 'MXE' ? 'MXE' : 'NONE'), {
+      kind: 'batch',
+      add: [record],
+      isSingle: true,
+    }),
   )
 
   expect(failure).toMatchObject({ status: 409, code: 'record_conflict' })

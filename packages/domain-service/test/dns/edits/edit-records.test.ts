@@ -6,9 +6,10 @@ import type { RecordInput } from '../../../src/dns/record-validation.ts'
 import { failureOf, oddRows, row, www, zone } from '../../support/zones.ts'
 
 const add = (record: RecordInput, live: Zone, emailType?: string) =>
-  applyEdit(live, { kind: 'add', record, emailType })
+  applyEdit(live, { kind: 'batch', add: [record], emailType, isSingle: true })
 
-const remove = (id: string, live: Zone) => applyEdit(live, { kind: 'remove', id })
+const remove = (id: string, live: Zone) =>
+  applyEdit(live, { kind: 'batch', remove: [id], isSingle: true })
 
 test('a record beside odd rows is added: their faults are not its own', () => {
   fc.assert(

@@ -26,7 +26,7 @@ async function read(answers: Zone[], recent: RecentSend[], late: Zone[] = []) {
     },
   }
   const isLate = async (each: Zone) => late.includes(each)
-  const reading = readCurrent({ clock, lookAgainMs: 1_000, recent, isLate }, calls)
+  const reading = readCurrent({ clock, recent, isLate }, calls)
   let isRead = false
   void reading.finally(() => {
     isRead = true

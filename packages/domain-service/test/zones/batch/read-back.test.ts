@@ -36,7 +36,6 @@ async function write(shown: Zone[], failures: Error[] = [], isFresh = true) {
     recent: [],
     readCurrent: async () => before,
     verify: true,
-    lookAgainMs: 0,
     clock: new FakeClock(),
     log: { warn: () => {} } as never, // The only method that is called.
   })
