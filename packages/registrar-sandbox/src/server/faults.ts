@@ -23,101 +23,73 @@ const notExecuted = z.boolean().default(false)
 const at = Count.optional()
 const ErrorNumber = z.coerce.string().regex(/^\d{1,9}$/)
 
+const fault = <const Kind extends string, Shape extends z.ZodRawShape>(kind: Kind, shape: Shape) =>
+  z.strictObject({ kind: z.literal(kind), ...match, ...shape })
+
 /** One way of failing; a comment before each kind says what it does. */
 export const Fault = z.discriminatedUnion('kind', [
   // Waits before or after executing the command, at most until the faults are cleared, then answers as usual.
-  z.strictObject({
-    kind: z.literal('slow'),
-    ...match,
+  fault('slow', {
     ms: Milliseconds.default(1000),
     when: z.enum(['before', 'after']).default('before'),
   }),
   // Destroys the socket; the command is not executed.
-  z.strictObject({ kind: z.literal('reset'), ...match }),
+  fault('reset', {}),
   // Executes the command, then destroys the socket.
-  z.strictObject({ kind: z.literal('lost'), ...match }),
+  fault('lost', {}),
   // Destroys the socket and executes the command later: after `ms`, or when told to (`runLate`, `POST /_late`).
-  z.strictObject({ kind: z.literal('late'), ...match, ms: Milliseconds.optional() }),
+  fault('late', { ms: Milliseconds.optional() }),
   // Sends the first bytes. `length` announces the whole; `close` announces nothing, so the end looks clean.
-  z.strictObject({
-    kind: z.literal('cut'),
-    ...match,
-    execute: executed,
-    at,
-    framing: z.enum(['length', 'close']).default('length'),
-  }),
+  fault('cut', { execute: executed, at, framing: z.enum(['length', 'close']).default('length') }),
   // Sends the first bytes and keeps the connection open without sending more.
-  z.strictObject({ kind: z.literal('hang'), ...match, execute: executed, at }),
+  fault('hang', { execute: executed, at }),
   // The answer without its last tag, with a matching length.
-  z.strictObject({ kind: z.literal('no_close'), ...match, execute: executed }),
+  fault('no_close', { execute: executed }),
   // A 200 without a body.
-  z.strictObject({ kind: z.literal('empty'), ...match, execute: executed }),
+  fault('empty', { execute: executed }),
   // A 200 that begins like an answer and continues for so many MiB.
-  z.strictObject({
-    kind: z.literal('junk'),
-    ...match,
-    execute: executed,
-    mib: z.int().min(1).max(256).default(1),
-  }),
+  fault('junk', { execute: executed, mib: z.int().min(1).max(256).default(1) }),
   // An HTML page, as a proxy in front of the registrar sends.
-  z.strictObject({
-    kind: z.literal('html'),
-    ...match,
-    execute: notExecuted,
-    status: z.int().min(200).max(599).default(503),
-  }),
+  fault('html', { execute: notExecuted, status: z.int().min(200).max(599).default(503) }),
   // An HTTP status with a short text.
-  z.strictObject({
-    kind: z.literal('status'),
-    ...match,
+  fault('status', {
     execute: notExecuted,
     status: z.int().min(200).max(599).default(405),
     message: z.string().default('Too many requests'),
   }),
   // An error in HTTP 200; with `skeleton` it also carries a result that looks like data.
-  z.strictObject({
-    kind: z.literal('error'),
-    ...match,
+  fault('error', {
     execute: notExecuted,
     number: ErrorNumber.default('500000'),
     message: z.string().default('Too many requests'),
     skeleton: z.boolean().default(false),
   }),
   // Refuses a setHosts that sends a row with this address; the words name its number unless `named` is false.
-  z.strictObject({
-    kind: z.literal('refused_row'),
-    ...match,
-    address: z.string(),
-    named: z.boolean().default(true),
-  }),
+  fault('refused_row', { address: z.string(), named: z.boolean().default(true) }),
   // The valid answer to another command.
-  z.strictObject({
-    kind: z.literal('wrong_command'),
-    ...match,
+  fault('wrong_command', {
     execute: executed,
     answer: z.string().default('namecheap.users.getBalances'),
   }),
   // An earlier answer verbatim: the latest to this command and domain, otherwise the latest of all.
-  z.strictObject({ kind: z.literal('duplicate'), ...match, execute: executed }),
+  fault('duplicate', { execute: executed }),
   // getHosts shows the zone as it was before its last setHosts.
-  z.strictObject({ kind: z.literal('outdated'), ...match }),
+  fault('outdated', {}),
   // getHosts without the attribute EmailType.
-  z.strictObject({ kind: z.literal('no_email_type'), ...match, execute: executed }),
+  fault('no_email_type', { execute: executed }),
   // Another tool adds rows to the zone directly before or after this call is executed.
-  z.strictObject({
-    kind: z.literal('other_tool'),
-    ...match,
+  fault('other_tool', {
     when: z.enum(['before', 'after']).default('after'),
     add: z.array(HostSketch).min(1),
   }),
   // Reports success and changes nothing.
-  z.strictObject({ kind: z.literal('ignored'), ...match }),
+  fault('ignored', {}),
   // Status OK, but the result says IsSuccess="false" (or Updated="false").
-  z.strictObject({ kind: z.literal('is_success_false'), ...match, execute: notExecuted }),
+  fault('is_success_false', { execute: notExecuted }),
   // Status ERROR without errors, around the usual result.
-  z.strictObject({ kind: z.literal('status_error_without_errors'), ...match, execute: executed }),
+  fault('status_error_without_errors', { execute: executed }),
   // A DOCTYPE that defines an entity, and the usual answer using it.
-  z.strictObject({ kind: z.literal('doctype'), ...match, execute: executed }),
+  fault('doctype', { execute: executed }),
 ])
 
 export type Fault = z.output<typeof Fault>
