@@ -1,4 +1,4 @@
-import { isSameRows, keyOf, type Row, subtract, type Zone } from './record.ts'
+import { isSameRows, keyOf, type Row, subtract, toRecord, type Zone } from './record.ts'
 
 /** What makes one zone of another. */
 export interface Delta {
@@ -15,6 +15,15 @@ export const differenceOf = (before: ZoneContent, after: ZoneContent, domain: st
   added: subtract(after.rows, before.rows, domain),
   removed: subtract(before.rows, after.rows, domain),
   emailType: after.emailType === before.emailType ? undefined : after.emailType,
+})
+
+/** The records of a delta. */
+export const recordsOf = (
+  { added, removed }: Pick<Delta, 'added' | 'removed'>,
+  domain: string,
+) => ({
+  added: added.map((row) => toRecord(row, domain)),
+  removed: removed.map((row) => toRecord(row, domain)),
 })
 
 export const isEmptyDelta = ({ added, removed, emailType }: Delta) =>

@@ -1,6 +1,6 @@
 import { join, name, now, type SqlTransaction, sql } from '@domains-and-files/persistence'
-import { type HostRecord, type Row, toRecord } from '../dns/record.ts'
-import { differenceOf } from '../dns/zone-delta.ts'
+import type { HostRecord } from '../dns/record.ts'
+import { differenceOf, recordsOf } from '../dns/zone-delta.ts'
 import { idempotencyKeyReused, tooManyChanges } from '../errors.ts'
 import type {
   ChangeEffect,
@@ -123,16 +123,15 @@ export function effectColumns(
   { before, after, warnings }: ChangeEffect,
   digestOf: (snapshot: Snapshot) => string,
 ): EffectColumns {
-  const { added, removed } = differenceOf(before, after, before.domain)
-  const records = (rows: Row[]) => rows.map((row) => toRecord(row, before.domain))
-  const kept = after.rows.length - added.length
+  const { domain } = before
+  const { added, removed } = recordsOf(differenceOf(before, after, domain), domain)
   return [
     digestOf(before),
     digestOf(after),
     before.emailType,
     after.emailType,
     JSON.stringify(warnings),
-    JSON.stringify(summarize(records(added), records(removed), kept)),
+    JSON.stringify(summarize(added, removed, after.rows.length - added.length)),
   ]
 }
 

@@ -39,23 +39,16 @@ export interface CacheOptions {
  * began before `put` or `drop` neither overwrites what they did nor is joined after them.
  */
 export class ResponseCache<Value> {
-  readonly #ttlMs: number
-  readonly #freshAgeMs: () => number
-  readonly #maxStaleMs: number
-  readonly #maxEntries: number
-  readonly #now: () => number
+  readonly #options: Required<Omit<CacheOptions, 'versions'>>
   readonly #versions: Versions | undefined
   readonly #entries = new Map<string, Entry<Value>>()
   readonly #loads = new Map<string, Promise<Value>>()
   readonly counts = { hit: 0, miss: 0, stale: 0 }
 
-  constructor(options: CacheOptions) {
-    this.#ttlMs = options.ttlMs
-    this.#freshAgeMs = options.freshAgeMs ?? (() => 0)
-    this.#maxStaleMs = options.maxStaleMs ?? 300_000
-    this.#maxEntries = options.maxEntries ?? 2_000
-    this.#now = options.now ?? steadyNow
-    this.#versions = options.versions
+  constructor({ versions, ...options }: CacheOptions) {
+    const defaults = { freshAgeMs: () => 0, maxStaleMs: 300_000, maxEntries: 2_000, now: steadyNow }
+    this.#options = { ...defaults, ...options }
+    this.#versions = versions
   }
 
   /**
@@ -68,9 +61,10 @@ export class ResponseCache<Value> {
     options: { fresh: boolean; mayBeStale: (error: unknown) => boolean },
   ): Promise<Cached<Value>> {
     if (this.#versions && !(await this.#versions.isCurrent(key))) this.#remove(key)
+    const { ttlMs, freshAgeMs, maxStaleMs, now } = this.#options
     const entry = this.#entries.get(key)
-    const age = entry ? Math.max(0, this.#now() - entry.at) : Number.POSITIVE_INFINITY
-    const isYoung = (!options.fresh && age < this.#ttlMs) || age < this.#freshAgeMs()
+    const age = entry ? Math.max(0, now() - entry.at) : Number.POSITIVE_INFINITY
+    const isYoung = (!options.fresh && age < ttlMs) || age < freshAgeMs()
     if (entry && isYoung) {
       this.counts.hit++
       return { value: entry.value, age, stale: false }
@@ -79,8 +73,7 @@ export class ResponseCache<Value> {
     try {
       return { value: await this.#load(key, load), age: 0, stale: false }
     } catch (error) {
-      if (!entry || age > this.#maxStaleMs || options.fresh || !options.mayBeStale(error))
-        throw error
+      if (!entry || age > maxStaleMs || options.fresh || !options.mayBeStale(error)) throw error
       this.counts.stale++
       return { value: entry.value, age, stale: true }
     }
@@ -97,10 +90,11 @@ export class ResponseCache<Value> {
   }
 
   #store(key: string, value: Value) {
+    const { maxEntries, now } = this.#options
     this.#remove(key)
-    this.#entries.set(key, { value, at: this.#now() })
+    this.#entries.set(key, { value, at: now() })
     const [oldest] = this.#entries.keys()
-    if (this.#entries.size > this.#maxEntries && oldest !== undefined) this.#entries.delete(oldest)
+    if (this.#entries.size > maxEntries && oldest !== undefined) this.#entries.delete(oldest)
   }
 
   #remove(key: string) {

@@ -2,7 +2,8 @@ import type { Rights } from '@domains-and-files/auth'
 import { Problem, problemOf } from '@domains-and-files/http'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
-import { etagOf, type Row, toRecord } from '../dns/record.ts'
+import { etagOf } from '../dns/record.ts'
+import { recordsOf } from '../dns/zone-delta.ts'
 import { type ChangeZones, changeStatuses, type StoredChange } from '../ledger/ledger.ts'
 import { fromStoredProblem } from '../zones/zone-write.ts'
 import { historyEntry, storedChange } from './openapi-examples.ts'
@@ -132,11 +133,11 @@ const etagBefore = ({ domain }: StoredChange, { before }: ChangeZones) =>
 
 function describeRecords({ summary, domain }: StoredChange, { zones, caller }: Reader) {
   if (!summary) return null
-  const records = (rows: Row[]) => rows.map((row) => toRecord(row, domain))
+  const { added, removed } = zones ? recordsOf(zones, domain) : summary
   return {
     ...(zones ? { kept: summary.kept } : summary),
-    added: visibleRecords(zones ? records(zones.added) : summary.added, caller),
-    removed: visibleRecords(zones ? records(zones.removed) : summary.removed, caller),
+    added: visibleRecords(added, caller),
+    removed: visibleRecords(removed, caller),
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Domain } from '../dns/domain-name.ts'
-import { toRecord, type Zone } from '../dns/record.ts'
-import { type Delta, differenceOf, isSameDelta } from '../dns/zone-delta.ts'
+import type { Zone } from '../dns/record.ts'
+import { type Delta, differenceOf, isSameDelta, recordsOf } from '../dns/zone-delta.ts'
 import { changeClosed, changeNotFound, changeOutdated } from '../errors.ts'
 import type { ChangeEffect, ChangeZones, Ledger, StoredChange } from '../ledger/ledger.ts'
 import { evaluateProposal, evaluateWrite, toDelta } from './batch/evaluate-write.ts'
@@ -95,9 +95,8 @@ export class Approvals {
 // Not read again: what is stored stays stored where the database fails then.
 const zonesOf = (effect: ChangeEffect): ChangeZones => ({ ...effect, ...toDelta(effect) })
 
-const describeDelta = ({ added, removed, emailType }: Delta, { domain, rows }: Zone) => ({
-  added: added.map((row) => toRecord(row, domain)),
-  removed: removed.map((row) => toRecord(row, domain)),
-  kept: rows.length - added.length,
-  ...(emailType === undefined ? {} : { email_type: emailType }),
+const describeDelta = (delta: Delta, { domain, rows }: Zone) => ({
+  ...recordsOf(delta, domain),
+  kept: rows.length - delta.added.length,
+  ...(delta.emailType === undefined ? {} : { email_type: delta.emailType }),
 })

@@ -3,7 +3,8 @@ import { type Caller, onlyProposes } from '@domains-and-files/auth'
 import { databaseProblem, HttpError } from '@domains-and-files/http'
 import { DatabaseUnavailableError, OutcomeUnknownError } from '@domains-and-files/persistence'
 import type { Domain } from '../dns/domain-name.ts'
-import { type HostRecord, toRecord, type Zone } from '../dns/record.ts'
+import type { HostRecord, Zone } from '../dns/record.ts'
+import { recordsOf } from '../dns/zone-delta.ts'
 import { changeCancelled, writeNotConfirmed } from '../errors.ts'
 import type {
   ChangeRequest,
@@ -97,8 +98,7 @@ export async function readResult(
   return {
     before: zoneOf(zones.before),
     zone: zoneOf(found ?? zones.after),
-    added: zones.added.map((row) => toRecord(row, domain)),
-    removed: zones.removed.map((row) => toRecord(row, domain)),
+    ...recordsOf(zones, domain),
     kept: zones.after.rows.length - zones.added.length,
     warnings,
     verified,

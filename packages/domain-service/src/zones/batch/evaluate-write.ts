@@ -14,7 +14,7 @@ import {
   type Zone,
 } from '../../dns/record.ts'
 import { findRrset } from '../../dns/rrset.ts'
-import { differenceOf, isSameDelta } from '../../dns/zone-delta.ts'
+import { differenceOf, isSameDelta, recordsOf } from '../../dns/zone-delta.ts'
 import {
   alreadyExists,
   changeOutdated,
@@ -213,13 +213,12 @@ export function resultOf(
   { before, after, warnings }: ChangeEffect,
   end: { zone?: Zone | undefined; verified?: boolean; warnings?: Warning[] } = {},
 ): WriteResult {
-  const { added, removed } = toDelta({ before, after })
+  const records = recordsOf(toDelta({ before, after }), before.domain)
   return {
     before,
     zone: end.zone ?? after,
-    added: added.map((row) => toRecord(row, before.domain)),
-    removed: removed.map((row) => toRecord(row, before.domain)),
-    kept: after.rows.length - added.length,
+    ...records,
+    kept: after.rows.length - records.added.length,
     warnings: [...warnings, ...(end.warnings ?? [])],
     verified: end.verified ?? true,
   }
