@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import {
   appendFileSync,
   cpSync,
@@ -10,6 +11,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -49,7 +51,34 @@ function run(
     },
   })
   running.child.stdin?.end()
-  return running.catch((error) => error)
+  return Object.assign(
+    running.catch((error) => error),
+    { child: running.child },
+  )
+}
+
+/** A connection to a service that a test breaks. */
+async function openRelay(url: string) {
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    const service = connect(Number(new URL(url).port), '127.0.0.1')
+    for (const socket of [client, service]) {
+      sockets.add(socket)
+      socket.on('error', () => undefined).on('close', () => sockets.delete(socket))
+    }
+    client.pipe(service).pipe(client)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, // It listens on a port.
+    cut: () => {
+      for (const socket of sockets) socket.destroy()
+    },
+  }
 }
 
 test('domains: a record is tried, added, seen, and its change reverted', async () => {
@@ -96,6 +125,38 @@ test('domains: what one user proposes, another one approves or rejects', async (
   expect(approved.stdout).toBe(`Change ${idOf(wanted)} of ${domain} is queued.\n`)
   expect(rejected.stdout).toBe(`Change ${idOf(unwanted)} is rejected.\n`)
 })
+
+test.each([
+  ['domains', 'zone.changed', (n: number) => ['add', domain, 'a', `event${n}`, '192.0.2.80']],
+  ['files', 'files.changed', (n: number) => ['put', join(root, 'LICENSE'), `event${n}.ts`]],
+] as const)(
+  '%s: events are printed, and followed through a broken connection, each once',
+  async (command, type, change) => {
+    const relay = await openRelay(everything[command])
+    await run(command, [...change(1)])
+    const listed = await run(command, ['events', '--types', type])
+    const before = listed.stdout
+      .trim()
+      .split('\n')
+      .map((line: string) => JSON.parse(line))
+    const args = ['events', '--follow', '--types', type, '--after', before.at(-1).id]
+    const following = run(command, args, { [`${command.toUpperCase()}_URL`]: relay.url })
+    onTestFinished(() => void following.child.kill())
+    let printed = ''
+    following.child.stdout?.on('data', (text) => (printed += text))
+    const ids = () => printed.split('\n').flatMap((line) => (line ? JSON.parse(line).id : []))
+
+    await run(command, [...change(2)])
+    await expect.poll(() => ids().length).toBe(1)
+    relay.cut()
+    await run(command, [...change(3)])
+    await expect.poll(() => ids().length).toBe(2)
+    const all = await run(command, ['events', '--types', type, '--after', before.at(-1).id])
+
+    expect(before.at(-1)).toMatchObject({ type, by: 'admin' })
+    expect(printed).toBe(all.stdout)
+  },
+)
 
 test('domains: an exported zone file can be imported unchanged', async () => {
   const folder = createFolder({})

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { DomainClient, type RecordType } from '../domain-client.ts'
 import { unwrap } from '../unwrap.ts'
 import { readCredentials } from './credentials.ts'
+import { type EventFlags, printEvents } from './events.ts'
 import { logIn } from './sso-login.ts'
 import { formatTable, runCommand, UsageError } from './terminal.ts'
 import { applyZones, planZones, pullZones } from './zone-folder.ts'
@@ -19,6 +20,8 @@ const usage = `DNS records through the domain service.
   domains proposals                                       what waits for an approval
   domains approve <change id>                             let a proposed change be carried out
   domains reject <change id> [--reason text]
+  domains events [--follow] [--types t,…] [--after id]    print what has happened, one JSON object a line; with --follow
+                                                          what happens from now on, through breaks of the connection
   domains export <domain>                                 print the zone file
   domains import <domain> <file> [--dry-run]              replace the zone by a zone file
   domains pull <folder>                                   write a zone file for each domain: example.com.zone
@@ -31,11 +34,11 @@ DOMAINS_URL (http://127.0.0.1:3001), DOMAINS_TOKEN, or DOMAINS_USERNAME and DOMA
 None of them after login --sso, and in GitHub and GitLab jobs that a trust admits.
 `
 
-interface Flags {
+interface Flags extends EventFlags {
   ttl: number | undefined
   mxPref: number | undefined
   dryRun: boolean
-  reason: string | undefined
+  reason?: string
 }
 
 const commands = {
@@ -48,6 +51,8 @@ const commands = {
   proposals,
   approve,
   reject,
+  events: ({ api }: DomainClient, _: string[], flags: Flags) =>
+    printEvents((options) => api.GET('/api/events', options), flags),
   export: exportZone,
   import: importZone,
   pull: onFolder(pullZones),
@@ -242,6 +247,9 @@ await runCommand(usage, async () => {
       'dry-run': { type: 'boolean', default: false },
       sso: { type: 'boolean', default: false },
       reason: { type: 'string' },
+      follow: { type: 'boolean', default: false },
+      types: { type: 'string' },
+      after: { type: 'string' },
     },
   })
   const [name = '', ...args] = positionals
@@ -253,10 +261,10 @@ await runCommand(usage, async () => {
     : undefined
   if (!command) throw new UsageError(name ? `Unknown command: ${name}` : 'Name a command.')
   const flags = {
+    ...values,
     ttl: readInteger('--ttl', values.ttl),
     mxPref: readInteger('--mx-pref', values['mx-pref']),
     dryRun: values['dry-run'],
-    reason: values.reason,
   }
   const client = new DomainClient({ baseUrl, credentials: await readCredentials(service) })
   await command(client, args, flags)

@@ -6,6 +6,7 @@ import { FileClient } from '../file-client.ts'
 import { ProblemError } from '../problem-error.ts'
 import { unwrap } from '../unwrap.ts'
 import { readCredentials } from './credentials.ts'
+import { type EventFlags, printEvents } from './events.ts'
 import { logIn } from './sso-login.ts'
 import { listLocalFiles, planSync } from './sync-plan.ts'
 import { formatTable, ProgressBar, runCommand, UsageError } from './terminal.ts'
@@ -27,6 +28,9 @@ const usage = `Files of the static service.
                                                make prefix/ what it was before its last change, or at v
   files history <path>                         list every state of a path
   files revert <change> [--overwrite]          take back what one change did
+  files events [--follow] [--types t,…] [--after id]
+                                               print what has happened, one JSON object a line; with --follow what
+                                               happens from now on, through breaks of the connection
 
 v is a version, the number of a change or an RFC 3339 instant.
 
@@ -39,7 +43,19 @@ interface SyncFlags {
   dryRun: boolean
 }
 
-const commands = { list, put, remove, sync, deploy, download, rollback, history, revert }
+const commands = {
+  list,
+  put,
+  remove,
+  sync,
+  deploy,
+  download,
+  rollback,
+  history,
+  revert,
+  events: ({ api }: FileClient, _: string[], flags: EventFlags) =>
+    printEvents((options) => api.GET('/api/events', options), flags),
+}
 
 async function list(client: FileClient, [directory]: string[]) {
   for await (const files of readPages(client, directory)) {
@@ -141,6 +157,9 @@ await runCommand(usage, async () => {
       changelog: { type: 'string' },
       at: { type: 'string' },
       to: { type: 'string' },
+      follow: { type: 'boolean', default: false },
+      types: { type: 'string' },
+      after: { type: 'string' },
     },
   })
   const [name = '', ...args] = positionals
@@ -152,6 +171,6 @@ await runCommand(usage, async () => {
     : undefined
   if (!command) throw new UsageError(name ? `Unknown command: ${name}` : 'Name a command.')
   const client = new FileClient({ baseUrl, credentials: await readCredentials(service) })
-  const { delete: remove, 'dry-run': dryRun, version, changelog, at, to, overwrite } = values
-  await command(client, args, { remove, dryRun, version, changelog, at, to, overwrite })
+  const { delete: remove, 'dry-run': dryRun, ...flags } = values
+  await command(client, args, { remove, dryRun, ...flags })
 })

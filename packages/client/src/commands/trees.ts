@@ -15,10 +15,10 @@ import { formatTable, ProgressBar, UsageError } from './terminal.ts'
 
 export interface TreeFlags {
   dryRun: boolean
-  version: string | undefined
-  changelog: string | undefined
-  at: string | undefined
-  to: string | undefined
+  version?: string
+  changelog?: string
+  at?: string
+  to?: string
   overwrite: boolean
 }
 
