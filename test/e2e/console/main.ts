@@ -7,6 +7,7 @@ import { installChromium, launchChromium } from '../support/chromium.ts'
 import { eventFlows } from './flows/events.ts'
 import { fileHistoryFlows } from './flows/file-history.ts'
 import { fileFlows } from './flows/files.ts'
+import { folderFlows } from './flows/folders.ts'
 import { historyFlows } from './flows/history.ts'
 import { manyRecordFlows } from './flows/many-records.ts'
 import { recordFlows } from './flows/records.ts'
@@ -39,6 +40,7 @@ try {
     ...tokenFlows,
     ...registrarFlows,
     ...fileFlows,
+    ...folderFlows,
     ...fileHistoryFlows,
     ...uploadFlows,
     ...sharingFlows,

@@ -58,7 +58,6 @@ const advices = {
   forbidden: 'Ask an admin for the right to do this.',
   history_gone: 'It is older than the history that this service keeps.',
   insufficient_storage: 'Delete files, or ask whoever runs the service for more room.',
-  path_conflict: 'A file and a folder cannot have the same name: choose another one.',
   too_many_uploads: 'Finish or cancel other uploads of yours first.',
 }
 

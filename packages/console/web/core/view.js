@@ -68,13 +68,22 @@ export class RouteView extends View {
   }
 
   #follow() {
-    const { path, query } = currentRoute()
-    const address = `${path}?${query}`
+    const { address } = this
     this.update()
     if (address === this.#address) return
     this.#address = address
+    this.entered()
     this.reload()
   }
+
+  /** As much of the address as says what is loaded. */
+  get address() {
+    const { path, query } = currentRoute()
+    return `${path}?${query}`
+  }
+
+  /** Called before what another address wants is loaded. */
+  entered() {}
 
   /** Loads what the address wants. @returns {unknown} */
   reload() {

@@ -1,9 +1,8 @@
 import { html, nothing } from '../core/html.js'
-import { currentRoute, decode, routeChanges } from '../core/router.js'
 import { mayEdit } from '../core/session.js'
-import { View } from '../core/view.js'
+import { RouteView } from '../core/view.js'
 import { icon } from '../ui/icons.js'
-import { parentOf } from './paths.js'
+import { currentPath } from './current-path.js'
 import { readDrop } from './upload/dropped-files.js'
 import { uploads } from './upload/upload-queue.js'
 import './details/file-details.js'
@@ -11,33 +10,29 @@ import './folder/folder-contents.js'
 import './folder-tree.js'
 import './upload/upload-panel.js'
 
+/** @import { FolderContents } from './folder/folder-contents.js' */
+
 /** The files: the tree at the left, the folder of the address, and the details of the file that it names. */
-class FileBrowser extends View {
+class FileBrowser extends RouteView {
   #isDropping = false
 
   opened() {
+    super.opened()
     const { signal } = this
-    routeChanges.addEventListener('change', () => this.update(), { signal })
-    this.addEventListener('dragover', (event) => this.#dragOver(event), { signal })
-    this.addEventListener('dragleave', (event) => this.#dragLeave(event), { signal })
-    this.addEventListener('drop', (event) => void this.#drop(event), { signal })
-  }
-
-  #path() {
-    const { path } = currentRoute()
-    const [, ...segments] = path.replace(/^\//, '').split('/')
-    return segments.map(decode).join('/')
+    // Anywhere: a file that is dropped beside the list would replace the page.
+    document.addEventListener('dragover', (event) => this.#dragOver(event), { signal })
+    document.addEventListener('dragleave', (event) => event.relatedTarget ?? this.#show(false), {
+      signal,
+    })
+    document.addEventListener('drop', (event) => void this.#drop(event), { signal })
   }
 
   template() {
-    if (currentRoute().segments[0] !== 'files') return nothing
-    const path = this.#path()
-    const folder = path.endsWith('/') || path === '' ? path : parentOf(path)
-    const file = currentRoute().query.get('file') ?? (path === folder ? '' : path)
+    const { folder, file } = currentPath()
     return html`
-      <div class="file-browser ${file ? 'has-details' : ''}">
+      <div class="file-browser ${file ? 'has-details' : ''}" @step=${this.#step}>
         <folder-tree .current=${folder}></folder-tree>
-        <folder-contents .folder=${folder} .file=${file}></folder-contents>
+        <folder-contents></folder-contents>
         ${file ? html`<file-details .path=${file}></file-details>` : nothing}
       </div>
       <upload-panel></upload-panel>
@@ -48,31 +43,31 @@ class FileBrowser extends View {
       }`
   }
 
-  /** @param {DragEvent} event */
-  #dragOver(event) {
-    if (!event.dataTransfer?.types.includes('Files') || !mayEdit('files')) return
-    event.preventDefault()
-    if (this.#isDropping) return
-    this.#isDropping = true
+  // Only the list knows what comes after a file.
+  /** @param {CustomEvent<number>} event */
+  #step = ({ detail }) =>
+    /** @type {FolderContents | null} */ (this.querySelector('folder-contents'))?.step(detail)
+
+  /** @param {boolean} isDropping */
+  #show(isDropping) {
+    if (isDropping === this.#isDropping) return
+    this.#isDropping = isDropping
     this.update()
   }
 
   /** @param {DragEvent} event */
-  #dragLeave(event) {
-    if (event.relatedTarget instanceof Node && this.contains(event.relatedTarget)) return
-    this.#isDropping = false
-    this.update()
+  #dragOver(event) {
+    if (!event.dataTransfer?.types.includes('Files') || !mayEdit('files')) return
+    event.preventDefault()
+    this.#show(true)
   }
 
   /** @param {DragEvent} event */
   async #drop(event) {
     if (!event.dataTransfer || !mayEdit('files')) return
     event.preventDefault()
-    this.#isDropping = false
-    this.update()
-    const path = this.#path()
-    const folder = path.endsWith('/') ? path : parentOf(path)
-    uploads.add(folder, await readDrop(event.dataTransfer))
+    this.#show(false)
+    uploads.add(currentPath().folder, await readDrop(event.dataTransfer))
   }
 }
 

@@ -1,6 +1,6 @@
 import { get } from '../../api/client.js'
 import { html, nothing } from '../../core/html.js'
-import { currentRoute, decode, navigate } from '../../core/router.js'
+import { currentRoute, navigate } from '../../core/router.js'
 import { mayEdit } from '../../core/session.js'
 import { Resource, View } from '../../core/view.js'
 import { copy, saveBlob } from '../../ui/clipboard.js'
@@ -9,10 +9,11 @@ import { icon } from '../../ui/icons.js'
 import { show } from '../../ui/states.js'
 import { attempt } from '../../ui/toast.js'
 import { contentUrl, getPresentContent } from '../content.js'
+import { currentPath } from '../current-path.js'
 import { deleteDialog } from '../delete-dialog.js'
 import { announceFilesChanged, filesChanged } from '../file-changes.js'
 import { moveDialog } from '../move-dialog.js'
-import { hrefToPath, nameOf, parentOf } from '../paths.js'
+import { hrefToPath, nameOf } from '../paths.js'
 import { openShareDialog } from '../sharing/share-dialog.js'
 import '../history/file-history.js'
 import './file-preview.js'
@@ -37,7 +38,7 @@ class FileDetails extends View {
   opened() {
     const { signal } = this
     filesChanged.addEventListener('change', () => void this.#file.reload(), { signal })
-    this.addEventListener('keydown', (event) => event.key === 'Escape' && this.#close(), { signal })
+    this.addEventListener('keydown', (event) => this.#press(event), { signal })
   }
 
   template() {
@@ -45,6 +46,9 @@ class FileDetails extends View {
       <aside class="details" aria-label="File">
         <header class="details-header">
           <h2>${nameOf(this.#path)}</h2>
+          <span class="spacer"></span>
+          <button class="icon-button" aria-label="Previous file" @click=${() => this.#step(-1)}><span class="turned">${icon('chevron')}</span></button>
+          <button class="icon-button" aria-label="Next file" @click=${() => this.#step(1)}>${icon('chevron')}</button>
           <button class="icon-button" aria-label="Close the file" @click=${this.#close}>${icon('close')}</button>
         </header>
         ${show(this.#file, (file) => this.#details(file), 5)}
@@ -92,10 +96,10 @@ class FileDetails extends View {
 
   /** @param {FileRecord} file */
   async #move(file) {
-    const path = await moveDialog({ files: [file], directories: [], folder: parentOf(file.path) })
-    if (!path) return
+    const path = await moveDialog({ files: [file], directories: [], folder: currentPath().folder })
+    if (!path) return announceFilesChanged()
     navigate(hrefToPath(path))
-    announceFilesChanged()
+    return announceFilesChanged()
   }
 
   /** @param {FileRecord} file */
@@ -105,12 +109,23 @@ class FileDetails extends View {
     announceFilesChanged()
   }
 
+  /** @param {KeyboardEvent} event */
+  #press({ key, target }) {
+    if (key === 'Escape') this.#close()
+    if (/** @type {HTMLElement} */ (target).matches('audio, video')) return
+    if (key === 'ArrowRight') this.#step(1)
+    if (key === 'ArrowLeft') this.#step(-1)
+  }
+
+  /** @param {number} by */
+  #step(by) {
+    this.dispatchEvent(new CustomEvent('step', { detail: by, bubbles: true }))
+  }
+
   #close = () => {
-    const { path, query } = currentRoute()
-    const next = new URLSearchParams(query)
-    next.delete('file')
-    const folder = parentOf(`${decode(path.replace(/^\/files\/?/, ''))}x`)
-    navigate(hrefToPath(folder, next))
+    const query = new URLSearchParams(currentRoute().query)
+    query.delete('file')
+    navigate(hrefToPath(currentPath().folder, query))
   }
 }
 

@@ -1,8 +1,10 @@
 import { get } from '../../api/client.js'
+import { byName } from '../paths.js'
 
 /** @import { FileRecord } from '../../api/schema.d.ts' */
 
 const pageSize = 200
+const maxChosen = 5000
 // Rows that are only scrolled past are not loaded.
 const restMs = 60
 
@@ -53,6 +55,18 @@ export class FileSource {
     this.#resting = setTimeout(() => this.#loadRange(first, last), restMs)
   }
 
+  /** All files of the list, for a change of all of them. */
+  async all() {
+    if (this.total > maxChosen)
+      throw new Error(`More than ${maxChosen} files: move or delete their folder instead.`)
+    const pages = Array.from({ length: Math.ceil(this.total / pageSize) }, (_, page) => page)
+    for (const page of pages) if (!Array.isArray(this.#pages.get(page))) await this.#load(page)
+    return pages.flatMap((page) => {
+      const files = this.#pages.get(page)
+      return Array.isArray(files) ? files : []
+    })
+  }
+
   /** @param {number} first @param {number} last */
   #loadRange(first, last) {
     const end = Math.max(first, last - 1)
@@ -70,7 +84,9 @@ export class FileSource {
         query,
         signal: this.#signal,
       })
-      this.#pages.set(page, files)
+      // A folder of one page is in the order in which people count; the service sorts by bytes.
+      const isWhole = pagination.total_pages <= 1 && this.#query.sort === 'path'
+      this.#pages.set(page, isWhole && this.#query.recursive ? files.toSorted(byName) : files)
       this.total = pagination.total_items
       this.isExact = pagination.total_is_exact !== false
       this.isReady = true

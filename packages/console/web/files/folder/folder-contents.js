@@ -1,94 +1,72 @@
-import { encodePath, get } from '../../api/client.js'
-import { html, nothing } from '../../core/html.js'
-import { currentRoute, navigate, routeChanges } from '../../core/router.js'
+import { get } from '../../api/client.js'
+import { html, nothing, repeat } from '../../core/html.js'
+import { navigate } from '../../core/router.js'
 import { mayEdit } from '../../core/session.js'
-import { Resource, View } from '../../core/view.js'
-import { saveBlob } from '../../ui/clipboard.js'
-import { searchBox } from '../../ui/form.js'
+import { Resource, RouteView } from '../../core/view.js'
 import { formatBytes, formatCount } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
-import { empty, failed, loading } from '../../ui/states.js'
-import { attempt } from '../../ui/toast.js'
-import { getBlob } from '../content.js'
+import { failed, loading } from '../../ui/states.js'
+import { attempt, toast } from '../../ui/toast.js'
+import { currentPath } from '../current-path.js'
 import { deleteDialog } from '../delete-dialog.js'
 import { announceFilesChanged, filesChanged } from '../file-changes.js'
 import { moveDialog } from '../move-dialog.js'
-import { directoriesIn, hrefToPath, nameOf } from '../paths.js'
-import { openShareDialog } from '../sharing/share-dialog.js'
-import { chooseFiles } from '../upload/choose-files.js'
+import { directoriesIn, hrefToPath } from '../paths.js'
 import { categoryBar } from './category-bar.js'
 import { FileSource } from './file-source.js'
-import { directoryRow, fileRow, listHeader, waitingRow } from './rows.js'
+import { folderHeader, nothingHere } from './folder-header.js'
+import { entryRow, entryTile, hrefOf, listHeader, waitingRow } from './rows.js'
 import { Selection } from './selection.js'
 import '../../ui/virtual-list.js'
 
-/** @import { DirectoryNode } from '../../api/schema.d.ts' */
+const tilesAtOnce = 200
 
 /** What lies in a folder, or below it while a search or category is chosen. Its state is in the address. */
-class FolderContents extends View {
-  #folder = ''
-  #file = ''
-  #address = ''
+export class FolderContents extends RouteView {
   /** @type {FileSource | undefined} */
   #source
   #range = { first: 0, last: 1 }
+  #tiles = tilesAtOnce
   #loading = new AbortController()
   #directory = new Resource(this, async (signal) => {
-    const query = { prefix: this.#folder, depth: 1 }
+    const query = { prefix: currentPath().folder, depth: 1 }
     return (await get('files', '/api/files/tree', { query, signal })).tree
   })
   #categories = new Resource(this, async (signal) => {
-    const query = { prefix: this.#folder }
+    const query = { prefix: currentPath().folder }
     return (await get('files', '/api/files/categories', { query, signal })).categories
   })
   #selection = new Selection(() => this.update())
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #typing
-
-  /** @param {string} folder */
-  set folder(folder) {
-    this.#folder = folder
-    if (this.isConnected) this.#follow()
-  }
-
-  /** @param {string} file the one whose details are shown */
-  set file(file) {
-    this.#file = file
-    this.update()
-  }
 
   opened() {
-    const { signal } = this
-    routeChanges.addEventListener('change', () => this.#follow(), { signal })
-    filesChanged.addEventListener('change', () => this.#reload(), { signal })
-    this.#address = ''
-    this.#follow()
+    filesChanged.addEventListener('change', () => this.reload(), { signal: this.signal })
+    super.opened()
   }
 
-  // Loads again when the folder or what is wanted of it changed, not when another file's details are opened.
-  #follow() {
-    const { segments } = currentRoute()
-    const address = JSON.stringify([this.#folder, this.#wanted()])
-    if (segments[0] !== 'files' || address === this.#address) return
-    this.#address = address
-    this.#selection.clear()
+  // Not the file whose details are open.
+  get address() {
+    const { folder } = currentPath()
+    return JSON.stringify({ folder, ...this.values('search', 'category', 'sort') })
+  }
+
+  entered() {
+    this.#selection.choose([])
     this.#source = undefined
     this.#directory.value = undefined
     this.#range = { first: 0, last: 1 }
-    this.#reload()
+    this.#tiles = tilesAtOnce
   }
 
-  #reload() {
+  reload() {
     this.#loading.abort()
     this.#loading = new AbortController()
-    const { search, category, sort } = this.#wanted()
+    const { folder } = currentPath()
     const source = new FileSource(
       {
-        prefix: this.#folder || undefined,
-        recursive: search || category ? undefined : 'false',
-        search: search || undefined,
-        category: category || undefined,
-        sort,
+        prefix: folder || undefined,
+        recursive: this.#isDeep() ? undefined : 'false',
+        sort: 'path',
+        ...this.values('search', 'category', 'sort'),
       },
       this.#range,
       () => {
@@ -102,89 +80,124 @@ class FolderContents extends View {
     void this.#categories.reload()
   }
 
-  #wanted() {
-    const { query } = currentRoute()
-    return {
-      search: query.get('search') ?? '',
-      category: query.get('category') ?? '',
-      sort: query.get('sort') ?? 'path',
-    }
+  #isDeep() {
+    return this.query.has('search') || this.query.has('category')
   }
 
-  /** @param {Record<string, string>} changes @param {boolean} [replace] */
-  #open(changes, replace = false) {
-    const query = new URLSearchParams(currentRoute().query)
-    query.delete('file')
-    for (const [name, value] of Object.entries(changes)) {
+  /** @param {Record<string, string>} changes @param {{ replace?: boolean }} [options] */
+  open(changes, options) {
+    const query = new URLSearchParams(this.query)
+    for (const [name, value] of Object.entries({ file: '', ...changes })) {
       if (value) query.set(name, value)
       else query.delete(name)
     }
-    navigate(hrefToPath(this.#folder, query), { replace })
+    navigate(hrefToPath(currentPath().folder, query), options)
+  }
+
+  /** Opens the file before or after the one whose details are open. @param {number} by */
+  step(by) {
+    const { file } = currentPath()
+    const { total = 0 } = this.#source ?? {}
+    for (let at = 0; at < total; at += 1) {
+      if (this.#source?.at(at)?.path !== file) continue
+      const next = this.#source.at(at + by)
+      if (next) return navigate(hrefOf(next, this.#searched(), this.query))
+    }
+    return toast(
+      by > 0 ? 'This is the last file of the list' : 'This is the first file of the list',
+    )
+  }
+
+  #searched() {
+    return this.#isDeep() ? currentPath().folder : undefined
   }
 
   template() {
-    const { search, category } = this.#wanted()
+    const { folder } = currentPath()
+    const category = this.query.get('category') ?? ''
     return html`
       <section class="folder" aria-label="Folder">
-        <header class="view-header">
-          ${breadcrumb(this.#folder)}
-          <div class="toolbar">
-            ${searchBox({
-              label: this.#folder ? 'Search below this folder' : 'Search all files',
-              value: search,
-              onInput: this.#search,
-            })}
-            ${this.#folder ? html`<button class="button" @click=${this.#download}>${icon('download')} Download</button>` : nothing}
-            ${this.#folder && mayEdit('files') ? html`<button class="button" @click=${() => openShareDialog(this.#folder)}>${icon('lock')} Share</button>` : nothing}
-            ${
-              mayEdit('files')
-                ? html`
-                  <button class="button" @click=${() => void chooseFiles(this.#folder, true)}>${icon('folder')} Upload folder</button>
-                  <button class="button primary" data-key="n" @click=${() => void chooseFiles(this.#folder, false)}>${icon('upload')} Upload files</button>`
-                : nothing
-            }
-          </div>
-        </header>
-        ${this.#selection.size > 0 ? this.#selectionBar() : categoryBar(this.#categories.value ?? [], category, (value) => this.#open({ category: value }))}
+        ${folderHeader(this, folder)}
+        ${this.#selection.size > 0 ? this.#selectionBar() : categoryBar(this.#categories.value ?? [], category, (value) => this.open({ category: value }))}
         ${this.#content()}
       </section>`
   }
 
-  // The whole folder as one archive.
-  #download = () =>
-    attempt(async () => {
-      const headers = { accept: 'application/zip' }
-      const archive = await getBlob(`/api/trees/${encodePath(this.#folder)}`, { headers })
-      saveBlob(`${nameOf(this.#folder)}.zip`, archive)
-    })
-
   #content() {
     const source = this.#source
-    const directories = this.#directories()
     if (!source || (!source.isReady && !source.error)) return loading(12)
-    if (source.error && !source.isReady) return failed(source.error, () => this.#reload())
+    const failure = source.error ? failed(source.error, () => this.reload()) : nothing
+    if (!source.isReady) return failure
+    const directories = this.#directories()
     const count = directories.length + source.total
-    if (count === 0) return this.#nothingHere()
-    const { sort } = this.#wanted()
+    if (count === 0) return nothingHere(this, currentPath().folder)
     return html`
-      ${source.error ? failed(source.error, () => this.#reload()) : nothing}
+      ${failure}
       <p class="folder-summary muted" role="status">${this.#summary(source)}</p>
+      ${this.query.get('view') === 'grid' ? this.#grid(source, count) : this.#list(source, directories.length, count)}`
+  }
+
+  /** @param {FileSource} source @param {number} directories @param {number} count */
+  #list(source, directories, count) {
+    const sort = this.query.get('sort') ?? 'path'
+    const all = { isChosen: this.#selection.size === count, choose: () => this.#chooseAll(count) }
+    return html`
       <virtual-list
         class="table-frame file-list"
         .label=${'Files'}
-        .header=${listHeader(sort, (value) => this.#open({ sort: value === 'path' ? '' : value }))}
-        .drawRow=${(/** @type {number} */ index) => this.#row(index, directories, source)}
+        .header=${listHeader(sort, (value) => this.open({ sort: value === 'path' ? '' : value }), mayEdit('files') ? all : undefined)}
+        .drawRow=${(/** @type {number} */ index) => {
+          const entry = this.#entryAt(index)
+          return entry ? entryRow(entry, this.#stateOf(entry, index)) : waitingRow()
+        }}
         .onRange=${(/** @type {number} */ first, /** @type {number} */ last) =>
-          this.#want(source, first - directories.length, last - directories.length)}
+          this.#want(source, first - directories, last - directories)}
         .count=${count}
         @keydown=${this.#keys}
       ></virtual-list>`
   }
 
+  /** @param {FileSource} source @param {number} count */
+  #grid(source, count) {
+    const shown = Array.from({ length: Math.min(count, this.#tiles) }, (_, at) => this.#entryAt(at))
+    const more = () => {
+      this.#tiles += tilesAtOnce
+      this.#want(source, 0, this.#tiles)
+      this.update()
+    }
+    return html`
+      <ul class="tiles" aria-label="Files">
+        ${repeat(
+          shown.flatMap((entry, at) => (entry ? [{ entry, at }] : [])),
+          ({ entry }) => entry.path,
+          ({ entry, at }) => entryTile(entry, this.#stateOf(entry, at)),
+        )}
+      </ul>
+      ${count > this.#tiles ? html`<button class="button" @click=${more}>Show more</button>` : nothing}`
+  }
+
+  /** @param {number} index @returns {import('./selection.js').Entry | undefined} */
+  #entryAt = (index) => {
+    const directories = this.#directories()
+    return directories[index] ?? this.#source?.at(index - directories.length)
+  }
+
+  /** @param {import('./selection.js').Entry} entry @param {number} index */
+  #stateOf(entry, index) {
+    const folder = this.#searched()
+    return {
+      isChosen: this.#selection.has(entry),
+      choose: (/** @type {boolean} */ isRange) =>
+        this.#selection.toggle(index, isRange, this.#entryAt),
+      href: hrefOf(entry, folder, this.query),
+      isCurrent: entry.path === currentPath().file,
+      folder,
+    }
+  }
+
   /** @param {FileSource} source */
   #summary(source) {
-    const { search, category } = this.#wanted()
-    if (search || category)
+    if (this.#isDeep())
       return `${source.isExact ? '' : 'more than '}${formatCount(source.total, 'file')} found`
     const tree = this.#directory.value
     return tree
@@ -192,46 +205,8 @@ class FolderContents extends View {
       : ''
   }
 
-  /** @param {number} index @param {DirectoryNode[]} directories @param {FileSource} source */
-  #row(index, directories, source) {
-    const directory = directories[index]
-    if (directory) return directoryRow(directory, this.#selection)
-    const file = source.at(index - directories.length)
-    if (!file) return waitingRow()
-    const { search, category } = this.#wanted()
-    return fileRow(file, {
-      selection: this.#selection,
-      folder: this.#folder,
-      isCurrent: file.path === this.#file,
-      isDeep: Boolean(search || category),
-      query: currentRoute().query,
-    })
-  }
-
   #directories() {
-    const { search, category } = this.#wanted()
-    return search || category ? [] : directoriesIn(this.#directory.value)
-  }
-
-  #nothingHere() {
-    const { search, category } = this.#wanted()
-    if (search || category) {
-      return empty({
-        icon: 'search',
-        title: search ? `No file contains “${search}”` : `No ${category} files here`,
-        action: html`<button class="button" @click=${() => this.#open({ search: '', category: '' })}>Show all files</button>`,
-      })
-    }
-    return empty({
-      icon: 'folder',
-      title: this.#folder ? 'This folder is empty' : 'No files yet',
-      text: mayEdit('files')
-        ? 'Drop files or whole folders here, or choose them.'
-        : 'Files that are uploaded appear here.',
-      action: mayEdit('files')
-        ? html`<button class="button primary" @click=${() => void chooseFiles(this.#folder, false)}>${icon('upload')} Upload files</button>`
-        : nothing,
-    })
+    return this.#isDeep() ? [] : directoriesIn(this.#directory.value)
   }
 
   /** @param {FileSource} source @param {number} first @param {number} last */
@@ -241,31 +216,35 @@ class FolderContents extends View {
   }
 
   #selectionBar() {
-    const { bytes } = this.#selection
+    const { size, bytes } = this.#selection
     return html`
       <div class="selection-bar" role="region" aria-label="Selection">
-        <span>${formatCount(this.#selection.size, 'item')} selected, ${formatBytes(bytes)}</span>
+        <span>${formatCount(size, 'item')} selected, ${formatBytes(bytes)}</span>
         <span class="spacer"></span>
         <button class="button" @click=${() => this.#change(moveDialog)}>${icon('move')} Move</button>
         <button class="button" @click=${() => this.#change(deleteDialog)}>${icon('trash')} Delete</button>
-        <button class="button" @click=${() => this.#selection.clear()}>Clear</button>
+        <button class="button" @click=${() => this.#selection.choose([])}>Clear</button>
       </div>`
   }
+
+  /** @param {number} count of the whole list */
+  #chooseAll = (count) =>
+    attempt(async () => {
+      if (this.#selection.size === count) return this.#selection.choose([])
+      const files = await this.#source?.all()
+      return this.#selection.choose([...this.#directories(), ...(files ?? [])])
+    })
 
   // Moves or deletes the selection. Details of a file that is gone are closed first.
   /** @param {typeof moveDialog | typeof deleteDialog} dialog */
   async #change(dialog) {
     const { files, directories } = this.#selection
-    const outcome = await dialog({ files, directories, folder: this.#folder })
-    if (outcome === undefined || outcome === false) return announceFilesChanged()
-    if (files.some(({ path }) => path === this.#file)) this.#open({ file: '' })
-    this.#selection.clear()
-    return announceFilesChanged()
-  }
-
-  #search = (/** @type {string} */ value) => {
-    clearTimeout(this.#typing)
-    this.#typing = setTimeout(() => this.#open({ search: value.trim() }, true), 150)
+    const { folder, file } = currentPath()
+    if (await dialog({ files, directories, folder })) {
+      if (files.some(({ path }) => path === file)) this.open({})
+      this.#selection.choose([])
+    }
+    announceFilesChanged()
   }
 
   /** @param {KeyboardEvent} event */
@@ -276,21 +255,10 @@ class FolderContents extends View {
     const box = row?.querySelector('input[type=checkbox]')
     if (!box || event.target === box) return
     event.preventDefault()
-    box.click()
+    box.dispatchEvent(
+      new MouseEvent('click', { shiftKey: event.shiftKey, bubbles: true, cancelable: true }),
+    )
   }
-}
-
-/** @param {string} folder */
-function breadcrumb(folder) {
-  const segments = folder.split('/').filter(Boolean)
-  return html`
-    <h1 class="breadcrumb path">
-      <a href="#/files/">Files</a>
-      ${segments.map(
-        (segment, at) =>
-          html`${icon('chevron')}<a href=${hrefToPath(`${segments.slice(0, at + 1).join('/')}/`)}>${segment}</a>`,
-      )}
-    </h1>`
 }
 
 customElements.define('folder-contents', FolderContents)

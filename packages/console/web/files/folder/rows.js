@@ -2,17 +2,26 @@ import { html, nothing } from '../../core/html.js'
 import { mayEdit } from '../../core/session.js'
 import { formatBytes, formatCount, formatDate, formatTime } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
+import { contentUrl } from '../content.js'
 import { iconOf, kindOf } from '../kinds.js'
-import { hrefToPath } from '../paths.js'
+import { hrefToPath, parentOf } from '../paths.js'
 
 /**
+ * What is drawn of one entry. `folder`: whose search or category the list is; undefined: the list is one folder's.
  * @import { DirectoryNode, FileRecord } from '../../api/schema.d.ts'
- * @import { Selection } from './selection.js'
+ * @typedef {{ isChosen: boolean, choose: (isRange: boolean) => void, href: string, isCurrent: boolean,
+ *   folder?: string }} RowState
  */
 
-/** @param {string} sort @param {(sort: string) => void} onSort */
-export const listHeader = (sort, onSort) => html`
-  <span class="cell check" role="columnheader"><span class="sr-only">Selected</span></span>
+/**
+ * @param {string} sort
+ * @param {(sort: string) => void} onSort
+ * @param {{ isChosen: boolean, choose: () => void } | undefined} all
+ */
+export const listHeader = (sort, onSort, all) => html`
+  <span class="cell check" role="columnheader">
+    ${all ? html`<input type="checkbox" aria-label="Select all" .checked=${all.isChosen} @click=${all.choose} />` : html`<span class="sr-only">Selected</span>`}
+  </span>
   ${sortable('Name', 'name', ['path', '-path'], sort, onSort)}
   ${sortable('Size', 'size', ['size', '-size'], sort, onSort)}
   <span class="cell kind" role="columnheader">Kind</span>
@@ -36,49 +45,75 @@ function sortable(label, column, [ascending, descending], current, onSort) {
     </span>`
 }
 
-/** @param {DirectoryNode} directory @param {Selection} selection */
-export const directoryRow = (directory, selection) => html`
-  ${check(directory, directory.name, selection)}
-  <span class="cell name" role="gridcell">
-    ${icon('folder')}<a data-row href=${hrefToPath(`${directory.path.replace(/\/$/, '')}/`)}>${directory.name}</a>
+/** @param {FileRecord | DirectoryNode} entry @param {RowState} state */
+export const entryRow = (entry, state) => html`
+  <span class="cell check" role="gridcell">${checkOf(entry, state)}</span>
+  <span class="cell name ${state.isCurrent ? 'current' : ''}" role="gridcell">
+    ${icon('sha256' in entry ? iconOf(entry.category) : 'folder')}${linkOf(entry, state)}
   </span>
-  <span class="cell size" role="gridcell">${formatBytes(directory.total_size)}</span>
-  <span class="cell kind" role="gridcell">${formatCount(directory.file_count, 'file')}</span>
-  <span class="cell date" role="gridcell"></span>`
-
-/**
- * @param {FileRecord} file
- * @param {{ selection: Selection, folder: string, isCurrent: boolean, isDeep: boolean, query: URLSearchParams }} options
- */
-export const fileRow = (file, { selection, folder, isCurrent, isDeep, query }) => html`
-  ${check(file, file.name, selection)}
-  <span class="cell name ${isCurrent ? 'current' : ''}" role="gridcell">
-    ${icon(iconOf(file.category))}<a data-row aria-current=${isCurrent ? 'true' : nothing} href=${isDeep ? hrefToPath(folder, withFile(query, file.path)) : hrefToPath(file.path, query)} title=${file.path}
-      >${isDeep ? html`<span class="dim">${file.path.slice(folder.length, -file.name.length)}</span>` : nothing}${file.name}</a>
-  </span>
-  <span class="cell size" role="gridcell">${formatBytes(file.size)}</span>
-  <span class="cell kind" role="gridcell">${kindOf(file.content_type)}</span>
-  <span class="cell date" role="gridcell"><time datetime=${file.updated_at} title=${formatTime(file.updated_at)}>${formatDate(file.updated_at)}</time></span>`
+  ${
+    'sha256' in entry
+      ? html`
+        <span class="cell size" role="gridcell">${formatBytes(entry.size)}</span>
+        <span class="cell kind" role="gridcell">${kindOf(entry.content_type)}</span>
+        <span class="cell date" role="gridcell"><time datetime=${entry.updated_at} title=${formatTime(entry.updated_at)}>${formatDate(entry.updated_at)}</time></span>`
+      : html`
+        <span class="cell size" role="gridcell">${formatBytes(entry.total_size)}</span>
+        <span class="cell kind" role="gridcell">${formatCount(entry.file_count, 'file')}</span>
+        <span class="cell date" role="gridcell"></span>`
+  }`
 
 /** A row whose page is being loaded. */
 export const waitingRow = () => html`
   <span class="cell check" role="gridcell"></span>
   <span class="cell name" role="gridcell"><span class="waiting" data-row tabindex="-1">Loading…</span></span>`
 
-/** @param {FileRecord | DirectoryNode} entry @param {string} name @param {Selection} selection */
-const check = (entry, name, selection) => html`
-  <span class="cell check" role="gridcell">
-    ${
-      mayEdit('files')
-        ? html`<input type="checkbox" tabindex="-1" aria-label="Select ${name}" .checked=${selection.has(entry)} @change=${() => selection.toggle(entry)} />`
-        : nothing
-    }
-  </span>`
+// The service makes no small pictures: a larger one is not worth its bytes here.
+const maxThumbnailBytes = 4_000_000
 
-// A search stays while its results are looked at.
-/** @param {URLSearchParams} query @param {string} path */
-function withFile(query, path) {
+/** An entry of the grid: images as themselves. @param {FileRecord | DirectoryNode} entry @param {RowState} state */
+export const entryTile = (entry, state) => html`
+  <li class="tile ${state.isCurrent ? 'current' : ''}">
+    <div class="tile-picture">
+      ${
+        'sha256' in entry &&
+        entry.category === 'image' &&
+        entry.public !== false &&
+        entry.size <= maxThumbnailBytes
+          ? html`<img src=${contentUrl(entry.path, { sha256: entry.sha256 })} alt="" loading="lazy" decoding="async" />`
+          : icon('sha256' in entry ? iconOf(entry.category) : 'folder')
+      }
+    </div>
+    ${checkOf(entry, state)}${linkOf(entry, state)}
+  </li>`
+
+// In a search the name comes first, whatever folder it is in.
+/** @param {FileRecord | DirectoryNode} entry @param {RowState} state */
+const linkOf = ({ path, name }, { href, isCurrent, folder }) => html`
+  <a data-row aria-current=${isCurrent ? 'true' : nothing} href=${href} title=${path}
+    >${name}${folder === undefined ? nothing : html` <span class="dim">${parentOf(path).slice(folder.length)}</span>`}</a>`
+
+/** @param {FileRecord | DirectoryNode} entry @param {RowState} state */
+const checkOf = ({ name }, { isChosen, choose }) =>
+  mayEdit('files')
+    ? html`<input type="checkbox" tabindex="-1" aria-label="Select ${name}" .checked=${isChosen} @click=${(/** @type {MouseEvent} */ event) => choose(event.shiftKey)} />`
+    : nothing
+
+/**
+ * The address of an entry. A search stays while its results are looked at.
+ * @param {FileRecord | DirectoryNode} entry
+ * @param {string | undefined} folder of the search
+ * @param {URLSearchParams} query
+ */
+export function hrefOf(entry, folder, query) {
   const next = new URLSearchParams(query)
-  next.set('file', path)
-  return next
+  next.delete('file')
+  if (!('sha256' in entry)) return hrefToPath(`${entry.path.replace(/\/$/, '')}/`, viewOf(next))
+  if (folder === undefined) return hrefToPath(entry.path, next)
+  next.set('file', entry.path)
+  return hrefToPath(folder, next)
 }
+
+// Of a folder to the next one only how it is looked at.
+/** @param {URLSearchParams} query */
+const viewOf = (query) => new URLSearchParams([...query].filter(([name]) => name === 'view'))

@@ -1,12 +1,12 @@
 /**
  * The chosen rows of a folder. Directories count with all that is below them.
  * @import { DirectoryNode, FileRecord } from '../../api/schema.d.ts'
+ * @typedef {FileRecord | DirectoryNode} Entry
  */
 export class Selection {
-  /** @type {Map<string, FileRecord>} */
-  #files = new Map()
-  /** @type {Map<string, DirectoryNode>} */
-  #directories = new Map()
+  /** @type {Map<string, Entry>} */
+  #entries = new Map()
+  #last = 0
   #onChange
 
   /** @param {() => void} onChange */
@@ -15,41 +15,53 @@ export class Selection {
   }
 
   get size() {
-    return this.#files.size + this.#directories.size
+    return this.#entries.size
   }
 
   get files() {
-    return [...this.#files.values()]
+    return [...this.#entries.values()].flatMap((entry) => ('sha256' in entry ? [entry] : []))
   }
 
   get directories() {
-    return [...this.#directories.values()]
+    return [...this.#entries.values()].flatMap((entry) => ('sha256' in entry ? [] : [entry]))
   }
 
   get bytes() {
-    const sizes = [
-      ...this.files.map(({ size }) => size),
-      ...this.directories.map(({ total_size: size }) => size),
-    ]
+    const sizes = [...this.#entries.values()].map((entry) =>
+      'sha256' in entry ? entry.size : entry.total_size,
+    )
     return sizes.reduce((sum, size) => sum + size, 0)
   }
 
-  /** @param {FileRecord | DirectoryNode} entry */
+  /** @param {Entry} entry */
   has(entry) {
-    return 'sha256' in entry ? this.#files.has(entry.path) : this.#directories.has(entry.path)
+    return this.#entries.has(entry.path)
   }
 
-  /** @param {FileRecord | DirectoryNode} entry */
-  toggle(entry) {
-    if ('sha256' in entry) {
-      if (!this.#files.delete(entry.path)) this.#files.set(entry.path, entry)
-    } else if (!this.#directories.delete(entry.path)) this.#directories.set(entry.path, entry)
+  /**
+   * Chooses a row or gives it up; with Shift, also all rows from the last one that was clicked.
+   * @param {number} index
+   * @param {boolean} isRange
+   * @param {(index: number) => Entry | undefined} entryAt
+   */
+  toggle(index, isRange, entryAt) {
+    const entry = entryAt(index)
+    if (!entry) return
+    const isChosen = !this.has(entry)
+    const from = isRange ? Math.min(this.#last, index) : index
+    const to = isRange ? Math.max(this.#last, index) : index
+    for (let at = from; at <= to; at += 1) {
+      const each = entryAt(at)
+      if (each && isChosen) this.#entries.set(each.path, each)
+      else if (each) this.#entries.delete(each.path)
+    }
+    this.#last = index
     this.#onChange()
   }
 
-  clear() {
-    this.#files.clear()
-    this.#directories.clear()
+  /** @param {Entry[]} entries */
+  choose(entries) {
+    this.#entries = new Map(entries.map((entry) => [entry.path, entry]))
     this.#onChange()
   }
 }

@@ -1,0 +1,86 @@
+import { encodePath } from '../../api/client.js'
+import { html, nothing } from '../../core/html.js'
+import { mayEdit } from '../../core/session.js'
+import { saveBlob } from '../../ui/clipboard.js'
+import { searchBox } from '../../ui/form.js'
+import { icon } from '../../ui/icons.js'
+import { empty } from '../../ui/states.js'
+import { attempt } from '../../ui/toast.js'
+import { getBlob } from '../content.js'
+import { hrefToPath, nameOf } from '../paths.js'
+import { openShareDialog } from '../sharing/share-dialog.js'
+import { chooseFiles } from '../upload/choose-files.js'
+
+/** @import { RouteView } from '../../core/view.js' */
+
+/** Where one is, and what can be done with the whole folder. @param {RouteView} view @param {string} folder */
+export function folderHeader(view, folder) {
+  const isGrid = view.query.get('view') === 'grid'
+  return html`
+    <header class="view-header">
+      ${breadcrumb(folder)}
+      <div class="toolbar">
+        ${searchBox({
+          label: folder ? 'Search below this folder' : 'Search all files',
+          value: view.query.get('search') ?? '',
+          onInput: view.search,
+        })}
+        <button class="icon-button framed" aria-label="Show as pictures" aria-pressed=${isGrid} @click=${() => view.open({ view: isGrid ? '' : 'grid' })}>${icon('grid')}</button>
+        ${folder ? html`<button class="button" @click=${() => download(folder)}>${icon('download')} Download</button>` : nothing}
+        ${folder && mayEdit('files') ? html`<button class="button" @click=${() => openShareDialog(folder)}>${icon('lock')} Share</button>` : nothing}
+        ${
+          mayEdit('files')
+            ? html`
+              <button class="button" @click=${() => chooseFiles(folder, true)}>${icon('folder')} Upload folder</button>
+              <button class="button primary" data-key="n" @click=${() => chooseFiles(folder, false)}>${icon('upload')} Upload files</button>`
+            : nothing
+        }
+      </div>
+    </header>`
+}
+
+/** @param {RouteView} view @param {string} folder */
+export function nothingHere({ query }, folder) {
+  const search = query.get('search')
+  const category = query.get('category')
+  if (search || category) {
+    return empty({
+      icon: 'search',
+      title: search ? `No file contains “${search}”` : `No ${category} files here`,
+      action: html`<a class="button" href=${hrefToPath(folder)}>Show all files</a>`,
+    })
+  }
+  const isEditor = mayEdit('files')
+  return empty({
+    icon: 'folder',
+    title: folder ? 'This folder is empty' : 'No files yet',
+    text: isEditor
+      ? 'Drop files or whole folders here, or choose them.'
+      : 'Files that are uploaded appear here.',
+    action: isEditor
+      ? html`<button class="button primary" @click=${() => chooseFiles(folder, false)}>${icon('upload')} Upload files</button>`
+      : nothing,
+  })
+}
+
+// As one archive.
+/** @param {string} folder */
+const download = (folder) =>
+  attempt(async () => {
+    const headers = { accept: 'application/zip' }
+    const archive = await getBlob(`/api/trees/${encodePath(folder)}`, { headers })
+    saveBlob(`${nameOf(folder)}.zip`, archive)
+  })
+
+/** @param {string} folder */
+function breadcrumb(folder) {
+  const segments = folder.split('/').filter(Boolean)
+  return html`
+    <h1 class="breadcrumb path">
+      <a href="#/files/">Files</a>
+      ${segments.map(
+        (segment, at) =>
+          html`${icon('chevron')}<a href=${hrefToPath(`${segments.slice(0, at + 1).join('/')}/`)}>${segment}</a>`,
+      )}
+    </h1>`
+}

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { dropOnto } from '../pick-files.ts'
+import type { Flows } from '../tester.ts'
+
+/** Many files at once, and looking from one to the next. */
+export const folderFlows: Flows = {
+  'moves three files of which one exists, and keeps both': async (tester) => {
+    const { page } = tester
+    tester.expectFailure(/status of 40[49]/) // Names that exist; the folder is empty, and gone, in the end.
+    const api = await tester.filesApi()
+    for (const name of ['a.txt', 'b.txt', 'c.txt']) await api.upload(`bulk/from/${name}`, 'moved')
+    await api.upload('bulk/to/b.txt', 'there')
+    await tester.goTo('/files/bulk/from/')
+    await page.getByLabel('Select a.txt').check()
+    await page.getByLabel('Select c.txt').click({ modifiers: ['Shift'] })
+    await tester.text('3 items selected').waitFor()
+    await tester.button('Move').click()
+    await page.getByLabel('To the folder').fill('bulk/to')
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'This file exists' })
+    await dialog.getByText('bulk/to/b.txt').waitFor()
+    await tester.checkAccessibility('a name exists where files go')
+    await tester.picture('move-exists')
+    await dialog.getByRole('button', { name: 'Keep both' }).click()
+    await tester.text('Moved').waitFor()
+    const { files } = await api.call('GET', '/api/files/?prefix=bulk')
+    assert.deepEqual(
+      files.map(({ path, size }: { path: string; size: number }) => `${path} ${size}`),
+      ['bulk/to/a.txt 5', 'bulk/to/b (2).txt 5', 'bulk/to/b.txt 5', 'bulk/to/c.txt 5'],
+    )
+  },
+
+  'selects a whole folder, and stays at it when Back closes the question': async (tester) => {
+    const { page } = tester
+    const api = await tester.filesApi()
+    tester.expectFailure(/status of 404/) // The folder is gone in the end.
+    for (let at = 1; at <= 12; at += 1) await api.upload(`natural/sub ${at}/part ${at}.txt`, 'x')
+    for (const name of ['part 10.txt', 'part 2.txt']) await api.upload(`natural/${name}`, 'x')
+    await tester.goTo('/files/')
+    await tester.goTo('/files/natural/')
+    await page.getByRole('link', { name: 'part 10.txt' }).waitFor()
+    const names = await page.locator('.file-list [data-row]').allTextContents()
+    assert.deepEqual(names.slice(0, 3), ['sub 1', 'sub 2', 'sub 3'])
+    assert.deepEqual(names.slice(-2), ['part 2.txt', 'part 10.txt'])
+    assert.match(await page.title(), /^natural · /)
+    await page.getByLabel('Select all').click()
+    await tester.text('14 items selected').waitFor()
+    await tester.checkAccessibility('a whole folder selected')
+    await tester.picture('select-all')
+    await tester.button('Delete').click()
+    const dialog = page.getByRole('dialog', { name: /^Delete/ })
+    await dialog.waitFor()
+    await page.goBack()
+    await dialog.waitFor({ state: 'detached' })
+    await tester.text('14 items selected').waitFor()
+    assert.match(page.url(), /#\/files\/natural\/$/)
+    await tester.button('Delete').click()
+    await dialog.getByRole('button', { name: 'Delete' }).click()
+    await tester.text('14 files deleted').waitFor()
+  },
+
+  'looks at images as a grid, and goes from one to the next': async (tester) => {
+    const { page } = tester
+    const api = await tester.filesApi()
+    for (const name of ['bay', 'cliff', 'dune']) await api.upload(`album/${name}.svg`, picture)
+    await api.upload('album/a name that is much longer than a tile is wide.txt', 'text')
+    await tester.goTo('/files/album/')
+    await tester.button('Show as pictures').click()
+    await page.locator('.tile img').nth(2).waitFor()
+    await tester.checkAccessibility('a grid')
+    await tester.picture('grid')
+    await page.getByRole('link', { name: 'bay.svg' }).click()
+    await page.getByRole('heading', { name: 'bay.svg' }).waitFor()
+    await tester.button('Next file').click()
+    await page.getByRole('heading', { name: 'cliff.svg' }).waitFor()
+    await page.keyboard.press('ArrowRight')
+    await page.getByRole('heading', { name: 'dune.svg' }).waitFor()
+    assert.match(await page.title(), /^dune\.svg · /)
+    await page.keyboard.press('ArrowRight')
+    await tester.text('This is the last file of the list').waitFor()
+    await tester.checkAccessibility('the details beside a grid')
+    await tester.picture('grid-details')
+  },
+
+  'uploads what is dropped beside the list': async (tester) => {
+    const { page, everything } = tester
+    const file = join(everything.dataDir, 'dropped beside.txt')
+    writeFileSync(file, 'dropped')
+    await tester.goTo('/files/')
+    await dropOnto(page, '.sidebar', [file])
+    await tester.text('1 file uploaded').waitFor()
+    const api = await tester.filesApi()
+    assert.equal((await api.call('GET', '/api/files/dropped%20beside.txt')).size, 7)
+  },
+}
+
+const picture =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 30"><path fill="teal" d="M0 20 12 6l9 10 6-5 13 13v6H0z"/></svg>'
