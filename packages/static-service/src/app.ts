@@ -23,11 +23,11 @@ import { eventSource } from './routes/events.ts'
 import { registerBrowseRoutes } from './routes/files/browse.ts'
 import { registerBulkRoutes } from './routes/files/bulk-changes.ts'
 import { FileRecordCache } from './routes/files/file-record-cache.ts'
-import { fileDescriber } from './routes/files/file-schema.ts'
+import { type DescribeFiles, fileDescriber } from './routes/files/file-schema.ts'
 import { registerFileRoutes } from './routes/files/files.ts'
 import { registerPutRoute } from './routes/files/put-file.ts'
 import { UploadLimits } from './routes/files/upload-limits.ts'
-import { registerUploadRoutes } from './routes/files/uploads.ts'
+import { registerUploadRoutes, type UploadDependencies } from './routes/files/uploads.ts'
 import { limitToFolders } from './routes/folder-limits.ts'
 import { registerChangeRoutes } from './routes/history/changes.ts'
 import { registerHistoryRoutes } from './routes/history/history.ts'
@@ -61,31 +61,9 @@ export interface Dependencies {
 
 /** The app of the static service with all routes, not yet listening. */
 export function buildApp(parts: Dependencies): Promise<App> {
-  const { config, catalog, store, compressor, rules: access } = parts
+  const { config, metrics } = parts
   registerMetrics({ ...parts, hashes: parts.auth.hashes })
-  const rules = config.static
-  const isForwarded = forwardingCheck(config.trustProxy)
-  const recordBytes = Math.floor(rules.memoryCacheBytes / 8)
-  const cache = new ContentCache({
-    store,
-    catalog,
-    compressor,
-    memoryBytes: rules.memoryCacheBytes - recordBytes,
-    graceSeconds: rules.graceSeconds,
-    describe: (row) => describeFile(row, rules),
-  })
-  const clientAddress = clientAddressReader(config.trustProxy)
-  let findReader: FindReader = async () => undefined
-  const files = new ReadableFiles({
-    ...{ cache, rules: access },
-    findReader: (request) => findReader(request),
-  })
-  const handler = new StaticHandler({ cache, files, rules, isForwarded })
-  const links = new Links(parts.auth.database)
-  const { findCaller } = parts.auth
-  const linkHandler = new LinkHandler({
-    ...{ links, cache, catalog, handler, findCaller, clientAddress },
-  })
+  const serving = createServing(parts)
   return createApp(
     {
       about: {
@@ -99,50 +77,82 @@ export function buildApp(parts: Dependencies): Promise<App> {
       corsOrigins: config.corsOrigins,
       exposedHeaders: exposedTusHeaders,
       connections: config.connections,
-      metrics: parts.metrics,
+      metrics,
       alarmingCodes: ['insufficient_storage'],
       health: () => report(parts),
-      rawRoutes: [handler, linkHandler],
+      rawRoutes: [serving.handler, serving.linkHandler],
       redactPath: redactLink,
       badUrl: () => invalidPath('it is not valid percent-encoded UTF-8'),
     },
-    async (app) => {
-      await app.register(auth, parts.auth)
-      findReader = (request) =>
-        app.findReader({ headers: request.headers, ip: clientAddress(request) })
-      const clock = systemClock
-      serveEvents(app, { ...parts, outbox: catalog.outbox, source: eventSource, clock })
-      limitToFolders(app)
-      const { publicBaseUrl: base, maxBatchFiles, maxUploadBytes: maxBytes, quotaBytes } = config
-      const describe = fileDescriber(access, base)
-      const uploads = {
-        store,
-        catalog,
-        limits: new UploadLimits({ catalog, maxBytes, quotaBytes }),
-        maxBatchFiles,
-        describe,
-        onStored: (row: FileRow) => compressor.enqueue(row),
-      }
-      await registerUploadRoutes(app, uploads)
-      await registerPutRoute(app, uploads)
-      await registerResumableRoutes(app, { ...uploads, uploads: parts.uploads })
-      const records = new FileRecordCache({ catalog, describe, memoryBytes: recordBytes })
-      access.onChange(() => records.clear())
-      registerBrowseRoutes(app, { catalog, describe })
-      registerFileRoutes(app, { catalog, records })
-      registerBulkRoutes(app, { catalog, store })
-      registerVersionRoutes(app, catalog)
-      registerChangeRoutes(app, catalog)
-      registerGetTreeRoute(app, { catalog, store })
-      registerAccessRoutes(app, access)
-      registerHistoryRoutes(app, { catalog, cache })
-      const limits = { uploads: uploads.limits, ...config.trees }
-      await registerPutTreeRoutes(app, { ...uploads, limits })
-      registerLinkRoutes(app, { links, catalog, base })
-      documentStaticRoute(app)
-      registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })
-    },
+    (app) => registerRoutes(app, parts, serving),
   )
+}
+
+type Serving = ReturnType<typeof createServing>
+
+function createServing({ config, auth, catalog, store, compressor, rules }: Dependencies) {
+  const policies = config.static
+  const recordBytes = Math.floor(policies.memoryCacheBytes / 8)
+  const cache = new ContentCache({
+    ...{ store, catalog, compressor },
+    memoryBytes: policies.memoryCacheBytes - recordBytes,
+    graceSeconds: policies.graceSeconds,
+    describe: (row) => describeFile(row, policies),
+  })
+  /** Set once the app knows how to find callers. */
+  const readers: { find: FindReader } = { find: async () => undefined }
+  const files = new ReadableFiles({ cache, rules, findReader: (request) => readers.find(request) })
+  const isForwarded = forwardingCheck(config.trustProxy)
+  const handler = new StaticHandler({ cache, files, rules: policies, isForwarded })
+  const links = new Links(auth.database)
+  const clientAddress = clientAddressReader(config.trustProxy)
+  const { findCaller } = auth
+  const linkHandler = new LinkHandler({
+    ...{ links, cache, catalog, handler, findCaller, clientAddress },
+  })
+  return { cache, handler, linkHandler, links, clientAddress, readers, recordBytes }
+}
+
+async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
+  const { config, catalog, store, rules } = parts
+  const { cache, links, clientAddress, readers, recordBytes } = serving
+  await app.register(auth, parts.auth)
+  readers.find = (request) =>
+    app.findReader({ headers: request.headers, ip: clientAddress(request) })
+  const clock = systemClock
+  serveEvents(app, { ...parts, outbox: catalog.outbox, source: eventSource, clock })
+  limitToFolders(app)
+  const base = config.publicBaseUrl
+  const uploads = uploadDependencies(parts, fileDescriber(rules, base))
+  const { describe } = uploads
+  await registerUploadRoutes(app, uploads)
+  await registerPutRoute(app, uploads)
+  await registerResumableRoutes(app, { ...uploads, uploads: parts.uploads })
+  const records = new FileRecordCache({ catalog, describe, memoryBytes: recordBytes })
+  rules.onChange(() => records.clear())
+  registerBrowseRoutes(app, { catalog, describe })
+  registerFileRoutes(app, { catalog, records })
+  registerBulkRoutes(app, { catalog, store })
+  registerVersionRoutes(app, catalog)
+  registerChangeRoutes(app, catalog)
+  registerGetTreeRoute(app, { catalog, store })
+  registerAccessRoutes(app, rules)
+  registerHistoryRoutes(app, { catalog, cache })
+  const limits = { uploads: uploads.limits, ...config.trees }
+  await registerPutTreeRoutes(app, { ...uploads, limits })
+  registerLinkRoutes(app, { links, catalog, base })
+  documentStaticRoute(app)
+  registerCacheMetrics(parts.metrics, { ...cache.memory, records: records.memory })
+}
+
+function uploadDependencies(
+  { config, catalog, store, compressor }: Dependencies,
+  describe: DescribeFiles,
+): UploadDependencies {
+  const { maxBatchFiles, maxUploadBytes: maxBytes, quotaBytes } = config
+  const limits = new UploadLimits({ catalog, maxBytes, quotaBytes })
+  const onStored = (row: FileRow) => compressor.enqueue(row)
+  return { store, catalog, limits, maxBatchFiles, describe, onStored }
 }
 
 function report({ auth: { checks }, catalog, store }: Dependencies): HealthReport {

@@ -3,15 +3,25 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { insufficientStorage } from '../../errors.ts'
 import type { SmallBlobs } from './small-blobs.ts'
 
-interface DiskSpaceOptions {
+/** What a store is opened with that decides how much room there is. */
+export interface RoomOptions {
+  /** Bytes that are kept only for the history, which goes where room is needed. */
+  pastBytes?: () => number
+  /** Drops the oldest history, up to so many bytes; returns how many files that were: 0: there is no history. */
+  dropPast?: (bytes: number) => Promise<number>
+  /** Whether a backup is running: nothing is removed meanwhile. */
+  isBackedUp?: () => boolean
+  /** Further databases in the data directory, whose write-ahead logs are truncated when space is short. */
+  otherDatabases?: string[]
+  /** Called when space could not be given back, or contents could not be removed. Both are tried again. */
+  onError: (error: unknown) => void
+}
+
+interface Dependencies extends RoomOptions {
   dataDir: string
   small: Pick<SmallBlobs, 'bytes' | 'reclaim'>
-  /** Bytes that are kept only for the history, which goes where room is needed. */
-  pastBytes: () => number
-  /** Further databases in the data directory, whose write-ahead logs are truncated when space is short. */
-  otherDatabases: string[]
-  /** Called when space could not be given back. It is tried again after the next removal or refusal. */
-  onError: (error: unknown) => void
+  /** Resolves when no content is being removed. */
+  settleRemovals: () => Promise<void>
 }
 
 /**
@@ -20,12 +30,12 @@ interface DiskSpaceOptions {
  * synchronously: the kernel answers from memory, in less time than the thread pool takes to be woken.
  */
 export class DiskSpace {
-  readonly #options: DiskSpaceOptions
+  readonly #options: Dependencies
   readonly #reserve: number
   readonly #closing = new AbortController()
   #reclaiming: Promise<void> | undefined
 
-  constructor(options: DiskSpaceOptions) {
+  constructor(options: Dependencies) {
     const { blocks, bsize } = statfsSync(options.dataDir)
     this.#options = options
     this.#reserve = Math.min(maxReserveBytes, Math.floor((blocks * bsize) / 8))
@@ -35,32 +45,36 @@ export class DiskSpace {
   get isShort(): boolean {
     const { small, pastBytes } = this.#options
     const short = this.#reserve - this.#freeBytes - small.bytes.reusable
-    return short > 0 && short > pastBytes()
+    return short > 0 && short > (pastBytes?.() ?? 0)
+  }
+
+  /** Makes room for another file, if need be from the history. @throws if there is none. */
+  demandForFile(): Promise<void> {
+    return this.#demand(() => this.checkForFile())
+  }
+
+  /** As `demandForFile`, for another small blob. */
+  demandForRow(): Promise<void> {
+    return this.#demand(() => this.#checkForRow())
   }
 
   /** @throws if there is no room for another file. */
-  demandForFile(): void {
+  checkForFile(): void {
     if (this.#freeBytes < this.#reserve) this.#refuse()
   }
 
-  /** @throws if there is no room for another small blob. */
-  demandForRow(): void {
-    const free = this.#freeBytes
-    if (free >= this.#reserve) return
-    // The write-ahead logs need room on the disk even where the row needs none.
-    const usable = free + this.#options.small.bytes.reusable
-    if (free < this.#reserve / 2 || usable < this.#reserve) this.#refuse()
-  }
-
-  /** Bytes that are missing for a file of so many bytes. */
-  shortBy(bytes: number): number {
-    return Math.max(0, this.#reserve + bytes - this.#freeBytes)
-  }
-
-  /** Gives the space of removed rows back. */
-  async giveBack(): Promise<void> {
-    this.#startReclaim()
-    await this.#reclaiming
+  /** Makes room for so many bytes; false: not even the history has as much. */
+  async makeRoom(bytes: number): Promise<boolean> {
+    const { dropPast, isBackedUp, settleRemovals } = this.#options
+    for (;;) {
+      // A backup keeps what is dropped on the disk.
+      const dropped = isBackedUp?.() ? 0 : await dropPast?.(this.#shortBy(bytes))
+      await settleRemovals()
+      if (this.#shortBy(bytes) === 0) return true
+      if (!dropped) return false
+      this.#startReclaim()
+      await this.#reclaiming
+    }
   }
 
   /** Gives the space of removed rows back, in the background, unless little was removed and the disk has plenty. */
@@ -71,6 +85,28 @@ export class DiskSpace {
   async close(): Promise<void> {
     this.#closing.abort()
     await this.#reclaiming
+  }
+
+  // Room that only the history takes is room: the oldest goes first.
+  async #demand(check: () => void) {
+    try {
+      check()
+    } catch (error) {
+      if (!(await this.makeRoom(0))) throw error
+    }
+  }
+
+  #checkForRow() {
+    const free = this.#freeBytes
+    if (free >= this.#reserve) return
+    // The write-ahead logs need room on the disk even where the row needs none.
+    const usable = free + this.#options.small.bytes.reusable
+    if (free < this.#reserve / 2 || usable < this.#reserve) this.#refuse()
+  }
+
+  // Bytes that are missing for a file of so many bytes.
+  #shortBy(bytes: number): number {
+    return Math.max(0, this.#reserve + bytes - this.#freeBytes)
   }
 
   #refuse(): never {
@@ -109,7 +145,7 @@ export class DiskSpace {
   }
 
   async #reclaimSlice(bytes: number) {
-    const { small, otherDatabases } = this.#options
+    const { small, otherDatabases = [] } = this.#options
     const before = small.bytes
     await small.reclaim(bytes, this.#isTight ? otherDatabases : [])
     const { total, reusable } = small.bytes

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
-import { readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDirectory, DataDirError } from '@domains-and-files/persistence'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import {
   type CompressedCoding,
@@ -16,27 +15,18 @@ import type { VerifiedContents } from '../integrity.ts'
 import { StagedBlob, type StoredBlob } from '../staged-blob.ts'
 import { StagingMemory } from '../staging-file.ts'
 import { blobDatabaseName } from './blob-database.ts'
-import { DiskSpace } from './disk-space.ts'
+import { DurableDirectories, listFiles, listShards, openDirectories } from './data-directories.ts'
+import { DiskSpace, type RoomOptions } from './disk-space.ts'
 import { BlobLeases, Garbage } from './garbage.ts'
-import { DurableDirectories, LargeBlobs, listFiles, listShards } from './large-blobs.ts'
+import { LargeBlobs } from './large-blobs.ts'
 import { ResumableFile } from './resumable-file.ts'
 import { SmallBlobs } from './small-blobs.ts'
 
-export interface FolderBlobStoreOptions {
+export interface FolderBlobStoreOptions extends RoomOptions {
   /** Whether any file refers to this digest; contents without a reference are collected. */
   isReferenced: (digest: string) => Promise<boolean>
-  /** Bytes that are kept only for the history. */
-  pastBytes?: () => number
-  /** Drops the oldest history, up to so many bytes; returns how many files that were: 0: there is no history. */
-  dropPast?: (bytes: number) => Promise<number>
-  /** Whether a backup is running: nothing is removed meanwhile. */
-  isBackedUp?: () => boolean
-  /** Further databases in the data directory, whose write-ahead logs are truncated when space is short. */
-  otherDatabases?: string[]
   /** Bytes that arriving contents hold in memory, above which they go to their files as they come. Default: 32 MiB. */
   maxStagingBytes?: number
-  /** Called when contents could not be removed, which are tried again, at the latest by the next start. */
-  onError: (error: unknown) => void
 }
 
 /**
@@ -56,14 +46,7 @@ export class FolderBlobStore implements BlobStore {
 
   /** Creates what is missing and removes the staged contents of an earlier process. */
   static async open(dataDir: string, options: FolderBlobStoreOptions): Promise<FolderBlobStore> {
-    await createDirectory(dataDir)
-    const directories = new DurableDirectories(dataDir)
-    await directories.ensure('blobs')
-    await directories.ensure('uploads')
-    const tmp = await directories.ensure('tmp')
-    for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true })
-    await demandRename(dataDir)
-    return new FolderBlobStore(dataDir, directories, options)
+    return new FolderBlobStore(dataDir, await openDirectories(dataDir), options)
   }
 
   /** For maintenance beside a running service: changes nothing. */
@@ -79,14 +62,13 @@ export class FolderBlobStore implements BlobStore {
   ) {
     this.#dataDir = dataDir
     this.#options = options
-    this.#memory = new StagingMemory(options.maxStagingBytes, (bytes) => this.#makeRoom(bytes))
+    this.#memory = new StagingMemory(options.maxStagingBytes, (bytes) =>
+      this.#space.makeRoom(bytes),
+    )
     this.small = new SmallBlobs(dataDir, options)
     this.#space = new DiskSpace({
-      dataDir,
-      small: this.small,
-      otherDatabases: options.otherDatabases ?? [],
-      pastBytes: options.pastBytes ?? (() => 0),
-      onError: options.onError,
+      ...options,
+      ...{ dataDir, small: this.small, settleRemovals: () => this.settle() },
     })
     this.#garbage = new Garbage({
       remove: (digest) => this.#leases.whileFree(digest, () => this.#remove(digest)),
@@ -119,7 +101,7 @@ export class FolderBlobStore implements BlobStore {
       size,
       memory: this.#memory,
       newTmpFile: () => this.#newTmpFile(),
-      demandSpace: () => this.#demand(() => this.#space.demandForFile()),
+      demandSpace: () => this.#space.demandForFile(),
       storeSmall: (digest, bytes) => this.#storeSmall(digest, bytes),
       storeFile: (file, blob) => this.#storeFile(file, blob),
     })
@@ -137,37 +119,16 @@ export class FolderBlobStore implements BlobStore {
 
   #storeSmall(digest: string, bytes: Uint8Array): Promise<() => void> {
     return this.#leaseStored(digest, async () => {
-      await this.#demand(() => this.#space.demandForRow())
+      await this.#space.demandForRow()
       return this.small.store(digest, 'identity', bytes)
     })
   }
 
   #storeFile(file: string, blob: StoredBlob): Promise<() => void> {
     return this.#leaseStored(blob.digest, async () => {
-      await this.#demand(() => this.#space.demandForFile())
+      await this.#space.demandForFile()
       return this.#large.publish(file, blob)
     })
-  }
-
-  // Room that only the history takes is room: the oldest goes first.
-  async #demand(check: () => void) {
-    try {
-      check()
-    } catch (error) {
-      if (!(await this.#makeRoom(0))) throw error
-    }
-  }
-
-  async #makeRoom(bytes: number): Promise<boolean> {
-    const { dropPast, isBackedUp } = this.#options
-    for (;;) {
-      // A backup keeps what is dropped on the disk.
-      const dropped = isBackedUp?.() ? 0 : await dropPast?.(this.#space.shortBy(bytes))
-      await this.#garbage.settle()
-      if (this.#space.shortBy(bytes) === 0) return true
-      if (!dropped) return false
-      await this.#space.giveBack()
-    }
   }
 
   async open(digest: string, coding: ContentCoding = 'identity'): Promise<OpenBlob | undefined> {
@@ -192,7 +153,7 @@ export class FolderBlobStore implements BlobStore {
     const release = await this.#leases.acquire(digest)
     try {
       if ((await this.formSize(digest, 'identity')) === undefined) return
-      this.#space.demandForFile()
+      this.#space.checkForFile()
       if (bytes.length <= maxSmallBytes) await this.small.store(digest, coding, bytes)
       else await this.#large.writeForm({ digest, coding, tmpFile: this.#newTmpFile() }, bytes)
     } catch (error) {
@@ -327,23 +288,3 @@ export class FolderBlobStore implements BlobStore {
     return join(this.#dataDir, 'tmp', randomUUID())
   }
 }
-
-// Tried, not compared by device number: renames fail between two mounts of one device as well.
-async function demandRename(dataDir: string) {
-  const names = ['tmp', 'blobs'].map((name) => join(dataDir, name, 'rename-test'))
-  const [from = '', to = ''] = names
-  try {
-    await writeFile(from, '')
-    await rename(from, to)
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : ''
-    if (code === 'EXDEV') throw new DataDirError(separateFileSystems(dataDir))
-    // A full disk is no reason to refuse the start: files are served, and can be deleted.
-    if (code !== 'ENOSPC' && code !== 'EDQUOT') throw error
-  } finally {
-    for (const name of names) await rm(name, { force: true })
-  }
-}
-
-const separateFileSystems = (dataDir: string) =>
-  `Cannot start: blobs and tmp in ${dataDir} are on different file systems: put all of DATA_DIR on one.`

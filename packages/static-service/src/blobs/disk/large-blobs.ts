@@ -1,13 +1,13 @@
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { open, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
-import { blobMode, blobPathOf, type ContentCoding, encodedForms, folderMode } from '../blob-path.ts'
+import { blobMode, blobPathOf, type ContentCoding, encodedForms } from '../blob-path.ts'
 import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
-import type { StoredEntry } from '../blob-store.ts'
 import { hashFile } from '../hashing.ts'
 import type { VerifiedContents } from '../integrity.ts'
 import type { StoredBlob } from '../staged-blob.ts'
 import { writeWhole } from '../staging-file.ts'
+import type { DurableDirectories } from './data-directories.ts'
 
 type Proofs = Pick<VerifiedContents, 'recordVerified'>
 
@@ -111,67 +111,3 @@ export class LargeBlobs {
 function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT') throw error
 }
-
-/**
- * Directories below a root, created on demand. `ensure` resolves once the entry of each is fsynced, for concurrent callers
- * too, and for a directory that existed: the process that created it may have been killed before the fsync.
- */
-export class DurableDirectories {
-  readonly #root: string
-  readonly #ensured = new Map<string, Promise<void>>()
-
-  constructor(root: string) {
-    this.#root = root
-  }
-
-  async ensure(...names: string[]): Promise<string> {
-    let directory = this.#root
-    for (const name of names) {
-      directory = join(directory, name)
-      await this.#ensureOne(directory)
-    }
-    return directory
-  }
-
-  #ensureOne(directory: string): Promise<void> {
-    const known = this.#ensured.get(directory)
-    if (known) return known
-    const creating = create(directory)
-    this.#ensured.set(directory, creating)
-    creating.catch(() => this.#ensured.delete(directory))
-    return creating
-  }
-}
-
-async function create(directory: string) {
-  // Recursive only so that an existing directory is no error.
-  await mkdir(directory, { recursive: true, mode: folderMode })
-  await fsyncDirectory(dirname(directory))
-}
-
-/** The names of the directories in `blobs`: the first two hex digits of digests. */
-export const listShards = (dataDir: string): Promise<string[]> => list(join(dataDir, 'blobs'))
-
-/** Lists the files of one directory of `blobs`, without opening any. */
-export async function listFiles(dataDir: string, prefix: string): Promise<StoredEntry[]> {
-  const entries: StoredEntry[] = []
-  for (const folder of await list(join(dataDir, 'blobs', prefix))) {
-    for (const file of await list(join(dataDir, 'blobs', prefix, folder))) {
-      const [digest = '', form] = file.split('.', 2)
-      const isKnown = form === undefined || encodedForms.some((each) => each === form)
-      const isOwn =
-        isKnown &&
-        /^[0-9a-f]{64}$/.test(digest) &&
-        join(prefix, folder) === join(...blobPathOf(digest).slice(0, 2))
-      const name = join('blobs', prefix, folder, file)
-      entries.push(isOwn ? { name, digest } : { name })
-    }
-  }
-  return entries
-}
-
-const list = (folder: string) =>
-  readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
-    throw error
-  })

@@ -6,7 +6,8 @@ import type { StoredBlob } from '../staged-blob.ts'
 import { StagingFile, type StagingMemory } from '../staging-file.ts'
 import type { UploadedPart } from './bucket.ts'
 import type { PendingContent } from './content-commit.ts'
-import { type ObjectUploads, readWhole } from './object-uploads.ts'
+import type { ObjectUploads } from './object-uploads.ts'
+import { readWhole } from './send-file.ts'
 
 interface Dependencies {
   uploads: ObjectUploads

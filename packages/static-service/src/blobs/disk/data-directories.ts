@@ -1,0 +1,101 @@
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { createDirectory, DataDirError, fsyncDirectory } from '@domains-and-files/persistence'
+import { blobPathOf, encodedForms, folderMode } from '../blob-path.ts'
+import type { StoredEntry } from '../blob-store.ts'
+
+/** Creates the directories of a store where they are missing, and empties `tmp`. */
+export async function openDirectories(dataDir: string): Promise<DurableDirectories> {
+  await createDirectory(dataDir)
+  const directories = new DurableDirectories(dataDir)
+  await directories.ensure('blobs')
+  await directories.ensure('uploads')
+  const tmp = await directories.ensure('tmp')
+  for (const name of await readdir(tmp)) await rm(join(tmp, name), { recursive: true })
+  await demandRename(dataDir)
+  return directories
+}
+
+// Tried, not compared by device number: renames fail between two mounts of one device as well.
+async function demandRename(dataDir: string) {
+  const names = ['tmp', 'blobs'].map((name) => join(dataDir, name, 'rename-test'))
+  const [from = '', to = ''] = names
+  try {
+    await writeFile(from, '')
+    await rename(from, to)
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : ''
+    if (code === 'EXDEV') throw new DataDirError(separateFileSystems(dataDir))
+    // A full disk is no reason to refuse the start: files are served, and can be deleted.
+    if (code !== 'ENOSPC' && code !== 'EDQUOT') throw error
+  } finally {
+    for (const name of names) await rm(name, { force: true })
+  }
+}
+
+const separateFileSystems = (dataDir: string) =>
+  `Cannot start: blobs and tmp in ${dataDir} are on different file systems: put all of DATA_DIR on one.`
+
+/**
+ * Directories below a root, created on demand. `ensure` resolves once the entry of each is fsynced, for concurrent callers
+ * too, and for a directory that existed: the process that created it may have been killed before the fsync.
+ */
+export class DurableDirectories {
+  readonly #root: string
+  readonly #ensured = new Map<string, Promise<void>>()
+
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  async ensure(...names: string[]): Promise<string> {
+    let directory = this.#root
+    for (const name of names) {
+      directory = join(directory, name)
+      await this.#ensureOne(directory)
+    }
+    return directory
+  }
+
+  #ensureOne(directory: string): Promise<void> {
+    const known = this.#ensured.get(directory)
+    if (known) return known
+    const creating = create(directory)
+    this.#ensured.set(directory, creating)
+    creating.catch(() => this.#ensured.delete(directory))
+    return creating
+  }
+}
+
+async function create(directory: string) {
+  // Recursive only so that an existing directory is no error.
+  await mkdir(directory, { recursive: true, mode: folderMode })
+  await fsyncDirectory(dirname(directory))
+}
+
+/** The names of the directories in `blobs`: the first two hex digits of digests. */
+export const listShards = (dataDir: string): Promise<string[]> => list(join(dataDir, 'blobs'))
+
+/** Lists the files of one directory of `blobs`, without opening any. */
+export async function listFiles(dataDir: string, prefix: string): Promise<StoredEntry[]> {
+  const entries: StoredEntry[] = []
+  for (const folder of await list(join(dataDir, 'blobs', prefix))) {
+    for (const file of await list(join(dataDir, 'blobs', prefix, folder))) {
+      const [digest = '', form] = file.split('.', 2)
+      const isKnown = form === undefined || encodedForms.some((each) => each === form)
+      const isOwn =
+        isKnown &&
+        /^[0-9a-f]{64}$/.test(digest) &&
+        join(prefix, folder) === join(...blobPathOf(digest).slice(0, 2))
+      const name = join('blobs', prefix, folder, file)
+      entries.push(isOwn ? { name, digest } : { name })
+    }
+  }
+  return entries
+}
+
+const list = (folder: string) =>
+  readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return []
+    throw error
+  })
