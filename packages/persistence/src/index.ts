@@ -27,7 +27,6 @@ export {
   OutcomeUnknownError,
   unreadable,
 } from './errors.ts'
-export { migrate } from './migrations.ts'
 export { Postgres, type PostgresOptions } from './postgres/postgres.ts'
 export { explainDatabaseFailure } from './postgres/postgres-errors.ts'
 export { Probe } from './postgres/probe.ts'

@@ -10,6 +10,8 @@ export interface SqliteOptions {
   /** Absent: the database must exist and is not migrated. */
   migrations?: Migrations | undefined
   isReadOnly?: boolean
+  /** A new database can give free pages back to the file system (`incremental_vacuum`). */
+  isVacuumed?: boolean
   /** `FULL`: commits survive a power cut. `NORMAL`: they survive the process. */
   synchronous?: 'FULL' | 'NORMAL'
   /** Milliseconds to wait for another process that has locked the database. */
@@ -36,6 +38,8 @@ export class Connection {
       timeout: busyTimeoutMs,
     })
     if (!isReadOnly) {
+      // Before the first page is written, as by the next pragma.
+      if (options.isVacuumed) this.database.pragma('auto_vacuum = incremental')
       this.database.pragma('journal_mode = WAL')
       // A large transaction must not leave a large log for ever.
       this.database.pragma(`journal_size_limit = ${maxLogBytes}`)

@@ -225,6 +225,7 @@ function migrateSqlite(database: Database, migrations: Migrations) {
         )
         const applied = find.get(part)?.applied ?? 0
         if (applied > statements.length) throw newer()
+        if (applied === statements.length) return // Nothing is written: the disk may be full.
         for (const statement of statements.slice(applied)) {
           database.exec(typeof statement === 'string' ? statement : render(statement, target).text)
         }

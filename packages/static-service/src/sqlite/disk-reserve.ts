@@ -41,7 +41,3 @@ export class DiskReserve {
 }
 
 const maxReserveBytes = 8_388_608
-
-/** Whether an error means that the disk is full. */
-export const isDiskFull = (error: unknown) =>
-  error instanceof Error && 'code' in error && /^SQLITE_(?:FULL|IOERR)/.test(String(error.code))

@@ -13,9 +13,8 @@ import { dirname, join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
 import Sqlite from 'better-sqlite3'
 import { expect, onTestFinished, test } from 'vitest'
-import { blobPathOf, type ContentCoding } from '../../src/blobs/blob-path.ts'
-import { blobDatabaseFile, openBlobDatabase } from '../../src/blobs/disk/blob-database.ts'
-import { prepareStore } from '../../src/blobs/disk/blob-statements.ts'
+import { blobPathOf, type ContentCoding, contentCodings } from '../../src/blobs/blob-path.ts'
+import { blobDatabaseFile } from '../../src/blobs/disk/blob-database.ts'
 import { databaseFile } from '../../src/catalog/sqlite/open-sqlite.ts'
 import { runCli, spawnCli } from '../support/files-command.ts'
 import { start } from '../support/start.ts'
@@ -46,8 +45,10 @@ function addRow(
   bytes: Buffer,
   coding: ContentCoding = 'identity',
 ) {
-  const db = openBlobDatabase(blobDatabaseFile(dataDir))
-  prepareStore(db)(digest, coding, bytes)
+  const db = new Sqlite(blobDatabaseFile(dataDir))
+  db.prepare('insert or replace into contents (digest, coding, bytes) values (?, ?, ?)').run(
+    ...[Buffer.from(digest, 'hex'), contentCodings.indexOf(coding), bytes],
+  )
   db.close()
 }
 
@@ -97,11 +98,24 @@ test('a check goes on past contents and folders that cannot be read, and names t
   ])
 })
 
+/** The number of the first page of a table. */
+function rootPage(file: string, table: string): number {
+  const db = new Sqlite(file, { readonly: true })
+  try {
+    const find = db.prepare<[string], number>('select rootpage from sqlite_schema where name = ?')
+    return find.pluck().get(table) ?? 0
+  } finally {
+    db.close()
+  }
+}
+
 test('damage of the content database itself is named with the files that it affects', async () => {
   const { dataDir } = await makeStore()
   const file = blobDatabaseFile(dataDir)
   const bytes = readFileSync(file)
-  bytes.fill(0xff, 8192, 12_288) // The pages before it are the schema and the pointer map.
+  const pageBytes = 4096
+  const end = rootPage(file, 'contents') * pageBytes
+  bytes.fill(0xff, end - pageBytes, end)
   writeFileSync(file, bytes)
 
   const { status, lines } = await runCli(dataDir, 'check')

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
 import { blobPathOf, type ContentCoding, contentCodings } from '../../src/blobs/blob-path.ts'
-import { blobDatabaseFile, openBlobDatabase } from '../../src/blobs/disk/blob-database.ts'
-import { openReader } from '../../src/sqlite/connection.ts'
+import { blobDatabaseFile } from '../../src/blobs/disk/blob-database.ts'
 
 /** The SHA-256 digest of a content, in hex. */
 export const digestOf = (content: string | Buffer) =>
@@ -27,7 +27,7 @@ export function storedIn(dataDir: string): string[] {
 export function rowsIn(dataDir: string): { digest: string; coding: ContentCoding }[] {
   const file = blobDatabaseFile(dataDir)
   if (!existsSync(file)) return []
-  const db = openReader(file)
+  const db = new Sqlite(file, { readonly: true })
   try {
     return db
       .prepare<[], { digest: string; coding: number }>(
@@ -53,7 +53,7 @@ export function alter(
   { digest, coding = 'identity' }: { digest: string; coding?: ContentCoding | undefined },
   change: (bytes: Buffer) => Buffer | undefined,
 ): void {
-  const db = openBlobDatabase(blobDatabaseFile(dataDir))
+  const db = new Sqlite(blobDatabaseFile(dataDir))
   try {
     const key = [Buffer.from(digest, 'hex'), contentCodings.indexOf(coding)] as const
     const row = db

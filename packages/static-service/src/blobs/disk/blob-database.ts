@@ -1,31 +1,42 @@
 import { join } from 'node:path'
-import type { Database } from '../../sqlite/connection.ts'
-import { openMigrated } from '../../sqlite/migrated-database.ts'
+import { type SqliteOptions, SqliteSql } from '@domains-and-files/persistence'
 
 export const blobDatabaseName = 'contents.sqlite'
 
 export const blobDatabaseFile = (dataDir: string) => join(dataDir, blobDatabaseName)
 
 // Rows are appended in order of arrival: keyed by digest, each insert would dirty a random page (measured: half the
-// speed).
-const migrations = [
-  `create table contents (
-     id integer primary key,
-     digest blob not null,
-     coding integer not null, -- an index of contentCodings
-     bytes blob not null
-   ) strict;
-   create unique index contents_by_digest on contents (digest, coding);
+// speed). Databases of earlier versions have these tables without a record of it.
+const migrations = {
+  contents: [
+    `create table if not exists contents (
+       id integer primary key,
+       digest blob not null,
+       coding integer not null, -- an index of contentCodings
+       bytes blob not null
+     ) strict;
+     create unique index if not exists contents_by_digest on contents (digest, coding);
 
-   -- Files of blobs that were found to have their digest, and their inode, size and modification time at that moment.
-   create table verified_files (
-     digest blob not null,
-     coding integer not null,
-     stamp text not null,
-     primary key (digest, coding)
-   ) strict, without rowid;`,
-]
+     -- Files of blobs that were found to have their digest, and their inode, size and modification time at that moment.
+     create table if not exists verified_files (
+       digest blob not null,
+       coding integer not null,
+       stamp text not null,
+       primary key (digest, coding)
+     ) strict, without rowid;`,
+  ],
+}
 
 /** The database of small blobs, created and migrated where needed. One connection at a time may do that. */
-export const openBlobDatabase = (file: string): Database =>
-  openMigrated(file, migrations, { isVacuumed: true })
+export const createBlobDatabase = (file: string): SqliteSql =>
+  openBlobDatabase({ file, migrations, isVacuumed: true })
+
+/** The database of small blobs, which exists. */
+export function openBlobDatabase(options: SqliteOptions): SqliteSql {
+  const sql = new SqliteSql(options)
+  if (options.isReadOnly) return sql
+  // Frequent checkpoints keep the log small on a small disk.
+  sql.database.pragma('wal_autocheckpoint = 500')
+  sql.database.pragma('journal_size_limit = 4194304')
+  return sql
+}

@@ -1,77 +1,100 @@
 import { workerData } from 'node:worker_threads'
-import { DatabaseFiles } from '@domains-and-files/persistence'
-import { isOutage, openWriter } from '../../sqlite/connection.ts'
+import { DatabaseFullError, DatabaseUnavailableError } from '@domains-and-files/persistence'
+import Sqlite, { type Database } from 'better-sqlite3'
 import { serveCalls } from '../../sqlite/worker-rpc.ts'
-import type { ContentCoding } from '../blob-path.ts'
+import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent } from '../integrity.ts'
-import {
-  digestPrefixes,
-  prepareDigests,
-  prepareRecordVerified,
-  prepareRemove,
-  prepareStore,
-  reclaim,
-} from './blob-statements.ts'
+import { openBlobDatabase } from './blob-database.ts'
 
 // The thread that writes to the database of small blobs: it waits for fsync, the event loop does not.
 
 export type BlobCommand =
+  /** Replaces other bytes, which are damage. */
   | { kind: 'store'; digest: string; coding: ContentCoding; bytes: Uint8Array }
   /** One coding, or all. */
   | { kind: 'remove'; digest: string; coding: ContentCoding | undefined }
+  /** Remembers the stamp of a file that has the digest of its blob. */
   | ({ kind: 'verified' } & VerifiedContent)
 
-/** Of a removal, whether what was to be removed was there. */
+/** Of a removal, whether what was to be removed was there: that coding, or the blob itself. */
 export type BlobOutcome = { done: boolean } | { failed: string; code: string }
 
-const file = String(workerData)
-const db = openWriter(file)
-const store = prepareStore(db)
-const remove = prepareRemove(db)
-const recordVerified = prepareRecordVerified(db)
-const files = new DatabaseFiles(file)
+const sql = openBlobDatabase({ file: String(workerData) })
+const db = sql.database
+const store = db.prepare<[Buffer, number, Uint8Array]>(
+  `insert into contents (digest, coding, bytes) values (?, ?, ?)
+   on conflict do update set bytes = excluded.bytes where bytes <> excluded.bytes`,
+)
+const removeOne = db.prepare<[Buffer, number]>(
+  'delete from contents where digest = ? and coding = ?',
+)
+const removeAll = db
+  .prepare<[Buffer], number>('delete from contents where digest = ? returning coding')
+  .pluck()
+const forgetVerified = db.prepare<[Buffer]>('delete from verified_files where digest = ?')
+const recordVerified = db.prepare<[Buffer, number, string]>(
+  'insert or replace into verified_files values (?, ?, ?)',
+)
 
-const methods = {
-  commit,
-  digests: prepareDigests(db),
-  prefixes: (_input: null) => digestPrefixes(db),
-  reclaim: (job: Parameters<typeof reclaim>[1]) => reclaim(db, job),
-}
+const methods = { commit, reclaim }
 
 export type BlobWorkerMethods = typeof methods
 
-serveCalls(methods, () => void db.close())
+serveCalls(methods, () => sql.close())
 
-// If the group fails, each command is tried alone: on a full disk, removals still work where stores do not.
-function commit(commands: BlobCommand[]): BlobOutcome[] {
+// If the group fails, each command is tried alone: on a full disk, removals still work where stores do not. Rejects while
+// another process holds the lock, or after it took the files away: each command would wait as long.
+async function commit(commands: BlobCommand[]): Promise<BlobOutcome[]> {
   try {
-    return db.transaction(() => applyAll(commands)).immediate()
+    return await sql.transaction(async () => commands.map((each) => ({ done: apply(each) })))
   } catch (error) {
-    // Each would wait as long for the lock of another process.
-    if (isOutage(error)) throw error
-    if (commands.length === 1) return [failureOf(error)]
-    return commands.flatMap((command) => commit([command]))
+    const { failed, code } = failureOf(error)
+    if (/^(?:SQLITE_BUSY|DATABASE_UNAVAILABLE$)/.test(code))
+      throw Object.assign(new Error(failed), { code })
+    if (commands.length === 1) return [{ failed, code }]
+    const outcomes: BlobOutcome[] = []
+    for (const command of commands) outcomes.push(...(await commit([command])))
+    return outcomes
   }
 }
 
-function applyAll(commands: BlobCommand[]): BlobOutcome[] {
-  const outcomes = commands.map(apply)
-  // What is committed to deleted files is lost. An error that crosses threads keeps its code.
-  if (!files.areIntact)
-    throw Object.assign(new Error(`files of ${file} were deleted or replaced`), {
-      code: 'DATABASE_UNAVAILABLE',
-    })
-  return outcomes
+// An error that crosses threads keeps its code, not its class.
+function failureOf(error: unknown) {
+  const isOfDatabase =
+    error instanceof DatabaseUnavailableError || error instanceof DatabaseFullError
+  const cause = isOfDatabase ? error.cause : error
+  const known = cause instanceof Error && 'code' in cause ? String(cause.code) : undefined
+  return { failed: String(cause), code: known ?? (isOfDatabase ? 'DATABASE_UNAVAILABLE' : '') }
 }
 
-function apply(command: BlobCommand): BlobOutcome {
-  if (command.kind === 'remove') return { done: remove(command.digest, command.coding) }
-  if (command.kind === 'verified') recordVerified(command)
-  else store(command.digest, command.coding, command.bytes)
-  return { done: true }
+function apply(command: BlobCommand): boolean {
+  const digest = Buffer.from(command.digest, 'hex')
+  if (command.kind === 'remove' && command.coding === undefined) {
+    forgetVerified.run(digest)
+    return removeAll.all(digest).includes(0)
+  }
+  const coding = contentCodings.indexOf(command.coding ?? 'identity')
+  if (command.kind === 'remove') return removeOne.run(digest, coding).changes > 0
+  if (command.kind === 'verified') recordVerified.run(digest, coding, command.stamp)
+  else store.run(digest, coding, command.bytes)
+  return true
 }
 
-function failureOf(error: unknown): BlobOutcome {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return { failed: String(error), code }
+/**
+ * Gives up to so many pages of deleted rows back to the file system, and the room of the write-ahead logs of this and of
+ * other databases. Waits for no reader: what one still needs is given back by the next call.
+ */
+function reclaim({ pages, others }: { pages: number; others: string[] }) {
+  try {
+    if (pages > 0) db.pragma(`incremental_vacuum(${pages})`) // Zero would mean all.
+  } finally {
+    truncateLog(db)
+    for (const file of others) {
+      const other = new Sqlite(file, { timeout: 0 })
+      truncateLog(other)
+      other.close()
+    }
+  }
 }
+
+const truncateLog = (database: Database) => database.pragma('wal_checkpoint(TRUNCATE)')

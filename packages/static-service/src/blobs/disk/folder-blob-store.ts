@@ -187,11 +187,11 @@ export class FolderBlobStore implements BlobStore {
 
   /** The first two hex digits of the digests of all that is stored. */
   async prefixes(): Promise<Set<string>> {
-    return new Set([...(await this.small.prefixes()), ...(await listShards(this.#dataDir))])
+    return new Set([...this.small.prefixes(), ...(await listShards(this.#dataDir))])
   }
 
   async list(prefix: string): Promise<StoredEntry[]> {
-    const rows = await this.small.digests(prefix)
+    const rows = this.small.digests(prefix)
     const nameOf = (digest: string) => `${blobDatabaseName}/${digest}`
     return [
       ...(await listFiles(this.#dataDir, prefix)),

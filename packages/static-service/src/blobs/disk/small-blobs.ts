@@ -1,11 +1,9 @@
-import { DatabaseFiles } from '@domains-and-files/persistence'
-import { type Database, isOutage, openReader } from '../../sqlite/connection.ts'
+import type { SqliteSql } from '@domains-and-files/persistence'
 import { GroupCommit } from '../../sqlite/group-commit.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
 import { type ContentCoding, contentCodings } from '../blob-path.ts'
 import type { VerifiedContent, VerifiedContents } from '../integrity.ts'
-import { blobDatabaseFile, openBlobDatabase } from './blob-database.ts'
-import { digestPrefixes, prepareDigests } from './blob-statements.ts'
+import { blobDatabaseFile, createBlobDatabase, openBlobDatabase } from './blob-database.ts'
 import type { BlobCommand, BlobOutcome, BlobWorkerMethods } from './blob-worker.ts'
 
 /**
@@ -13,75 +11,62 @@ import type { BlobCommand, BlobOutcome, BlobWorkerMethods } from './blob-worker.
  * key on the calling thread (about 10 µs from the page cache); writes are committed in groups by a worker thread.
  */
 export class SmallBlobs implements VerifiedContents {
-  readonly #db: Database
+  readonly #sql: SqliteSql
   readonly #worker: WorkerRpc<BlobWorkerMethods>
-  readonly #files: DatabaseFiles
   readonly #commits: GroupCommit<BlobCommand, BlobOutcome>
   readonly #read
   readonly #size
-  readonly #codings
+  readonly #digests
+  readonly #hasDigest
   readonly #verified
   /** Verified files whose record is not committed yet. */
   readonly #recording = new Set<string>()
 
   constructor(dataDir: string, { isReadOnly = false } = {}) {
     const file = blobDatabaseFile(dataDir)
-    this.#db = isReadOnly ? openReader(file) : openBlobDatabase(file)
-    this.#files = new DatabaseFiles(file)
-    this.#db.pragma('query_only = 1') // From here on only the worker writes.
+    this.#sql = isReadOnly ? openBlobDatabase({ file, isReadOnly }) : createBlobDatabase(file)
+    const { database } = this.#sql
+    database.pragma('query_only = 1') // From here on only the worker writes.
     this.#worker = new WorkerRpc(new URL('./blob-worker.ts', import.meta.url), file)
     this.#commits = new GroupCommit((commands) => this.#worker.ask('commit', commands), {
-      isOutage,
+      isOutage: () => true, // Of other failures each command has its own.
     })
-    const where = 'from contents where digest = ? and coding = ?'
-    this.#read = this.#db.prepare<[Buffer, number], Buffer>(`select bytes ${where}`).pluck()
-    this.#size = this.#db.prepare<[Buffer, number], number>(`select length(bytes) ${where}`).pluck()
-    this.#codings = this.#db
-      .prepare<[Buffer], number>('select coding from contents where digest = ? order by coding')
-      .pluck()
-    this.#verified = this.#db
-      .prepare<[Buffer, number], string>(
-        'select stamp from verified_files where digest = ? and coding = ?',
-      )
-      .pluck()
+    const ofKey = 'where digest = ? and coding = ?'
+    const one = <Value>(query: string) =>
+      database.prepare<[Buffer, number], Value>(`${query} ${ofKey}`).pluck()
+    this.#read = one<Buffer>('select bytes from contents')
+    this.#size = one<number>('select length(bytes) from contents')
+    this.#verified = one<string>('select stamp from verified_files')
+    const ofRange = 'from contents where digest between ? and ?'
+    const range = (query: string) =>
+      database.prepare<[Buffer, Buffer], string>(`${query} ${ofRange}`).pluck()
+    this.#digests = range('select distinct lower(hex(digest))')
+    this.#hasDigest = range('select 1')
   }
 
   read(digest: string, coding: ContentCoding): Buffer | undefined {
-    return this.#read.get(Buffer.from(digest, 'hex'), contentCodings.indexOf(coding))
+    return this.#read.get(...keyOf(digest, coding))
   }
 
   sizeOf(digest: string, coding: ContentCoding): number | undefined {
-    return this.#size.get(Buffer.from(digest, 'hex'), contentCodings.indexOf(coding))
-  }
-
-  /** The codings that a content is stored in here. */
-  codings(digest: string): ContentCoding[] {
-    return this.#codings
-      .all(Buffer.from(digest, 'hex'))
-      .flatMap((number) => contentCodings[number] ?? [])
+    return this.#size.get(...keyOf(digest, coding))
   }
 
   /** The digests that begin with two hex digits. */
-  async digests(prefix: string): Promise<string[]> {
-    return this.#isSmall ? prepareDigests(this.#db)(prefix) : this.#worker.ask('digests', prefix)
+  digests(prefix: string): string[] {
+    return this.#digests.all(...rangeOf(prefix))
   }
 
   /** The first two hex digits of all digests. */
-  async prefixes(): Promise<string[]> {
-    return this.#isSmall ? digestPrefixes(this.#db) : this.#worker.ask('prefixes', null)
-  }
-
-  // The sweep at startup needs no thread then.
-  get #isSmall(): boolean {
-    return this.#db.prepare('select 1 from contents limit 1 offset 1000').get() === undefined
+  prefixes(): string[] {
+    return allPrefixes.filter((prefix) => this.#hasDigest.get(...rangeOf(prefix)) !== undefined)
   }
 
   /** Bytes of the database, and those of them that rows to come can take. */
   get bytes(): { total: number; reusable: number } {
-    const [total = 0, reusable = 0] = ['page_count', 'freelist_count'].map(
-      (name) => pragmaNumber(this.#db, name) * pageBytes,
-    )
-    return { total, reusable }
+    const bytesOf = (pragma: string) =>
+      Number(this.#sql.database.pragma(pragma, { simple: true })) * pageBytes
+    return { total: bytesOf('page_count'), reusable: bytesOf('freelist_count') }
   }
 
   /**
@@ -104,36 +89,34 @@ export class SmallBlobs implements VerifiedContents {
 
   /** Whether a content file has been found to have its digest, and has not changed since. */
   isVerified(file: VerifiedContent): boolean {
-    if (this.#recording.has(keyOf(file))) return true
-    const { digest, coding, stamp } = file
-    const known = this.#verified.get(Buffer.from(digest, 'hex'), contentCodings.indexOf(coding))
-    return known === stamp
+    if (this.#recording.has(nameOf(file))) return true
+    return this.#verified.get(...keyOf(file.digest, file.coding)) === file.stamp
   }
 
   /** Remembers in the background that a content file has its digest. If that fails, it is hashed again when needed. */
   recordVerified(file: VerifiedContent): void {
-    const key = keyOf(file)
-    this.#recording.add(key)
+    const name = nameOf(file)
+    this.#recording.add(name)
     this.#commits
       .submit({ kind: 'verified', ...file })
       .catch(() => undefined)
-      .finally(() => this.#recording.delete(key))
+      .finally(() => this.#recording.delete(name))
   }
 
   /** What SQLite finds damaged in the database, or undefined. */
   findFault(): string | undefined {
-    const found = this.#db.pragma('quick_check(1)', { simple: true })
+    const found = this.#sql.database.pragma('quick_check(1)', { simple: true })
     return found === 'ok' ? undefined : String(found)
   }
 
-  /** Does nothing while the worker is alive and its files are there. @throws what ended it, or which file is gone. */
+  /** Does nothing while the worker is alive and the files of the database are there. @throws what ended it. */
   check(): void {
     this.#worker.check()
-    this.#files.check()
+    if (!this.#sql.isIntact) throw new Error('the files of the content database are gone')
   }
 
   async close(): Promise<void> {
-    this.#db.close()
+    await this.#sql.close()
     // Last, since only a writer can fold the WAL into the database.
     await this.#worker.close()
   }
@@ -147,6 +130,12 @@ export class SmallBlobs implements VerifiedContents {
 
 const pageBytes = 4096
 
-const pragmaNumber = (db: Database, name: string) => Number(db.pragma(name, { simple: true }))
+const keyOf = (digest: string, coding: ContentCoding) =>
+  [Buffer.from(digest, 'hex'), contentCodings.indexOf(coding)] as const
 
-const keyOf = ({ digest, coding, stamp }: VerifiedContent) => `${digest}.${coding}.${stamp}`
+const rangeOf = (prefix: string) =>
+  [Buffer.from(prefix.padEnd(64, '0'), 'hex'), Buffer.from(prefix.padEnd(64, 'f'), 'hex')] as const
+
+const allPrefixes = Array.from({ length: 256 }, (_, at) => at.toString(16).padStart(2, '0'))
+
+const nameOf = ({ digest, coding, stamp }: VerifiedContent) => `${digest}.${coding}.${stamp}`
