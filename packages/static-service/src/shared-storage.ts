@@ -1,18 +1,15 @@
-import { authMigrations } from '@domains-and-files/auth'
-import { eventMigrations, webhookMigrations } from '@domains-and-files/events'
 import { type Logger, registerDatabaseMetrics } from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
 import { Bucket } from './blobs/s3/bucket.ts'
-import { contentMigrations } from './blobs/s3/migrations.ts'
 import { registerS3Metrics, S3BlobStore } from './blobs/s3/s3-blob-store.ts'
-import { catalogMigrations, schemaName } from './catalog/migrations.ts'
+import { schemaName } from './catalog/migrations.ts'
 import { openPostgresCatalog } from './catalog/postgres/postgres-catalog.ts'
 import type { Config } from './config.ts'
 import { growYoungGeneration } from './memory.ts'
 import type { S3Config } from './s3-settings.ts'
-import { sharingTables } from './sharing/tables.ts'
+import { sharedMigrations } from './shared-migrations.ts'
 import type { Storage } from './storage.ts'
-import { UploadTable, uploadMigrations } from './uploads/upload-table.ts'
+import { UploadTable } from './uploads/upload-table.ts'
 import { Uploads } from './uploads/uploads.ts'
 
 interface SharedConfig
@@ -32,15 +29,7 @@ export async function openSharedStorage(config: SharedConfig, log: Logger): Prom
   const postgres = await Postgres.open({
     ...database,
     schema: schemaName,
-    migrations: {
-      ...authMigrations,
-      catalog: catalogMigrations,
-      ...eventMigrations,
-      ...webhookMigrations,
-      contents: contentMigrations,
-      sharing: sharingTables,
-      uploads: uploadMigrations,
-    },
+    migrations: sharedMigrations,
     onError: (error) => log.warn({ err: error }, 'database not available'),
   })
   const bucket = await Bucket.open(s3)

@@ -1,5 +1,4 @@
 import { createHash, type Hash, hash as hashOnce } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, zstdDecompress } from 'node:zlib'
 import { headLength } from '../files/media-type.ts'
@@ -44,24 +43,6 @@ export class ContentHash {
   }
 }
 
-/** SHA-256 digest and size of a file; undefined if it does not exist. */
-export async function hashFile(
-  file: string,
-): Promise<{ digest: string; size: number } | undefined> {
-  const hash = createHash('sha256')
-  let size = 0
-  try {
-    for await (const chunk of createReadStream(file, { highWaterMark: chunkLength })) {
-      hash.update(chunk)
-      size += chunk.length
-    }
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
-  return { digest: hash.digest('hex'), size }
-}
-
 /**
  * SHA-256 digest of decoded bytes; undefined if they cannot be decoded. Decodes in the thread pool, to at most `size` bytes;
  * hashes on this thread.
@@ -79,8 +60,6 @@ export async function hashBytes(
     return undefined
   }
 }
-
-const chunkLength = 1_048_576
 
 const decode = {
   br: promisify(brotliDecompress),

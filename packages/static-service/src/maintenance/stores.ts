@@ -1,8 +1,6 @@
 import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { authMigrations } from '@domains-and-files/auth'
-import { eventMigrations, webhookMigrations } from '@domains-and-files/events'
 import { databaseConfig, databaseSettings, HttpError, readEnv } from '@domains-and-files/http'
 import {
   createDirectory,
@@ -14,16 +12,14 @@ import { z } from 'zod'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import { FolderBlobStore } from '../blobs/disk/folder-blob-store.ts'
 import { Bucket } from '../blobs/s3/bucket.ts'
-import { contentMigrations } from '../blobs/s3/migrations.ts'
 import { S3BlobStore } from '../blobs/s3/s3-blob-store.ts'
 import type { Catalog } from '../catalog/catalog.ts'
-import { catalogMigrations, schemaName } from '../catalog/migrations.ts'
+import { schemaName } from '../catalog/migrations.ts'
 import { openPostgresCatalog } from '../catalog/postgres/postgres-catalog.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import { openSqliteCatalog } from '../catalog/sqlite/sqlite-catalog.ts'
 import { s3Config, s3Settings } from '../s3-settings.ts'
-import { sharingTables } from '../sharing/tables.ts'
-import { uploadMigrations } from '../uploads/upload-table.ts'
+import { sharedMigrations } from '../shared-migrations.ts'
 
 /** The catalog and its blobs, opened for a command. */
 export interface Stores extends AsyncDisposable {
@@ -82,15 +78,7 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
     timeoutMs: statementMs,
     isRestore: true,
     schema: schemaName,
-    migrations: {
-      ...authMigrations,
-      catalog: catalogMigrations,
-      ...eventMigrations,
-      ...webhookMigrations,
-      contents: contentMigrations,
-      sharing: sharingTables,
-      uploads: uploadMigrations,
-    },
+    migrations: sharedMigrations,
     onError: () => undefined, // A statement that fails is reported by itself.
   })
   opened.defer(() => postgres.close())

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { blobPathOf } from '../blobs/blob-path.ts'
+import { blobPathOf, maxSmallBytes } from '../blobs/blob-path.ts'
 import type { Selection } from '../rfc9110/byte-ranges.ts'
 import type { ContentCoding } from '../rfc9110/content-codings.ts'
 
@@ -33,7 +33,7 @@ export function canOffload(
 }
 
 /** Whether a representation of this size is a file: smaller ones are in the database, and no proxy can read them there. */
-export const hasFile = (size: number) => size > 32_768
+export const hasFile = (size: number) => size > maxSmallBytes
 
 interface OffloadedContent {
   to: Offload['to']

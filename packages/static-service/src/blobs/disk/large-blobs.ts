@@ -3,8 +3,7 @@ import { join } from 'node:path'
 import { fsyncDirectory } from '@domains-and-files/persistence'
 import { blobMode, blobPathOf, type ContentCoding, encodedForms } from '../blob-path.ts'
 import { type OpenBlob, openFile, stampOf } from '../blob-reader.ts'
-import { hashFile } from '../hashing.ts'
-import type { VerifiedContents } from '../integrity.ts'
+import { hashBlob, type VerifiedContents } from '../integrity.ts'
 import type { StoredBlob } from '../staged-blob.ts'
 import { writeWhole } from '../staging-file.ts'
 import type { DurableDirectories } from './data-directories.ts'
@@ -81,16 +80,18 @@ export class LargeBlobs {
 
   // A sound file stays as it is: stored files depend on it. Only a damaged one is replaced, by bytes that are flushed.
   // The directory is flushed in either case: a process that was killed may not have done so.
-  async #publish(file: string, { digest, size }: StoredBlob) {
+  async #publish(file: string, blob: StoredBlob) {
+    const { digest } = blob
     const directory = await this.#ensureDirectory(digest)
-    const target = this.#fileOf(digest, 'identity')
-    const isSound =
-      (await this.sizeOf(digest, 'identity')) === size &&
-      (await hashFile(target))?.digest === digest
-    if (isSound) await rm(file)
-    else await rename(file, target)
+    if (await this.#isSound(blob)) await rm(file)
+    else await rename(file, this.#fileOf(digest, 'identity'))
     await fsyncDirectory(directory)
     await this.#recordVerified(digest, 'identity')
+  }
+
+  async #isSound({ digest, size }: StoredBlob): Promise<boolean> {
+    await using stored = await this.open(digest, 'identity', () => undefined)
+    return stored?.size === size && (await hashBlob(stored)) === digest
   }
 
   // Its bytes were hashed, or made here, just now.

@@ -1,5 +1,6 @@
 import type { Transaction } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../content-transaction.ts'
+import { deleteContents } from './content-table.ts'
 
 /** A content that has arrived and that no committed file refers to yet: its bytes, or the object that holds them. */
 export type PendingContent = { digest: string; size: number } & (
@@ -132,15 +133,7 @@ export class ContentCommit implements ContentTransaction<Transaction> {
       'select from static_service.contents where digest = any($1) and coding = 0 for update',
       [digests],
     )
-    await transaction.query(
-      `with gone as (
-         delete from static_service.contents where digest = any($1) returning object_key
-       )
-       insert into static_service.garbage (object_key, due_at)
-         select object_key, clock_timestamp() + make_interval(secs => $2) from gone
-         where object_key is not null`,
-      [digests, this.#graceSeconds],
-    )
+    await transaction.query(deleteContents('digest = any($2)'), [this.#graceSeconds, digests])
   }
 }
 

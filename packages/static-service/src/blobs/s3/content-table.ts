@@ -75,14 +75,7 @@ export class ContentTable {
 
   /** Turns an object that was not committed into garbage. Does nothing if it was. */
   async discard(key: string): Promise<void> {
-    await this.#postgres.query(
-      `with gone as (
-         delete from static_service.intents where object_key = $1 returning object_key, upload_id
-       )
-       insert into static_service.garbage
-         select object_key, upload_id, clock_timestamp() + make_interval(secs => $2) from gone`,
-      [key, this.#graceSeconds],
-    )
+    await this.#postgres.query(discardIntents('object_key = $2'), [this.#graceSeconds, key])
   }
 
   /** Stores a small compressed form, while its content is stored. */
@@ -117,31 +110,31 @@ export class ContentTable {
 
   /** Turns contents that no file refers to into garbage. There are none, unless rows were changed by hand. */
   async removeUnreferenced(): Promise<void> {
-    await this.#postgres.query(
-      `with gone as (
-         delete from static_service.contents c
-         where not exists (select from static_service.blobs where digest = c.digest)
-         returning object_key
-       )
-       insert into static_service.garbage (object_key, due_at)
-         select object_key, clock_timestamp() + make_interval(secs => $1) from gone
-         where object_key is not null`,
-      [this.#graceSeconds],
-    )
+    const isUnreferenced =
+      'not exists (select from static_service.blobs where digest = contents.digest)'
+    await this.#postgres.query(deleteContents(isUnreferenced), [this.#graceSeconds])
   }
 
   async removeForm(digest: string, coding: ContentCoding): Promise<void> {
-    await this.#postgres.query(
-      `with gone as (
-         delete from static_service.contents where digest = $1 and coding = $2 returning object_key
-       )
-       insert into static_service.garbage (object_key, due_at)
-         select object_key, clock_timestamp() + make_interval(secs => $3) from gone
-         where object_key is not null`,
-      [digest, numberOf(coding), this.#graceSeconds],
-    )
+    const parameters = [this.#graceSeconds, digest, numberOf(coding)]
+    await this.#postgres.query(deleteContents('digest = $2 and coding = $3'), parameters)
   }
 }
+
+/** Deletes these contents; their objects are garbage from now on, deleted after `$1` seconds. */
+export const deleteContents = (condition: string) =>
+  toGarbage(`delete from static_service.contents where ${condition}
+    returning object_key, null::text upload_id`)
+
+/** Turns these objects, which were not committed, into garbage, deleted after `$1` seconds. */
+export const discardIntents = (condition: string) =>
+  toGarbage(`delete from static_service.intents where ${condition} returning object_key, upload_id`)
+
+const toGarbage = (deletion: string) =>
+  `with gone as (${deletion})
+   insert into static_service.garbage (object_key, upload_id, due_at)
+     select object_key, upload_id, clock_timestamp() + make_interval(secs => $1) from gone
+     where object_key is not null`
 
 const numberOf = (coding: ContentCoding) => contentCodings.indexOf(coding)
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Postgres } from '@domains-and-files/persistence'
 import type { Bucket } from './bucket.ts'
+import { discardIntents } from './content-table.ts'
 
 interface Dependencies {
   postgres: Postgres
@@ -70,17 +71,11 @@ export class GarbageSweep {
   }
 
   async #expireIntents() {
-    await this.#dependencies.postgres.query(
-      `with dead as (
-         delete from static_service.intents where object_key in (
-           select object_key from static_service.intents where expires_at < clock_timestamp()
-           limit 1000 for update skip locked)
-         returning object_key, upload_id
-       )
-       insert into static_service.garbage
-         select object_key, upload_id, clock_timestamp() + make_interval(secs => $1) from dead`,
-      [this.#dependencies.graceSeconds],
-    )
+    const { postgres, graceSeconds } = this.#dependencies
+    const isDead = `object_key in (
+      select object_key from static_service.intents where expires_at < clock_timestamp()
+      limit 1000 for update skip locked)`
+    await postgres.query(discardIntents(isDead), [graceSeconds])
   }
 
   // Claimed by postponing it, so that no transaction is open while the store is called. An object that a content refers to

@@ -243,22 +243,17 @@ export function registerS3Metrics(
   metrics: Metrics | undefined,
   { bucket, store }: { bucket: Bucket; store: S3BlobStore },
 ) {
-  const label = 'operation'
-  registerCounter(
-    metrics,
-    { name: 'static_s3_calls_total', help: 'Calls to the object store', label },
-    () => bucket.counts.by('calls'),
-  )
-  registerCounter(
-    metrics,
-    { name: 'static_s3_failures_total', help: 'Calls to the object store that failed', label },
-    () => bucket.counts.by('failures'),
-  )
-  registerCounter(
-    metrics,
-    { name: 'static_s3_seconds_total', help: 'Time of calls to the object store', label },
-    () => bucket.counts.by('seconds'),
-  )
+  const figures = {
+    calls: 'Calls to the object store',
+    failures: 'Calls to the object store that failed',
+    seconds: 'Time of calls to the object store',
+  } as const
+  for (const figure of ['calls', 'failures', 'seconds'] as const)
+    registerCounter(
+      metrics,
+      { name: `static_s3_${figure}_total`, help: figures[figure], label: 'operation' },
+      () => bucket.counts.by(figure),
+    )
   registerGauge(
     metrics,
     {

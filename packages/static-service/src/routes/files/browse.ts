@@ -32,6 +32,9 @@ const tags = ['files']
 
 export const prefixFaults = [invalidPath('a segment is empty'), reservedPath('tree')]
 
+const prefixQuery = (description: string) =>
+  z.string('must be given once').default('').meta({ description })
+
 const ListQuery = z.strictObject({
   ...pageQuery(50, 200),
   ...afterQuery(
@@ -50,10 +53,7 @@ const ListQuery = z.strictObject({
       minLength: 1,
       maxLength: 200,
     }),
-  prefix: z
-    .string('must be given once')
-    .default('')
-    .meta({ description: 'only files below this directory' }),
+  prefix: prefixQuery('only files below this directory'),
   recursive: z
     .string('must be true or false')
     .regex(/^(?:true|false)$/, 'must be true or false')
@@ -102,10 +102,7 @@ function listFiles(app: App, slash: string, { catalog, describe }: Dependencies)
 const positionOf = ({ path, size, updatedAt }: SortedFile) => ({ path, size, updatedAt })
 
 export const UsageQuery = z.strictObject({
-  prefix: z
-    .string('must be given once')
-    .default('')
-    .meta({ description: 'only files below this directory' }),
+  prefix: prefixQuery('only files below this directory'),
 })
 
 const listCategoriesSchema = {
@@ -138,10 +135,7 @@ function listCategories(app: App, slash: string, { catalog }: Dependencies) {
 const maxDepth = 32
 
 const TreeQuery = z.strictObject({
-  prefix: z
-    .string('must be given once')
-    .default('')
-    .meta({ description: 'the directory to start at' }),
+  prefix: prefixQuery('the directory to start at'),
   depth: z
     .string('must be a whole number')
     .regex(/^[0-9]{1,9}$/, 'must be a whole number from 0')

@@ -1,0 +1,17 @@
+import { authMigrations } from '@domains-and-files/auth'
+import { eventMigrations, webhookMigrations } from '@domains-and-files/events'
+import { contentMigrations } from './blobs/s3/migrations.ts'
+import { catalogMigrations } from './catalog/migrations.ts'
+import { sharingTables } from './sharing/tables.ts'
+import { uploadMigrations } from './uploads/upload-table.ts'
+
+/** All tables of this service in PostgreSQL, for the service and its commands. */
+export const sharedMigrations = {
+  ...authMigrations,
+  catalog: catalogMigrations,
+  ...eventMigrations,
+  ...webhookMigrations,
+  contents: contentMigrations,
+  sharing: sharingTables,
+  uploads: uploadMigrations,
+}
