@@ -13,7 +13,10 @@ export const s3Settings = {
     .string()
     .regex(/^[\w.-]+(?:\/[\w.-]+)*$/, 'must be a path such as files or team/files')
     .default(''),
-  S3_FORCE_PATH_STYLE: z.enum(['true', 'false'], { error: 'must be true or false' }).optional(),
+  S3_FORCE_PATH_STYLE: z
+    .enum(['true', 'false'], { error: 'must be true or false' })
+    .transform((text) => text === 'true')
+    .optional(),
   S3_TIMEOUT_MS: integerSetting(100, 600_000).default(10_000),
   GARBAGE_GRACE_S: integerSetting(0, 31_536_000).default(86_400),
   AWS_ACCESS_KEY_ID: z.string().optional(),
@@ -33,7 +36,7 @@ export const s3Config = (settings: S3Settings) =>
         region: settings.S3_REGION,
         prefix: settings.S3_PREFIX,
         // Of stores other than AWS, few have a host name for each bucket.
-        forcePathStyle: isTrue(settings.S3_FORCE_PATH_STYLE) ?? settings.S3_ENDPOINT !== undefined,
+        forcePathStyle: settings.S3_FORCE_PATH_STYLE ?? settings.S3_ENDPOINT !== undefined,
         timeoutMs: settings.S3_TIMEOUT_MS,
         graceSeconds: settings.GARBAGE_GRACE_S,
         credentials: credentialsOf(settings),
@@ -41,7 +44,6 @@ export const s3Config = (settings: S3Settings) =>
 
 export type S3Config = NonNullable<ReturnType<typeof s3Config>>
 
-/** Rejects settings that do not fit together. */
 export function requireBothStores(
   settings: S3Settings & { DATABASE_URL?: string | undefined; STATIC_OFFLOAD: string },
   context: z.core.$RefinementCtx,
@@ -58,9 +60,6 @@ export function requireBothStores(
     report('AWS_SECRET_ACCESS_KEY', 'is required with AWS_ACCESS_KEY_ID')
   }
 }
-
-const isTrue = (text: 'true' | 'false' | undefined) =>
-  text === undefined ? undefined : text === 'true'
 
 /** Undefined: the standard chain of the AWS SDK finds them, such as a role of the machine. */
 function credentialsOf(settings: S3Settings) {

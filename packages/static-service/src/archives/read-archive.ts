@@ -23,7 +23,6 @@ export interface ArchiveEntry {
 interface Body {
   /** The first bytes, at least 512 where the body has them. */
   head: Buffer
-  /** All bytes. */
   chunks: AsyncIterable<Buffer>
 }
 
@@ -58,7 +57,6 @@ export function archiveTypeOf(head: Buffer): ArchiveType | undefined {
 interface ReadOptions {
   /** Bytes that an archive may have after decompression, its own headers included. */
   maxBytes: number
-  /** Error for more of them. */
   tooLarge: () => Error
   /** Stores all bytes in a file and returns its path: the list of a zip's entries is at its end. */
   spool: (chunks: AsyncIterable<Buffer>) => Promise<string>
@@ -134,7 +132,6 @@ function kindOf({ type, pax }: Header): ArchiveEntry['kind'] {
   return (type === 'file' || type === 'contiguous-file') && !isSparse ? 'file' : 'other'
 }
 
-/** Counts the bytes, and the zeros at their end. */
 async function* measureZeros(
   chunks: AsyncIterable<Buffer>,
   tail: { bytes: number; zeros: number },

@@ -11,7 +11,6 @@ export interface OpenBlob extends AsyncDisposable {
   read(start: number, length: number, into?: Buffer): Promise<Buffer>
 }
 
-/** A content that is in memory already. */
 export const openBytes = (bytes: Buffer): OpenBlob => ({
   size: bytes.length,
   stamp: undefined,

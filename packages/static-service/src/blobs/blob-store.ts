@@ -8,7 +8,6 @@ import type { StagedBlob, StoredBlob } from './staged-blob.ts'
  * to it; no name that a client chose reaches the store.
  */
 export interface BlobStore {
-  /** Which contents are known to match their digest. */
   readonly verified: VerifiedContents
 
   /** A content that is going to arrive, of which so many bytes may stay in memory. */
@@ -37,7 +36,6 @@ export interface BlobStore {
   /** Stores a compressed form, complete and durable; it is removed with its content. Does nothing once that is gone. */
   putForm(digest: string, coding: ContentCoding, bytes: Buffer): Promise<void>
 
-  /** Removes a compressed form. */
   dropForm(digest: string, coding: CompressedCoding): Promise<void>
 
   /** What /health reports, by name: what was last seen, without waiting. */
@@ -63,7 +61,6 @@ export interface BlobStore {
 
 /** What is durable of a content that arrives in several requests: the store has the bytes, and this finds them. */
 export interface SavedBlob {
-  /** In bytes. */
   size: number
   /** For the store alone. */
   state: string | null

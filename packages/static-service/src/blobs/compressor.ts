@@ -9,7 +9,6 @@ import { encodedForms } from './blob-path.ts'
 import type { OpenBlob } from './blob-reader.ts'
 import type { BlobStore } from './blob-store.ts'
 
-/** The fields of a file that the compressor reads. */
 export type Compressible = Pick<FileRow, 'digest' | 'size' | 'contentType'>
 
 interface CompressorOptions {
@@ -72,7 +71,6 @@ export class Compressor {
     }
   }
 
-  /** Queued files. */
   get waiting(): number {
     return this.#waiting.size
   }

@@ -61,7 +61,6 @@ export class StagedBlob implements AsyncDisposable {
     return this.#options.file
   }
 
-  /** The bytes that are in memory. */
   get memoryBytes(): number {
     return this.#isOnDisk ? 0 : this.#size
   }

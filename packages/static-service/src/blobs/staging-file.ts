@@ -170,7 +170,6 @@ async function writeAll(handle: FileHandle, buffers: Buffer[], makeRoom: MakeRoo
     await writeWhole(handle, Buffer.concat(buffers).subarray(bytesWritten), makeRoom)
 }
 
-/** Writes all of the bytes. */
 export async function writeWhole(
   handle: FileHandle,
   bytes: Buffer,

@@ -1,6 +1,5 @@
 import type { Category } from './media-type.ts'
 
-/** A file to be stored in the catalog. */
 export interface NewFile {
   path: string
   digest: string
@@ -10,7 +9,6 @@ export interface NewFile {
   uploadedBy: string
 }
 
-/** A stored file. */
 export interface FileRow extends NewFile {
   name: string
   createdAt: string

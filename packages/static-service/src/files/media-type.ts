@@ -43,7 +43,6 @@ export function typeByName(name: string): string | undefined {
   return unlisted.get(extension) ?? (lookup(extension) || undefined)
 }
 
-/** Category of a media type. */
 export function categoryOf(contentType: string): Category {
   const [top = ''] = contentType.split('/', 1)
   const special = table.get(contentType)

@@ -37,14 +37,12 @@ const AtPrefix = z.object({
 const tags = ['access']
 const faults = [invalidPath('a segment is empty'), reservedPath('tree')]
 
-/** The rules of private and public folders. */
 export function registerAccessRoutes(app: App, rules: AccessRules) {
   for (const slash of ['', '/']) app.route(listRules(slash, rules))
   app.route(setRule(rules))
   app.route(removeRule(rules))
 }
 
-/** GET /api/access */
 const listRules = (slash: string, rules: AccessRules) =>
   defineRoute({
     method: 'GET',
@@ -66,7 +64,6 @@ const listRules = (slash: string, rules: AccessRules) =>
     },
   })
 
-/** PUT /api/access/{prefix} */
 const setRule = (rules: AccessRules) =>
   defineRoute({
     method: 'PUT',
@@ -95,7 +92,6 @@ const setRule = (rules: AccessRules) =>
     },
   })
 
-/** DELETE /api/access/{prefix} */
 const removeRule = (rules: AccessRules) =>
   defineRoute({
     method: 'DELETE',

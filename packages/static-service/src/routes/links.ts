@@ -89,7 +89,6 @@ export function registerLinkRoutes(app: App, dependencies: Dependencies) {
   recordUsedUp(app, dependencies)
 }
 
-/** POST /api/links */
 const createLink = ({ links, catalog, base = '' }: Dependencies) =>
   defineRoute({
     method: 'POST',
@@ -129,7 +128,6 @@ const createLink = ({ links, catalog, base = '' }: Dependencies) =>
     },
   })
 
-/** GET /api/links */
 const listLinks = ({ links }: Dependencies) =>
   defineRoute({
     method: 'GET',
@@ -159,7 +157,6 @@ const listLinks = ({ links }: Dependencies) =>
     },
   })
 
-/** DELETE /api/links/{id} */
 const deleteLink = ({ links }: Dependencies) =>
   defineRoute({
     method: 'DELETE',

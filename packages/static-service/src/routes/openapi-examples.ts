@@ -115,19 +115,16 @@ export const ifMatchHeader: Record<string, HeaderDoc> = {
   },
 }
 
-/** Preconditions of an upload. */
 export const uploadConditions: Record<string, HeaderDoc> = {
   ...ifMatchHeader,
   'if-none-match': { description: '`*`: only if there is no such file', example: '*' },
 }
 
-/** Response headers of an upload. */
 export const uploadHeaders: Record<string, HeaderDoc> = {
   location: { description: 'URL of the record', example: `/api/files/${file.path}` },
   ...recordTag,
 }
 
-/** Errors of every upload. */
 export const uploadErrors = [
   invalidPath('a segment is . or ..'),
   pathConflict('notes'),

@@ -5,7 +5,6 @@ import type { Chunk, LargeContent } from './chunk-memory.ts'
 /** The bytes of a representation: small ones in memory, others open on the disk, to be disposed of by the caller. */
 export type Content = Buffer | LargeContent
 
-/** The pieces of a content that is in memory. */
 export function joinPieces(content: Buffer, pieces: Piece[]): Buffer {
   const [first = Buffer.alloc(0), ...others] = pieces.map((piece) =>
     Buffer.isBuffer(piece) ? piece : content.subarray(piece.start, piece.end),

@@ -19,7 +19,6 @@ interface Dependencies {
   links: Links
   cache: ContentCache
   catalog: Pick<Catalog, 'list'>
-  /** Sends the files. */
   handler: StaticHandler
   /** The caller of a `Caller.id`, with its rights now. */
   findCaller: (id: string) => Promise<Caller | undefined>

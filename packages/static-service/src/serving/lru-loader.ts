@@ -31,7 +31,6 @@ export class LruLoader<Value extends object> {
     return this.#loading.get(key) ?? this.#load(key, load())
   }
 
-  /** The value if it is cached. */
   peek(key: string): Value | undefined {
     const cached = this.#cached.get(key)
     if (cached) this.counts.hit += 1

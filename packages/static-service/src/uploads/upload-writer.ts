@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
 import { HttpError } from '@domains-and-files/http'
+import type { LRUCache } from 'lru-cache'
 import type { BlobStore, ResumableBlob, SavedBlob } from '../blobs/blob-store.ts'
 import { ContentHash } from '../blobs/hashing.ts'
 import type { StoredBlob } from '../blobs/staged-blob.ts'
@@ -11,7 +12,7 @@ interface Dependencies {
   store: BlobStore
   /** Names it in the row. */
   writer: string
-  hashes: Map<string, ContentHash>
+  hashes: LRUCache<string, ContentHash>
   onClose: () => void
 }
 
@@ -179,10 +180,8 @@ export class UploadWriter implements AsyncDisposable {
     // Only a whole upload has something to do after it: another commit would cost another fsync.
     await this.#record({ ...saved, isLast: saved.size !== this.#upload.length })
     this.#hash = hash
-    hashes.delete(this.#upload.id)
     if (hash) hashes.set(this.#upload.id, hash)
-    const [oldest] = hashes.keys()
-    if (hashes.size > maxHashes && oldest !== undefined) hashes.delete(oldest)
+    else hashes.delete(this.#upload.id)
   }
 
   async #record({ isLast = false, ...saved }: SavedBlob & { isLast?: boolean }) {
@@ -216,4 +215,3 @@ export class UploadWriter implements AsyncDisposable {
 
 const flushBytes = 8_388_608
 const renewalMs = 2000
-const maxHashes = 1000

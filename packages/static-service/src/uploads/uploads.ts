@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
+import { LRUCache } from 'lru-cache'
 import type { BlobStore } from '../blobs/blob-store.ts'
 import type { ContentHash } from '../blobs/hashing.ts'
 import { uploadEnded, uploadLocked, uploadNotFound } from '../errors.ts'
@@ -19,7 +20,7 @@ interface Dependencies {
 export class Uploads {
   readonly #dependencies: Dependencies
   /** Of what this process has received and recorded: without it a content is read again at its end. */
-  readonly #hashes = new Map<string, ContentHash>()
+  readonly #hashes = new LRUCache<string, ContentHash>({ max: 1000 })
   readonly #writers = new Map<string, UploadWriter>()
   readonly #timer: NodeJS.Timeout
   #sweeping: Promise<void> = Promise.resolve()

@@ -227,7 +227,6 @@ export class FolderBlobStore implements BlobStore {
     return { disk: { status: this.#checkDisk() } }
   }
 
-  /** Contents that are being read or stored. */
   get busy(): number {
     return this.#leases.count
   }

@@ -115,7 +115,6 @@ export class BlobLeases {
     }
   }
 
-  /** Leased digests. */
   get count(): number {
     return this.#leases.size
   }

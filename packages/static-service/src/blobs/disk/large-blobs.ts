@@ -72,7 +72,6 @@ export class LargeBlobs {
     await rm(this.#fileOf(digest, coding), { force: true })
   }
 
-  /** Removes a content and all its compressed forms. */
   async remove(digest: string): Promise<void> {
     for (const coding of encodedForms) await this.removeForm(digest, coding)
     await this.removeForm(digest, 'identity')

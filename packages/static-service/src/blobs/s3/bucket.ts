@@ -23,7 +23,6 @@ export interface UploadedPart {
   etag: string | undefined
 }
 
-/** An object that is being downloaded, and its entity tag. */
 export interface Download {
   body: Readable
   etag: string | undefined
@@ -113,7 +112,6 @@ export class Bucket {
     })
   }
 
-  /** Deletes an object, if there is one. */
   async remove(key: string): Promise<void> {
     await this.#call('delete', () =>
       this.#client.send(new this.#sdk.DeleteObjectCommand(this.#at(key))).catch(ignoreMissing),
@@ -172,7 +170,6 @@ export class Bucket {
     })
   }
 
-  /** Discards the parts of an upload, if it exists. */
   async abortMultipart(key: string, uploadId: string): Promise<void> {
     await this.#call('multipart', () => {
       const command = new this.#sdk.AbortMultipartUploadCommand({
@@ -183,7 +180,6 @@ export class Bucket {
     })
   }
 
-  /** Closes all connections. */
   close(): void {
     this.#client.destroy()
   }
@@ -250,7 +246,6 @@ interface Counts {
 class CallCounts {
   readonly #counts = new Map<string, Counts>()
 
-  /** Runs a call and counts it, its time, and whether it failed. */
   async measure<T>(operation: string, call: () => Promise<T>): Promise<T> {
     const counts = this.#of(operation)
     const start = performance.now()
@@ -265,7 +260,6 @@ class CallCounts {
     }
   }
 
-  /** One figure by operation. */
   by(figure: keyof Counts): Record<string, number> {
     return Object.fromEntries([...this.#counts].map(([name, counts]) => [name, counts[figure]]))
   }

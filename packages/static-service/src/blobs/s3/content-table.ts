@@ -37,7 +37,6 @@ export class ContentTable {
     return { key: row.object_key ?? '', size: row.size, etag: row.etag ?? undefined }
   }
 
-  /** The size of each coding that a content is stored in. */
   async sizes(digest: string): Promise<Map<ContentCoding, number>> {
     const rows = await this.#postgres.query<{ coding: number; size: number }>(
       'select coding, size from static_service.contents where digest = $1 order by coding',

@@ -25,14 +25,12 @@ export class GarbageSweep {
   readonly #dependencies: Dependencies
   #timer: NodeJS.Timeout | undefined
   #running: Promise<void> | undefined
-  /** Objects deleted by this process. */
   deleted = 0
 
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies
   }
 
-  /** Sweeps from time to time. */
   start(): void {
     const intervalMs = Math.min(Math.max(this.#dependencies.graceSeconds * 500, 1000), 60_000)
     this.#timer = setInterval(() => void this.run(), intervalMs).unref()

@@ -4,7 +4,6 @@ import { contentsUnavailable } from '../../errors.ts'
 import type { OpenBlob } from '../blob-reader.ts'
 import type { Bucket } from './bucket.ts'
 
-/** An object that holds a content or a compressed form. */
 export interface StoredObject {
   key: string
   size: number

@@ -36,14 +36,12 @@ export class ObjectUploads {
     this.#dependencies = dependencies
   }
 
-  /** Uploads bytes of a content, or of a form of it. */
   async uploadBytes(digest: string, bytes: Buffer): Promise<UploadedObject> {
     const { bucket } = this.#dependencies
     const sha256 = hash('sha256', bytes)
     return this.#upload({ digest, size: bytes.length }, (key) => bucket.put(key, bytes, sha256))
   }
 
-  /** Uploads a file that has this digest. */
   uploadFile(file: string, blob: StoredBlob): Promise<UploadedObject> {
     const { bucket, table } = this.#dependencies
     return this.#upload(blob, (key) => {
@@ -109,7 +107,6 @@ export class ObjectUploads {
     return this.#dependencies.table.discard(key)
   }
 
-  /** Resolves when nothing is discarded any more. */
   async settle(): Promise<void> {
     await Promise.all(this.#discards)
   }

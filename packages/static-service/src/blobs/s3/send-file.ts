@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import type { Bucket, UploadedPart } from './bucket.ts'
 
-/** A multipart upload. */
 export interface Multipart {
   key: string
   uploadId: string
@@ -21,7 +20,6 @@ interface Transfer {
   memory: ByteBudget
   /** Called with the id of a multipart upload before its first part is sent. */
   onMultipart: (uploadId: string) => Promise<void>
-  /** Called after each part. */
   onProgress: () => Promise<void>
 }
 

@@ -19,7 +19,6 @@ interface Dependencies {
   describe: DescribeFiles
 }
 
-/** Routes that list the stored files: as pages, by category and as a tree. */
 export function registerBrowseRoutes(app: App, dependencies: Dependencies) {
   for (const slash of ['', '/']) {
     listFiles(app, slash, dependencies)

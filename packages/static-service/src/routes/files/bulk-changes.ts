@@ -31,7 +31,6 @@ interface Dependencies {
   store: BlobStore
 }
 
-/** Routes that move and delete many files. */
 export function registerBulkRoutes(app: App, dependencies: Dependencies) {
   moveFiles(app, dependencies)
   deleteFiles(app, dependencies)

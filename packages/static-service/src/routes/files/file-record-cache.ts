@@ -38,12 +38,10 @@ export class FileRecordCache {
     this.#records.invalidate('all')
   }
 
-  /** The record at this path, if it is cached. */
   peek(path: string): CachedRecord | undefined {
     return this.#records.peek(path)
   }
 
-  /** The record at this path, from the cache or the catalog. */
   find(path: string): CachedRecord | undefined | Promise<CachedRecord | undefined> {
     // What another process may have changed is not cached.
     if (!this.#dependencies.catalog.isExclusive) return this.#read(path)

@@ -77,7 +77,6 @@ export const FileList = z
     examples: [{ files: [file], pagination: paginate({ page: 1, page_size: 50 }, 1), next: null }],
   })
 
-/** Describes stored files as the API does. */
 export type DescribeFiles = (rows: FileRow[]) => Promise<DescribedFile[]>
 
 export interface DescribedFile {
@@ -117,7 +116,6 @@ const describeFile = (row: FileRow, base?: string) => ({
   updated_at: row.updatedAt,
 })
 
-/** Category of the API with the number and size of its files. */
 export const describeCategory = ({ category, fileCount, totalSize }: Count) => ({
   category,
   file_count: fileCount,

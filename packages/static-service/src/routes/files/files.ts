@@ -17,7 +17,6 @@ interface Dependencies {
   records: FileRecordCache
 }
 
-/** Routes that read and delete one file by its path. */
 export function registerFileRoutes(app: App, dependencies: Dependencies) {
   getFile(app, dependencies)
   deleteFile(app, dependencies)

@@ -1,23 +1,21 @@
-import type { IncomingMessage } from 'node:http'
 import type { App } from '@domains-and-files/http'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { StagedBlob } from '../../blobs/staged-blob.ts'
 import {
   contentCodingNotSupported,
   digestMismatch,
   encodedSlash,
   fileTooLarge,
   partialPut,
-  truncatedBody,
 } from '../../errors.ts'
-import { checkDigests, type DigestCheck } from '../../files/content-digest.ts'
+import { checkDigests } from '../../files/content-digest.ts'
 import { readUrlPath } from '../../files/file-path.ts'
 import { file, uploadConditions, uploadErrors, uploadHeaders } from '../openapi-examples.ts'
+import { readBody } from '../read-body.ts'
 import { FileRecord } from './file-schema.ts'
 import { conditionsOf, FilePath, pathFaults } from './files.ts'
 import { sendStored, storeFiles } from './store-files.ts'
-import { refuseContentCoding, type SizeMeter, type UploadLimits } from './upload-limits.ts'
+import { refuseContentCoding, type UploadLimits } from './upload-limits.ts'
 import type { UploadDependencies } from './uploads.ts'
 
 const putFileSchema = (maxBytes: number) => ({
@@ -52,7 +50,6 @@ const putFileSchema = (maxBytes: number) => ({
   response: { 200: FileRecord, 201: FileRecord },
 })
 
-/** Route PUT /api/files/{path}. */
 export async function registerPutRoute(app: App, dependencies: UploadDependencies) {
   await app.register(async (scope) => {
     // Encapsulated: the handler reads the body of any content type itself.
@@ -78,8 +75,17 @@ function putFile(app: App, dependencies: UploadDependencies) {
     async (request, reply) => {
       const path = readUrlPath(request.url, request.params['*'])
       const digests = checkDigests(request.headers)
+      const count = limits.meter(path)
       await using draft = store.draft()
-      await receive(request.raw, draft, { digests, count: limits.meter(path) })
+      await readBody(request.raw, async (chunks) => {
+        for await (const chunk of chunks) {
+          const isChecked = count(chunk.length)
+          if (isChecked) await isChecked
+          digests.update(chunk)
+          await draft.write(chunk)
+        }
+        await draft.seal()
+      })
       digests.end()
       return sendStored(reply, await storeFiles(request, [{ path, draft }], dependencies))
     },
@@ -99,26 +105,4 @@ async function refuseEarly(request: FastifyRequest, limits: UploadLimits) {
   if (length === undefined) return
   limits.checkSize(Number(length))
   await limits.checkQuota(path, Number(length))
-}
-
-interface Checks {
-  digests: DigestCheck
-  count: SizeMeter
-}
-
-async function receive(body: IncomingMessage, draft: StagedBlob, { digests, count }: Checks) {
-  try {
-    // Not destroyed on an error: the socket must stay open for the response.
-    for await (const chunk of body.iterator({ destroyOnReturn: false })) {
-      const isChecked = count(chunk.length)
-      if (isChecked) await isChecked
-      digests.update(chunk)
-      await draft.write(chunk)
-    }
-    await draft.seal()
-  } catch (error) {
-    const isTruncated = body.errored !== null
-    body.resume()
-    throw isTruncated ? truncatedBody(error) : error
-  }
 }

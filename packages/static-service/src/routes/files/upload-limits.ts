@@ -5,7 +5,6 @@ import type { Conditions } from '../../rfc9110/entity-tags.ts'
 
 interface Dependencies {
   catalog: Catalog
-  /** Maximum size of one file. */
   maxBytes: number
   /** Maximum size of all distinct contents; undefined: none. */
   quotaBytes: number | undefined

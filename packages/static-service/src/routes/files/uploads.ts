@@ -34,7 +34,6 @@ export interface UploadDependencies {
   onStored: (row: FileRow) => void
 }
 
-/** Multipart routes of /api/files/upload. */
 export async function registerUploadRoutes(app: App, dependencies: UploadDependencies) {
   await app.register(async (scope) => {
     // Encapsulated: no other route accepts multipart bodies.

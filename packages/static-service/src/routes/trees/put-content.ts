@@ -11,7 +11,7 @@ import {
 } from '../../errors.ts'
 import { refuseContentCoding, type UploadLimits } from '../files/upload-limits.ts'
 import { file } from '../openapi-examples.ts'
-import { readBody } from './read-body.ts'
+import { readBody } from '../read-body.ts'
 
 interface Dependencies {
   catalog: Catalog

@@ -33,9 +33,9 @@ import { requireDirectory } from '../folder-limits.ts'
 import { Change, describeChange } from '../history/change-schema.ts'
 import { NewVersion } from '../history/versions.ts'
 import { change, file } from '../openapi-examples.ts'
+import { readBody } from '../read-body.ts'
 import { readManifest } from './manifest.ts'
 import { putContent } from './put-content.ts'
-import { readBody } from './read-body.ts'
 import { TreeArrivals, type TreeLimits, TreePaths } from './receive-tree.ts'
 import {
   At,

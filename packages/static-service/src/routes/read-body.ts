@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { truncatedBody } from '../../errors.ts'
+import { truncatedBody } from '../errors.ts'
 
 /** Reads the body of a request; what `read` leaves of it is discarded. @throws {HttpError} `malformed_body` if it is cut. */
 export async function readBody<T>(
