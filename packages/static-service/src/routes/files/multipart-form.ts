@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { StagedBlob } from '../../blobs/staged-blob.ts'
 import { fileMissing, invalidPath, malformedUpload, tooManyFiles } from '../../errors.ts'
+import type { Arrival } from './store-files.ts'
 import type { SizeMeter } from './upload-limits.ts'
 
 /** What a form may hold: at most one field `path`, and files in parts named `field`. */
@@ -17,18 +18,6 @@ export interface FormRules {
   admit: (name: string, path: string | undefined) => Promise<SizeMeter>
 }
 
-/** An upload that has arrived whole. Disposing of it removes the contents that no stored file refers to. */
-export class MultipartForm implements AsyncDisposable {
-  readonly files: { name: string; draft: StagedBlob }[] = []
-  path: string | undefined
-  /** Remaining bytes of memory for contents. */
-  memoryBytes = 1_048_576
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.files.map(({ draft }) => draft[Symbol.asyncDispose]()))
-  }
-}
-
 /**
  * Reads a form, its fields in any order, its files into drafts in bounded memory. On failure, or when the client
  * disconnects, nothing stays behind; the rest of the body is discarded so that the client can read the response.
@@ -40,21 +29,26 @@ export async function readForm(
   store: BlobStore,
   rules: FormRules,
 ): Promise<MultipartForm> {
-  const reader = new FormReader(store, rules)
+  const form = new MultipartForm(store, rules)
   try {
-    for await (const part of request.parts(parserOptions(rules))) await reader.read(part)
-    reader.end()
-    return reader.form
+    for await (const part of request.parts(parserOptions(rules))) await form.read(part)
+    form.end()
+    return form
   } catch (error) {
-    await reader.form[Symbol.asyncDispose]()
+    await form[Symbol.asyncDispose]()
     request.raw.unpipe()
     request.raw.resume()
     throw nameFailure(error, rules)
   }
 }
 
-class FormReader {
-  readonly form = new MultipartForm()
+/** Disposing of it removes the contents that no stored file refers to. */
+class MultipartForm implements AsyncDisposable {
+  readonly #files: { name: string; draft: StagedBlob }[] = []
+  /** Undefined also where the form has none. */
+  #path: string | undefined
+  /** Remaining bytes of memory for contents. */
+  #memoryBytes = 1_048_576
   readonly #store: BlobStore
   readonly #rules: FormRules
   /** Names of unknown or repeated parts. */
@@ -67,6 +61,15 @@ class FormReader {
     this.#rules = rules
   }
 
+  /** The files with their paths, by their names and the field `path`. */
+  arrivals(pathOf: (name: string, path: string | undefined) => string): Arrival[] {
+    return this.#files.map(({ name, draft }) => ({ path: pathOf(name, this.#path), draft }))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#files.map(({ draft }) => draft[Symbol.asyncDispose]()))
+  }
+
   async read(part: Multipart): Promise<void> {
     if (part.type === 'field') return this.#readField(part)
     if (part.fieldname !== this.#rules.field) return this.#skipFile(part)
@@ -76,19 +79,18 @@ class FormReader {
   /** @throws {HttpError} `file_missing` or `validation_failed`. */
   end(): void {
     // Browsers send a nameless empty file where none was chosen.
-    const isEmpty = this.form.files.every(({ name, draft }) => name === '' && draft.size === 0)
+    const isEmpty = this.#files.every(({ name, draft }) => name === '' && draft.size === 0)
     if (isEmpty) throw fileMissing(this.#rules.field)
     if (this.#strays.length > 0) throw this.#strayParts()
   }
 
   async #readFile(part: MultipartFile) {
-    const { form } = this
     const { maxFiles, admit } = this.#rules
-    if (form.files.length === maxFiles) throw tooManyFiles(maxFiles)
+    if (this.#files.length === maxFiles) throw tooManyFiles(maxFiles)
     const name = readFileName(part.filename)
-    const count = await admit(name, form.path)
-    const draft = this.#store.draft(form.memoryBytes)
-    form.files.push({ name, draft })
+    const count = await admit(name, this.#path)
+    const draft = this.#store.draft(this.#memoryBytes)
+    this.#files.push({ name, draft })
     for await (const chunk of part.file) {
       const isChecked = count(chunk.length)
       if (isChecked) await isChecked
@@ -96,7 +98,7 @@ class FormReader {
       await draft.write(chunk)
     }
     await draft.seal()
-    form.memoryBytes -= draft.memoryBytes
+    this.#memoryBytes -= draft.memoryBytes
   }
 
   #readField(part: Extract<Multipart, { type: 'field' }>) {
@@ -107,7 +109,7 @@ class FormReader {
     if (part.valueTruncated) throw invalidPath('it is too long')
     this.#hasPath = true
     // An empty field counts as absent: HTML forms always send it.
-    this.form.path = readText(String(part.value)) || undefined
+    this.#path = readText(String(part.value)) || undefined
   }
 
   async #skipFile(part: MultipartFile) {

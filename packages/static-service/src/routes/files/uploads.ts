@@ -1,6 +1,7 @@
 import { callerOf } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import multipart from '@fastify/multipart'
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Catalog } from '../../catalog/catalog.ts'
@@ -20,7 +21,7 @@ import { requirePath } from '../folder-limits.ts'
 import { file, uploadConditions, uploadErrors, uploadHeaders } from '../openapi-examples.ts'
 import { type DescribeFiles, FileRecord } from './file-schema.ts'
 import { conditionsOf } from './files.ts'
-import { formOverhead, readForm } from './multipart-form.ts'
+import { type FormRules, formOverhead, readForm } from './multipart-form.ts'
 import { sendStored, storeFiles } from './store-files.ts'
 import { refuseContentCoding, type UploadLimits } from './upload-limits.ts'
 
@@ -93,26 +94,14 @@ function uploadFile(app: App, dependencies: UploadDependencies) {
     '/api/files/upload',
     {
       config: { access: 'editor', folders: 'handler' },
-      onRequest: async ({ headers }) => {
-        limits.checkSize(Number(headers['content-length'] ?? 0) - formOverhead(1))
-      },
+      onRequest: checkLength(limits, 1),
       schema: uploadFileSchema(limits.maxBytes),
     },
     async (request, reply) => {
-      await using form = await readForm(request, store, {
-        field: 'file',
-        maxFiles: 1,
-        admit: async (name, path) => {
-          if (path === undefined || name === '') return limits.meter(undefined)
-          const target = requirePath(callerOf(request), singlePath(name, path))
-          await limits.checkTarget(target, conditionsOf(request.headers))
-          return limits.meter(target)
-        },
-      })
-      const arrivals = form.files.map(({ name, draft }) => ({
-        path: singlePath(name, form.path),
-        draft,
-      }))
+      const maxFiles = 1
+      const admit = admitAt(request, limits, { pathOf: singlePath, maxFiles })
+      await using form = await readForm(request, store, { field: 'file', maxFiles, admit })
+      const arrivals = form.arrivals(singlePath)
       return sendStored(reply, await storeFiles(request, arrivals, dependencies))
     },
   )
@@ -148,40 +137,45 @@ const uploadFilesSchema = (maxBytes: number, maxFiles: number) => ({
 })
 
 function uploadFiles(app: App, dependencies: UploadDependencies) {
-  const { store, limits, maxBatchFiles } = dependencies
+  const { store, limits, maxBatchFiles: maxFiles } = dependencies
   app.post(
     '/api/files/upload/batch',
     {
       config: { access: 'editor', folders: 'handler' },
-      onRequest: async ({ headers }) => {
-        const bytes = Number(headers['content-length'] ?? 0) - formOverhead(maxBatchFiles)
-        limits.checkSize(bytes / maxBatchFiles)
-      },
-      schema: uploadFilesSchema(limits.maxBytes, maxBatchFiles),
+      onRequest: checkLength(limits, maxFiles),
+      schema: uploadFilesSchema(limits.maxBytes, maxFiles),
     },
     async (request, reply) => {
-      const conditions = conditionsOf(request.headers)
-      await using form = await readForm(request, store, {
-        field: 'files',
-        maxFiles: maxBatchFiles,
-        admit: async (name, path) => {
-          if (path !== undefined && name !== '') {
-            const target = requirePath(callerOf(request), batchPath(name, path))
-            await limits.checkTarget(target, conditions)
-          }
-          return limits.meter(undefined)
-        },
-      })
-      const arrivals = form.files.map(({ name, draft }) => ({
-        path: batchPath(name, form.path),
-        draft,
-      }))
+      const admit = admitAt(request, limits, { pathOf: batchPath, maxFiles })
+      await using form = await readForm(request, store, { field: 'files', maxFiles, admit })
+      const arrivals = form.arrivals(batchPath)
       checkDistinct(arrivals.map(({ path }) => path))
       const { stored } = await storeFiles(request, arrivals, dependencies)
       return reply.code(201).send({ files: stored.map(({ record }) => record) })
     },
   )
 }
+
+/** Refuses a form whose length proves that one of its files is too large. */
+const checkLength =
+  (limits: UploadLimits, maxFiles: number) =>
+  async ({ headers }: FastifyRequest) =>
+    limits.checkSize((Number(headers['content-length'] ?? 0) - formOverhead(maxFiles)) / maxFiles)
+
+/** Admits each file at the path that it is going to have, where the field `path` came before it. */
+const admitAt =
+  (
+    request: FastifyRequest,
+    limits: UploadLimits,
+    { pathOf, maxFiles }: { pathOf: typeof batchPath; maxFiles: number },
+  ): FormRules['admit'] =>
+  async (name, path) => {
+    if (path === undefined || name === '') return limits.meter(undefined)
+    const target = requirePath(callerOf(request), pathOf(name, path))
+    await limits.checkTarget(target, conditionsOf(request.headers))
+    // Of several files the transaction knows whether they exceed the quota together.
+    return limits.meter(maxFiles === 1 ? target : undefined)
+  }
 
 /** @throws {HttpError} `duplicate_path`. */
 export function checkDistinct(paths: string[]): void {
