@@ -10,8 +10,9 @@ import { readDirectory, readUrlPath } from '../files/file-path.ts'
  */
 export function limitToFolders(app: App): void {
   const limited = new Set<string>()
-  app.addHook('onRoute', ({ url }) => {
-    limited.add(url)
+  app.addHook('onRoute', ({ url, config }) => {
+    // The refusals of other methods are public, and at the URLs of earlier routes, too.
+    if (config?.access !== 'public') limited.add(url)
   })
   app.addHook('onRequest', (request, _reply, done) => {
     const { url = '', config } = request.routeOptions

@@ -201,3 +201,25 @@ test('the prefix limits counts and statistics of callers without folders, too', 
   expect(stats).toMatchObject({ total_files: 0, total_size: 0, stored_size: 0, categories: [] })
   expect((await service.call('GET', '/api/files/categories?prefix=a//b')).status).toBe(400)
 })
+
+test('a limited user logs in, makes API tokens with its folders at most, and logs out', async () => {
+  const password = 'words of a limited user'
+  const user = { username: 'lena', role: 'viewer', folders: ['docs/'], password }
+  await service.call('POST', '/api/users', { json: user })
+  const json = { username: 'lena', password }
+  const login = await service.call('POST', '/api/auth/login', { json, user: 'nobody' })
+  const headers = { authorization: `Bearer ${login.body.access_token}` }
+  const send = (method: string, path: string, body?: unknown) =>
+    service.call(method, path, { headers, ...(body !== undefined && { json: body }) })
+
+  const me = await send('GET', '/api/auth/me')
+  const made = await send('POST', '/api/tokens', { name: 'of lena' })
+  const listed = await send('GET', '/api/tokens')
+  const revoked = await send('DELETE', `/api/tokens/${made.body.id}`)
+  const outside = await send('POST', '/api/tokens', { name: 'more', folders: ['site/'] })
+
+  expect(me.body).toMatchObject({ user: { username: 'lena', folders: ['docs/'] } })
+  expect([made, listed, revoked, outside].map(({ status }) => status)).toEqual([201, 200, 204, 403])
+  expect((await send('POST', '/api/auth/logout')).status).toBe(204)
+  expect((await send('GET', '/api/auth/me')).status).toBe(401)
+})
