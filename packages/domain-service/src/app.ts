@@ -22,6 +22,7 @@ import { registerRecordRoutes } from './routes/zone/records.ts'
 import { registerRrsetRoutes } from './routes/zone/rrsets.ts'
 import { registerZoneRoutes } from './routes/zone/zone.ts'
 import { registerZoneFileRoutes } from './routes/zone/zone-file.ts'
+import { limitToDomains } from './routes/zone/zone-request.ts'
 import type { ZoneSweep } from './zones/zone-sweep.ts'
 import type { ZoneWriter } from './zones/zone-writer.ts'
 
@@ -69,6 +70,7 @@ export function buildApp(parts: Dependencies): Promise<App> {
     },
     async (app) => {
       await app.register(auth, parts.auth)
+      limitToDomains(app)
       addRateLimitHeaders(app, registrar)
       const caches = registerDomainRoutes(app, {
         registrar,

@@ -117,6 +117,11 @@ test('a user limited to some domains sees only these', async () => {
       body: { name: 'a', address: '192.0.2.1' },
     }),
     service.call('DELETE', '/api/domains/name00.com/dns/hosts/000000000000', asLimited),
+    // Whatever else is wrong with the request.
+    service.call('GET', '/api/domains/NAME00.com/dns/hosts?colour=red', asLimited),
+    service.call('PUT', '/api/domains/name00.com/dns/hosts', { ...asLimited, body: { hosts: 1 } }),
+    service.call('DELETE', '/api/domains/name00.com/dns/hosts/x', asLimited),
+    service.call('PUT', '/api/domains/name00.com/dns/zonefile', { ...asLimited, body: {} }),
   ])
 
   expect(list.body).toMatchObject({

@@ -1,5 +1,5 @@
 import { allowsDomain, callerOf } from '@domains-and-files/auth'
-import { afterQuery, isCurrent } from '@domains-and-files/http'
+import { type App, afterQuery, isCurrent } from '@domains-and-files/http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Domain, readDomain } from '../../dns/domain-name.ts'
@@ -39,12 +39,25 @@ export const AtDomain = z.strictObject({
 
 type AtDomain = FastifyRequest & { params: z.output<typeof AtDomain> }
 
-/** The domain of a path. @throws 404 where this caller may not see it. */
+/** The domain of a path, which this caller may see: see `limitToDomains`. */
 export function domainOf(request: AtDomain): Domain {
   const domain = readDomain(request.params.domain)
   if (typeof domain === 'string') throw new Error('the path was not validated')
-  if (!allowsDomain(callerOf(request), domain.name)) throw domainNotFound(domain.name)
   return domain
+}
+
+/**
+ * Limits every route below a domain to the domains of its caller, before validation: what is outside is absent, whatever else
+ * is wrong with the request.
+ */
+export function limitToDomains(app: App): void {
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { domain: text } = request.params as { domain?: string } // Of the route's URL.
+    const { access = 'public' } = request.routeOptions.config
+    const domain = text === undefined || access === 'public' ? '' : readDomain(text)
+    if (typeof domain === 'string' || allowsDomain(callerOf(request), domain.name)) return done()
+    done(domainNotFound(domain.name))
+  })
 }
 
 export const ChangeId = z
