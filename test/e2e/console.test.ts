@@ -1,11 +1,12 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { type Everything, startEverything } from '../support/everything.ts'
+import type { Everything } from '../support/everything.ts'
 import { historyFlows } from './console/flows/history.ts'
 import { recordFlows } from './console/flows/records.ts'
 import { registrarFlows } from './console/flows/registrar.ts'
 import { sessionFlows } from './console/flows/session.ts'
 import { tokenFlows } from './console/flows/tokens.ts'
+import { startWithProvider } from './console/provider.ts'
 import { Tester } from './console/tester.ts'
 import { hasChromium, launchChromium } from './support/chromium.ts'
 
@@ -16,7 +17,7 @@ let browser: Browser
 
 beforeAll(async () => {
   if (!hasChromium) return
-  everything = await startEverything()
+  everything = await startWithProvider()
   browser = await launchChromium()
 })
 

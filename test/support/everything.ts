@@ -13,6 +13,8 @@ export interface Everything extends AsyncDisposable {
   sandbox: string
   console: string
   password: string
+  /** An OpenID provider, if there is one. */
+  provider?: string
   /** A temporary directory, removed at disposal. */
   dataDir: string
   /** The first screen. */
@@ -20,7 +22,7 @@ export interface Everything extends AsyncDisposable {
   child: ChildProcess
 }
 
-const unlimited = { SANDBOX_RATE: 'off', REGISTRAR_RATE: '1000/minute' }
+export const unlimited = { SANDBOX_RATE: 'off', REGISTRAR_RATE: '1000/minute' }
 
 /** Everything that `npm start` runs, on free ports and in an empty data directory. */
 export async function startEverything(

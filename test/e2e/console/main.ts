@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { copyFileSync, mkdirSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startEverything } from '../../support/everything.ts'
 import { installChromium, launchChromium } from '../support/chromium.ts'
 import { eventFlows } from './flows/events.ts'
 import { fileHistoryFlows } from './flows/file-history.ts'
@@ -17,6 +16,7 @@ import { sharingFlows } from './flows/sharing.ts'
 import { tokenFlows } from './flows/tokens.ts'
 import { uploadFlows } from './flows/uploads.ts'
 import { userFlows } from './flows/users.ts'
+import { startWithProvider } from './provider.ts'
 import { Tester } from './tester.ts'
 import { measureFirstLoad, showViews } from './views.ts'
 
@@ -29,7 +29,7 @@ const words = process.argv.slice(2).filter((word) => !word.startsWith('--'))
 const maxBytes = 150 * 1024
 
 installChromium()
-await using everything = await startEverything()
+await using everything = await startWithProvider()
 const browser = await launchChromium()
 try {
   const flows = {

@@ -155,7 +155,7 @@ export class Tester implements AsyncDisposable {
   }
 
   #watch() {
-    const { console: own, domains, files } = this.everything
+    const { console: own, domains, files, provider } = this.everything
     this.page.on('console', (message) => {
       if (message.type() !== 'error') return
       const text = `${message.text()} ${message.location().url}`
@@ -164,8 +164,11 @@ export class Tester implements AsyncDisposable {
     this.page.on('pageerror', (error) => this.#complaints.push(String(error.stack)))
     this.page.on('request', (request) => {
       const url = request.url()
-      const isOwn = [own, domains, files].some((origin) => origin && url.startsWith(`${origin}/`))
-      if (!isOwn && !/^(?:data|blob):/.test(url)) this.#foreign.push(url)
+      const isOwn = [own, domains, files, provider].some(
+        (origin) => origin && url.startsWith(`${origin}/`),
+      )
+      const isOfProvider = provider && request.frame().url().startsWith(`${provider}/`)
+      if (!isOwn && !isOfProvider && !/^(?:data|blob):/.test(url)) this.#foreign.push(url)
     })
   }
 }

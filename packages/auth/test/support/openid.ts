@@ -36,34 +36,36 @@ export async function listen(handler: RequestListener) {
   return { url: `http://127.0.0.1:${address.port}`, [Symbol.asyncDispose]: close }
 }
 
-/** A real provider on loopback. `accounts` are claims by subject. */
-export async function startProvider(accounts: Record<string, { name: string; groups: string[] }>) {
-  let handler: RequestListener = () => undefined
-  const server = await listen((request, response) => handler(request, response))
-  const { privateKey } = await generateKeyPair('RS256', { extractable: true })
-  const provider = new Provider(server.url, {
-    clients: [
-      {
-        client_id: 'service',
-        client_secret: 'the secret of the client',
-        redirect_uris: [`${baseUrl}/api/auth/oidc/callback`],
-      },
-    ],
-    jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig' }] },
-    cookies: { keys: ['a key of the tests'] },
-    scopes: ['openid', 'profile', 'groups'],
-    claims: { openid: ['sub'], profile: ['preferred_username'], groups: ['groups'] },
-    ttl: { AccessToken: 60, IdToken: 60, Interaction: 600, Session: 600, Grant: 600 },
-    findAccount: (_context, sub) => ({
-      accountId: sub,
-      claims: () => ({
-        sub,
-        preferred_username: accounts[sub]?.name,
-        groups: accounts[sub]?.groups,
-      }),
-    }),
+/** A real provider on loopback. `accounts` are claims by subject; `redirectUris` are read at its first request. */
+export async function startProvider(
+  accounts: Record<string, { name: string; groups: string[] }>,
+  redirectUris = [`${baseUrl}/api/auth/oidc/callback`],
+) {
+  let handler: RequestListener | undefined
+  const server = await listen((request, response) => {
+    handler ??= makeProvider().callback()
+    handler(request, response)
   })
-  handler = provider.callback()
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true })
+  const keys = [{ ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig' }]
+  const client_secret = 'the secret of the client'
+  const makeProvider = () =>
+    new Provider(server.url, {
+      clients: [{ client_id: 'service', client_secret, redirect_uris: redirectUris }],
+      jwks: { keys },
+      cookies: { keys: ['a key of the tests'] },
+      scopes: ['openid', 'profile', 'groups'],
+      claims: { openid: ['sub'], profile: ['preferred_username'], groups: ['groups'] },
+      ttl: { AccessToken: 60, IdToken: 60, Interaction: 600, Session: 600, Grant: 600 },
+      findAccount: (_context, sub) => ({
+        accountId: sub,
+        claims: () => ({
+          sub,
+          preferred_username: accounts[sub]?.name,
+          groups: accounts[sub]?.groups,
+        }),
+      }),
+    })
   return server
 }
 

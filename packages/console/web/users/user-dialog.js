@@ -18,6 +18,24 @@ const roles = [
   ['admin', 'Admin: everything'],
 ]
 
+/** @type {[string, string][]} */
+const writes = [
+  ['', 'Count at once'],
+  ['propose', 'Wait for another person’s approval'],
+]
+
+/** @param {Record<string, string>} form @param {string} name @param {string} label @param {[string, string][]} options */
+const choice = (form, name, label, options) =>
+  selectField({
+    id: `user-${name}`,
+    label,
+    value: form[name] ?? '',
+    options,
+    onInput: (value) => {
+      form[name] = value
+    },
+  })
+
 /**
  * Adds a user, who sets the password by an invite that is shown once, or changes one.
  * @param {ServiceName} service
@@ -30,6 +48,7 @@ export async function openUserDialog(service, user) {
     role: /** @type {string} */ (user?.role ?? 'editor'),
     domains: user?.domains?.join(', ') ?? '',
     folders: user?.folders?.join(', ') ?? '',
+    writes: /** @type {string} */ (user?.writes ?? ''),
   }
   let invite = ''
   const isDone = await confirmDialog({
@@ -37,17 +56,10 @@ export async function openUserDialog(service, user) {
     confirm: user ? 'Save' : 'Add',
     body: () => html`
       ${formField(form, 'username', 'User name', { hint: 'Letters, digits and . _ -', isRequired: true, isDisabled: user !== undefined })}
-      ${selectField({
-        id: 'user-role',
-        label: 'Role',
-        value: form.role,
-        options: roles,
-        onInput: (value) => {
-          form.role = value
-        },
-      })}
+      ${choice(form, 'role', 'Role', roles)}
       ${formField(form, 'domains', 'Only these domains', { hint: 'With commas; *.example.net for all below. Empty: all' })}
       ${formField(form, 'folders', 'Only these folders', { hint: 'With commas, such as docs/, site/assets/. Empty: all' })}
+      ${choice(form, 'writes', 'Writes of zones', writes)}
       ${user ? nothing : html`<p class="note">You get an invite code, with which the person sets the password.</p>`}`,
     action: async () => {
       invite = (await save(service, form, user)) ?? ''
@@ -66,7 +78,7 @@ export async function openUserDialog(service, user) {
 
 /**
  * @param {ServiceName} service
- * @param {{ username: string, role: string, domains: string, folders: string }} form
+ * @param {{ username: string, role: string, domains: string, folders: string, writes: string }} form
  * @param {User} [user]
  * @returns {Promise<string | undefined>} the invite of a new user
  */
@@ -77,11 +89,14 @@ async function save(service, form, user) {
     const names = text.split(/[\s,]+/).filter(Boolean)
     return names.length > 0 ? names : null
   })
+  const writes = form.writes === 'propose' ? form.writes : null
   if (user) {
-    const json = { role, domains, folders }
+    const json = { role, domains, folders, writes }
     await send(service, 'patch', '/api/users/{username}', { params: { username }, json })
     return undefined
   }
-  const json = { username, role, ...(domains && { domains }), ...(folders && { folders }) }
+  const limits = { domains, folders, writes }
+  const given = Object.fromEntries(Object.entries(limits).filter(([, limit]) => limit !== null))
+  const json = { username, role, ...given }
   return (await send(service, 'post', '/api/users', { json })).invite
 }

@@ -76,14 +76,22 @@ class UserList extends ServiceLists {
 
   /** @param {ServiceName} service @param {User} user */
   #row(service, user) {
-    const { username, role, domains, folders, created_at: added, last_login_at: seen } = user
+    const {
+      username,
+      role,
+      domains,
+      folders,
+      writes,
+      created_at: added,
+      last_login_at: seen,
+    } = user
     const isSelf = username === session.loginOf(service)?.username
     return html`
       <tr>
         <th scope="row"><strong>${username}</strong> ${isSelf ? html`<span class="muted">(you)</span>` : nothing}</th>
         <td>
           <span class="chip">${role}</span>
-          ${[...(domains ?? []), ...(folders ?? [])].map((limit) => html`<span class="chip accent">${limit}</span>`)}
+          ${[...(domains ?? []), ...(folders ?? []), ...(writes ? ['proposes'] : [])].map((limit) => html`<span class="chip accent">${limit}</span>`)}
         </td>
         <td class="muted">${seen ? formatAge(seen) : 'never'}</td>
         <td class="muted">${formatDate(added)}</td>
