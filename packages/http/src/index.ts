@@ -6,7 +6,6 @@ export {
   answers,
   defineRoute,
   type HeaderDoc,
-  type ResponseDoc,
 } from './define-route.ts'
 export { clientNetwork, FailureLimit, tooManyFailures } from './limits/failure-limit.ts'
 export { receiveBody } from './limits/request-bodies.ts'
@@ -30,8 +29,6 @@ export {
   pageOf,
   pageQuery,
   paginate,
-  refuseBothNames,
-  sortQuery,
 } from './pagination.ts'
 export {
   databaseProblem,

@@ -78,40 +78,6 @@ export function nextOf(request: FastifyRequest, reply: FastifyReply, position: u
   return next
 }
 
-/**
- * Refuses a query with both names of one parameter: `aliases` are older names by the name that both services have.
- * For `superRefine` of a query schema.
- */
-export const refuseBothNames =
-  (aliases: Record<string, string>) =>
-  (query: Record<string, unknown>, context: z.core.$RefinementCtx) => {
-    for (const [name, alias] of Object.entries(aliases)) {
-      if (query[name] === undefined || query[alias] === undefined) continue
-      const message = `is another name of ${name}: send one of them`
-      context.addIssue({ code: 'custom', path: [alias], message })
-    }
-  }
-
-/** The query parameter `sort`: one of these fields, descending with `-` before it. */
-export const sortQuery = <const Field extends string>(fields: readonly Field[]) => {
-  const orders = new Map(
-    fields.flatMap((field) => [
-      [field as string, { field, descending: false }],
-      [`-${field}`, { field, descending: true }],
-    ]),
-  )
-  const message = `must be one of ${[...orders.keys()].join(', ')}`
-  return z
-    .string(message)
-    .transform((text, context) => {
-      const order = orders.get(text)
-      if (order) return order
-      context.addIssue(message)
-      return z.NEVER
-    })
-    .meta({ enum: [...orders.keys()], description: 'with a leading -: descending' })
-}
-
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)

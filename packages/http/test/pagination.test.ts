@@ -1,29 +1,17 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import {
-  type App,
-  afterQuery,
-  Next,
-  nextOf,
-  pageQuery,
-  refuseBothNames,
-  sortQuery,
-} from '../src/index.ts'
+import { type App, afterQuery, Next, nextOf, pageQuery } from '../src/index.ts'
 import { start } from './support/start.ts'
 
 const Position = z.tuple([z.literal('name'), z.string()])
 
 /** A list of names after a position, two a page. */
 async function startList(names: string[]) {
-  const querystring = z
-    .strictObject({
-      ...pageQuery(2, 10),
-      ...afterQuery(Position),
-      search: z.string().optional(),
-      search_term: z.string().optional(),
-      sort: sortQuery(['name', 'size']).optional(),
-    })
-    .superRefine(refuseBothNames({ search: 'search_term' }))
+  const querystring = z.strictObject({
+    ...pageQuery(2, 10),
+    ...afterQuery(Position),
+    search: z.string().optional(),
+  })
   const service = await start({}, (app: App) => {
     app.get(
       '/names',
@@ -31,9 +19,7 @@ async function startList(names: string[]) {
         config: { access: 'public' },
         schema: {
           querystring,
-          response: {
-            200: z.object({ names: z.array(z.string()), next: Next, sort: z.unknown().optional() }),
-          },
+          response: { 200: z.object({ names: z.array(z.string()), next: Next }) },
         },
       },
       async (request, reply) => {
@@ -42,7 +28,7 @@ async function startList(names: string[]) {
         const page = left.slice(0, request.query.page_size)
         const last = left.length > page.length ? page.at(-1) : undefined
         const next = nextOf(request, reply, last === undefined ? undefined : ['name', last])
-        return { names: page, next, sort: request.query.sort }
+        return { names: page, next }
       },
     )
   })
@@ -60,7 +46,6 @@ async function startList(names: string[]) {
 const Body = z.object({
   names: z.array(z.string()).default([]),
   next: z.string().nullable().default(null),
-  sort: z.unknown().optional(),
   errors: z.array(z.object({ path: z.string(), message: z.string() })).default([]),
 })
 
@@ -99,37 +84,5 @@ test.each([
   expect(status).toBe(400)
   expect(body.errors).toEqual([
     { path: '/query/after', message: 'must be the "next" of an earlier response' },
-  ])
-})
-
-test('of two names of a parameter one may be sent', async () => {
-  await using list = await startList([])
-
-  const both = await list.get('?search=a&search_term=a')
-  const old = await list.get('?search_term=a')
-
-  expect(both.status).toBe(400)
-  expect(both.body.errors).toEqual([
-    { path: '/query/search_term', message: 'is another name of search: send one of them' },
-  ])
-  expect(old.status).toBe(200)
-})
-
-test.each([
-  ['size', { field: 'size', descending: false }],
-  ['-size', { field: 'size', descending: true }],
-])('sort=%s', async (text, order) => {
-  await using list = await startList([])
-
-  expect((await list.get(`?sort=${text}`)).body.sort).toEqual(order)
-})
-
-test('an unknown order is a 400 that names the known ones', async () => {
-  await using list = await startList([])
-
-  const { body } = await list.get('?sort=--size')
-
-  expect(body.errors).toEqual([
-    { path: '/query/sort', message: 'must be one of name, -name, size, -size' },
   ])
 })

@@ -29,7 +29,9 @@ export class Tester implements AsyncDisposable {
   readonly #pictures: string | undefined
   readonly #complaints: string[] = []
   readonly #foreign: string[] = []
-  readonly #expected: RegExp[] = []
+  // Chromium breaks off what it is loading when any program of the machine adds or removes a network interface.
+  readonly #expected = [/ERR_NETWORK_CHANGED/]
+  #wasCut = false
 
   private constructor(
     context: BrowserContext,
@@ -58,6 +60,10 @@ export class Tester implements AsyncDisposable {
     page.setDefaultTimeout(60_000)
     const tester = new Tester(context, page, everything, pictures)
     await page.goto(everything.console)
+    while (tester.#wasCut) {
+      tester.#wasCut = false
+      await page.reload()
+    }
     await page.getByLabel('User name').waitFor()
     return tester
   }
@@ -162,6 +168,9 @@ export class Tester implements AsyncDisposable {
       if (!this.#expected.some((pattern) => pattern.test(text))) this.#complaints.push(text)
     })
     this.page.on('pageerror', (error) => this.#complaints.push(String(error.stack)))
+    this.page.on('requestfailed', (request) => {
+      if (request.failure()?.errorText === 'net::ERR_NETWORK_CHANGED') this.#wasCut = true
+    })
     this.page.on('request', (request) => {
       const url = request.url()
       const isOwn = [own, domains, files, provider].some(

@@ -22,7 +22,7 @@ export function registerOidcRoutes(app: App, context: AuthContext) {
 }
 
 /** Logins begun, callbacks and wrong codes, a minute, of one client network: each callback is a request to the provider. */
-const maxAttempts = 120
+const maxAttempts = 300
 
 const Methods = z
   .object({
