@@ -1,7 +1,8 @@
 import { html, nothing } from '../core/html.js'
-import { formatAge, formatCount, formatTime } from '../ui/format.js'
+import { formatCount } from '../ui/format.js'
+import { age } from '../ui/table.js'
 import { diffList, emailTypeLine, summarizeDiff } from '../zone/review/diff-list.js'
-import { isEmptyDiff, pairChanges } from '../zone/zone-diff.js'
+import { pairChanges } from '../zone/zone-diff.js'
 
 /**
  * One change of records, alike in Changes, in a history and among events.
@@ -57,7 +58,7 @@ export function changeItem(change, { title, actions } = {}) {
         <strong>${whoOf(change)}</strong>${change.token ? html`<span class="chip">${change.token}</span>` : nothing}
         ${change.approved_by ? html`<span class="muted">approved by ${change.approved_by}</span>` : nothing}
         <span>${content ? summarizeDiff(diff) : 'worked out when it is sent'}</span>
-        <time class="muted" datetime=${change.at} title=${formatTime(change.at)}>${formatAge(change.at)}</time>
+        <span class="muted">${age(change.at)}</span>
         ${change.reason ? html`<span class="chip warn">${reasons[change.reason] ?? change.reason}</span>` : nothing}
         <span class="chip ${tone}">${words}</span>
         <span class="spacer"></span>
@@ -65,9 +66,18 @@ export function changeItem(change, { title, actions } = {}) {
       </div>
       ${change.problem ? html`<p class="note fault">${change.problem.detail}</p>` : nothing}
       ${'email_type_before' in change ? emailTypeLine(change.email_type_before, change.email_type_after) : nothing}
-      ${isEmptyDiff(diff) ? nothing : diffList(diff)}
+      ${records(diff)}
       ${added + removed > 0 ? html`<p class="note">and ${formatCount(added + removed, 'more record')}</p>` : nothing}
     </li>`
+}
+
+/** Many are folded. @param {ReturnType<typeof pairChanges>} diff */
+function records(diff) {
+  const count = diff.added.length + diff.removed.length + diff.changed.length
+  if (count === 0) return nothing
+  return count <= 8
+    ? diffList(diff)
+    : html`<details class="fold"><summary>Show ${formatCount(count, 'record')}</summary>${diffList(diff)}</details>`
 }
 
 /** @type {[string, string]} */

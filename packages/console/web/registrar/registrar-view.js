@@ -89,12 +89,13 @@ function chart(hours) {
   return html`
     <p class="muted">${formatNumber(total)} calls, ${formatNumber(reads)} of them for readers; at most ${formatNumber(most)} in an hour</p>
     ${svg`
-      <svg class="hours" viewBox="0 0 ${hours.length * 10} 60" preserveAspectRatio="none" role="img" aria-label="Calls by hour, the last hour at the right">
+      <svg class="hours" viewBox="0 0 240 60" preserveAspectRatio="none" role="img" aria-label="Calls by hour, the last hour at the right">
         ${hours.map(
           ({ from, calls, reads: read }, at) => svg`
-            <g><title>${formatTime(from)}: ${calls} calls, ${read} for readers</title>
-              <rect class="all" x=${at * 10 + 1} y=${60 - height(calls)} width="8" height=${height(calls)} />
-              <rect class="reads" x=${at * 10 + 1} y=${60 - height(read)} width="8" height=${height(read)} />
+            <g transform="translate(${10 * (24 - hours.length + at) + 1})">
+              <title>${formatTime(from)}: ${calls} calls, ${read} for readers</title>
+              <rect class="all" y=${60 - height(calls)} width="8" height=${height(calls)} />
+              <rect class="reads" y=${60 - height(read)} width="8" height=${height(read)} />
             </g>`,
         )}
       </svg>`}

@@ -50,6 +50,7 @@ class WebhookDeliveries extends View {
           ? table(
               ['Event', 'State', 'Answer', 'Last try', ''],
               deliveries.map((each) => this.#row(each)),
+              'cards',
             )
           : empty({
               icon: 'bell',

@@ -60,7 +60,7 @@ class WebhookList extends ServiceLists {
       })
     }
     const rows = webhooks.map((webhook) => this.#row(service, webhook))
-    return table(['Name', 'Sends', 'Added', ''], rows)
+    return table(['Name', 'Sends', 'Added', ''], rows, 'cards')
   }
 
   /** @param {ServiceName} service @param {Webhook} webhook */

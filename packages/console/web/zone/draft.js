@@ -74,32 +74,30 @@ export function addChanges(draft, changes) {
 export function rowsOf(zone, { records }, queued = { added: [], removed: [] }) {
   const isLeaving = new Set(queued.removed.map(({ id }) => id))
   const live = new Set(zone.hosts.map(({ id }) => id))
+  const added = [...records].reverse().filter(([key]) => key.startsWith('new-'))
   return [
-    ...[...records].reverse().flatMap(([key, record]) => {
-      /** @type {DraftRow[]} */
-      const row = record && key.startsWith('new-') ? [{ key, state: 'added', record }] : []
-      return row
-    }),
-    ...queued.added.flatMap((record) => {
-      /** @type {DraftRow[]} */
-      const row = live.has(record.id) ? [] : [{ key: record.id, state: 'waiting', record }]
-      return row
-    }),
+    ...added.flatMap(([key, record]) => (record ? [rowOf(key, 'added', record)] : [])),
+    ...queued.added
+      .filter(({ id }) => !live.has(id))
+      .map((record) => rowOf(record.id, 'waiting', record)),
     ...zone.hosts.map((original) => {
       const { id } = original
       const edit = records.get(id)
+      if (edit) return rowOf(id, 'updated', edit, original)
       const kept = isLeaving.has(id) ? 'leaving' : 'kept'
-      /** @type {DraftRow} */
-      const row = {
-        key: id,
-        state: edit === null ? 'removed' : edit ? 'updated' : kept,
-        record: edit ?? original,
-        original,
-      }
-      return row
+      return rowOf(id, edit === null ? 'removed' : kept, original, original)
     }),
   ]
 }
+
+/**
+ * @param {string} key
+ * @param {RowState} state
+ * @param {RecordInput} record
+ * @param {HostRecord} [original]
+ * @returns {DraftRow}
+ */
+const rowOf = (key, state, record, original) => ({ key, state, record, original })
 
 /** The body of the PATCH that carries out the draft. @param {Draft} draft @param {Zone} zone @returns {ZonePatch} */
 export function toPatch({ records, emailType }, zone) {

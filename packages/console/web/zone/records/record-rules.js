@@ -53,34 +53,35 @@ const isLabel = (label) =>
   !label.endsWith('-') &&
   /^[\p{L}\p{N}\p{M}_-]+$/u.test(label)
 
-// Which types may stand beside which others at one name.
+const redirects = ['URL', 'URL301', 'FRAME']
+
+/** Types that cannot be at one name, or in one zone. @type {[types: string[], others: string[], where: 'name' | 'zone'][]} */
+const enemies = [
+  [['ALIAS'], ['A', 'AAAA'], 'name'],
+  [['A', 'AAAA'], ['ALIAS'], 'name'],
+  [redirects, redirects, 'name'],
+  [['MXE'], ['MX', 'MXE'], 'zone'],
+  [['MX'], ['MXE'], 'zone'],
+]
+
 /** @param {RecordInput} record @param {readonly RecordInput[]} others @returns {string | undefined} */
 function placeFault({ name, type }, others) {
   const beside = others.filter((other) => other.name === name.toLowerCase())
-  const types = new Set(beside.map((other) => other.type))
   if (type === 'CNAME' && name === '@') return 'CNAME is not allowed at @: use ALIAS'
   if (type === 'NS' && name === '@')
     return 'NS is not allowed at @: the nameservers belong to the registration'
   if (type === 'MXE' && name !== '@') return 'MXE is allowed at @ only'
-  if (type === 'CNAME' && types.size > 0)
-    return `CNAME must be alone: there is ${[...types].join(', ')} at this name`
-  if (types.has('CNAME')) return 'There is a CNAME at this name, which must be alone'
-  if (type === 'ALIAS' && ['A', 'AAAA'].some((each) => types.has(each)))
-    return 'ALIAS is not allowed beside A or AAAA'
-  if (['A', 'AAAA'].includes(type) && types.has('ALIAS'))
-    return `${type} is not allowed beside ALIAS`
-  if (redirects.has(type) && beside.some((other) => redirects.has(other.type)))
-    return 'There is a redirect at this name already'
-  if (type === 'MXE' && others.some((other) => other.type === 'MXE'))
-    return 'A zone has at most one MXE'
-  if (type === 'MX' && others.some((other) => other.type === 'MXE'))
-    return 'MX is not allowed beside MXE'
-  if (type === 'MXE' && others.some((other) => other.type === 'MX'))
-    return 'MXE is not allowed beside MX'
+  if (type === 'CNAME' && beside.length > 0)
+    return `CNAME must be alone: there is ${[...new Set(beside.map((other) => other.type))].join(', ')} at this name`
+  if (beside.some((other) => other.type === 'CNAME'))
+    return 'There is a CNAME at this name, which must be alone'
+  for (const [types, foes, where] of enemies) {
+    const foe = (where === 'name' ? beside : others).find((other) => foes.includes(other.type))
+    if (types.includes(type) && foe)
+      return `${type} is not allowed beside ${foe.type}, of which this ${where} has one`
+  }
   return undefined
 }
-
-const redirects = new Set(['URL', 'URL301', 'FRAME'])
 
 /** @param {RecordInput} record @param {string} domain @returns {string | undefined} */
 function addressFault({ type, name, address }, domain) {

@@ -3,6 +3,7 @@ import { inputHandler, optionsOf } from '../../ui/form.js'
 import { formatCount, formatTtl } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { moveBetweenRows } from '../../ui/table.js'
+import { toUnicode } from '../../ui/unicode.js'
 import { editRow, setRecord } from '../draft.js'
 import { ttls } from './record-types.js'
 
@@ -60,8 +61,8 @@ function recordRow(row, table) {
   const { record, state, key } = row
   const [label, tone] = marks[state]
   const actions = isQueued(row) ? undefined : table.actions
-  const rest = record.name === '@' ? ` ${table.domain}` : `.${table.domain}`
-  const name = html`<span class="host">${record.name}</span><span class="host-rest">${rest}</span>`
+  const rest = `${record.name === '@' ? ' ' : '.'}${toUnicode(table.domain)}`
+  const name = html`<span class="host">${toUnicode(record.name)}</span><span class="host-rest">${rest}</span>`
   return html`
     <tr class="record ${state}">
       ${table.actions ? html`<td class="check">${actions ? check(row, table, actions) : nothing}</td>` : nothing}
