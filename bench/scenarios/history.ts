@@ -96,7 +96,9 @@ export async function replaceTrees(folder: string): Promise<Finding[]> {
     ours: async () => {
       await makeTar(source, tar)
       const headers = ['-H', `authorization: Bearer ${ours.token}`]
-      return 100 / (await curl(`${ours.url}/api/trees/site/`, [...headers, '-T', tar]))
+      // With -T, curl adds the file's name to a URL that ends in a slash.
+      const args = [...headers, '-X', 'PUT', '--data-binary', `@${tar}`]
+      return 100 / (await curl(`${ours.url}/api/trees/site/`, args))
     },
     'tar x + sync': async () => {
       await makeTar(source, tar)

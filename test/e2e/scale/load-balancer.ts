@@ -30,6 +30,7 @@ export async function startLoadBalancer(replicas: Replicas): Promise<LoadBalance
     (name) => `${name}_temp_path ${folder}/${name};`,
   )
   const text = example
+    .replace(/server static-service-2.*/, (line) => `${line} ${line.replace('-2', '-3')}`)
     .replace('http {', `http { ${paths.join(' ')}`)
     .replace(/server ([a-z0-9-]+):\d+/g, (line, name) => {
       const port = replicas[name]

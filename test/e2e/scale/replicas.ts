@@ -2,8 +2,14 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import {
+  sampleInterruptions,
+  uploadInterrupted,
+} from '../../../packages/static-service/test/support/interrupted-uploads.ts'
 import { startS3 } from '../../../packages/static-service/test/support/s3/s3-server.ts'
+import { type Asked, ask } from '../../../packages/static-service/test/support/start.ts'
 import { ServerProcess } from '../../support/postgres/server-process.ts'
+import { runOnServer } from '../../support/postgres/test-database.ts'
 import { Client } from '../support/client.ts'
 import { seeDomains, seeFiles, useDomains, useFiles } from '../support/scenario.ts'
 import { type Program, password, startProgram } from '../support/services.ts'
@@ -11,7 +17,8 @@ import { step, until } from '../support/step.ts'
 import { startLoadBalancer } from './load-balancer.ts'
 import { startPgBouncer } from './pgbouncer.ts'
 
-// Two replicas of each service on PostgreSQL (through PgBouncer) and S3, behind nginx: used, killed, and without database.
+// Replicas of both services on PostgreSQL (through PgBouncer) and S3, behind nginx: used, killed, and without database.
+// UPLOAD_INTERRUPTIONS is the number of resumable uploads that a cut line interrupts, and of those that a kill does.
 
 const folder = mkdtempSync(join(tmpdir(), 'replicas-'))
 await using opened = new AsyncDisposableStack()
@@ -44,8 +51,8 @@ const start = async (service: string, number: number, env: Record<string, string
 const domainReplicas = await step('two domain services start together', () =>
   Promise.all([1, 2].map((number) => start('domain-service', number, registrar))),
 )
-const staticReplicas = await step('two static services start together', () =>
-  Promise.all([1, 2].map((number) => start('static-service', number, s3.env))),
+const staticReplicas = await step('three static services start together', () =>
+  Promise.all([1, 2, 3].map((number) => start('static-service', number, s3.env))),
 )
 const portsOf = (name: string, replicas: Program[]) =>
   replicas.map(({ port }, index) => [`${name}-${index + 1}`, port] as const)
@@ -56,7 +63,8 @@ const front = opened.use(
     console: sandbox.port,
   }),
 )
-const [domains, files] = [new Client(front.domainPort), new Client(front.staticPort)]
+const { staticPort } = front
+const [domains, files] = [new Client(front.domainPort), new Client(staticPort)]
 
 await step('one login is valid at every replica', async () => {
   for (const client of [domains, files]) {
@@ -67,6 +75,18 @@ await step('one login is valid at every replica', async () => {
 await step('records: read, added, replaced, restored', () => useDomains(domains))
 await step('files: uploaded, listed, found, deleted', () => useFiles(files))
 const before = [await seeDomains(domains), await seeFiles(files)]
+
+const interruptions = Number(process.env.UPLOAD_INTERRUPTIONS ?? 5)
+await step(`${interruptions} cuts and ${interruptions} kills interrupt uploads`, async () => {
+  const token = files.token
+  const front = { port: staticPort, ask: (asked: Asked) => ask(staticPort, asked) }
+  for (const [at, each] of sampleInterruptions(interruptions).entries())
+    await uploadInterrupted(`f${at}.bin`, each, { next: () => front, kill: restartOne, token })
+  const [left] = await query<{ unfinished: number }>(
+    'select count(*)::int unfinished from static_service.uploads where outcome is null',
+  )
+  assert.equal(left?.unfinished, 0)
+})
 
 await step('no read fails while a replica of the static service is killed', async () => {
   const reading = readAll(files, '/static/notes/hello.txt', 600)
@@ -96,6 +116,21 @@ await step('they recover by themselves', async () => {
   for (const client of [domains, files]) await until('it is healthy', () => isHealth(client, 200))
   assert.deepEqual([await seeDomains(domains), await seeFiles(files)], before)
 })
+
+const query = <Row>(text: string) => runOnServer<Row>(shared.DATABASE_DIRECT_URL, text)
+
+/** Kills a replica and starts it again. What it had begun is taken over at once, as if ten seconds had passed. */
+async function restartOne() {
+  const at = Math.floor(Math.random() * staticReplicas.length)
+  const replica = staticReplicas[at]
+  assert.ok(replica)
+  await replica.crash()
+  staticReplicas[at] = await start('static-service', at + 1, {
+    ...s3.env,
+    PORT: String(replica.port),
+  })
+  await query('update static_service.uploads set writer_until = 0')
+}
 
 async function readAll(client: Client, path: string, times: number): Promise<number> {
   for (let count = 0; count < times; count += 1) await client.call(path)

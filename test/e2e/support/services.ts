@@ -58,9 +58,9 @@ export async function startServices(
   }
 }
 
-/** Starts a package's program on a free port; resolves when it is healthy. */
+/** Starts a package's program on a free port, or on that of PORT; resolves when it is healthy. */
 export async function startProgram(name: string, env: Record<string, string>): Promise<Program> {
-  const port = await reservePorts()
+  const port = Number(env.PORT ?? (await reservePorts()))
   const child: ChildProcess = spawn(
     process.execPath,
     [join(root, 'packages', name, 'dist/main.js')],

@@ -12,7 +12,7 @@ import { type Outcomes, SharedWriter } from '../support/shared-writers.ts'
 import { ask, type Service, start } from '../support/start.ts'
 
 // DATABASE_WRITES=2500 is the long form: `npm run faults`.
-const writes = Number(process.env.DATABASE_WRITES ?? 120)
+const writes = Number(process.env.DATABASE_WRITES ?? 60)
 const writesPerCut = 25
 const writesPerRestart = 60
 const replicaCount = 3

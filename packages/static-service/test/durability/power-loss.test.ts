@@ -16,7 +16,7 @@ import {
   writeUntilKilled,
 } from '../support/writers.ts'
 
-const rounds = Number(process.env.POWER_LOSSES ?? 2)
+const rounds = Number(process.env.POWER_LOSSES ?? 1)
 
 // What a disk may do with all that it was not made to flush.
 const last = (states: number) => states - 1

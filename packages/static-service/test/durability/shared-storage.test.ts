@@ -9,7 +9,7 @@ import { type SharedStores, startSharedStores } from '../support/shared-stores.t
 import { type Outcomes, SharedWriter } from '../support/shared-writers.ts'
 
 // SHARED_WRITES=2500 is the long form: `npm run faults`.
-const writes = Number(process.env.SHARED_WRITES ?? 150)
+const writes = Number(process.env.SHARED_WRITES ?? 80)
 const writesPerKill = 40
 const replicaCount = 3
 

@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect } from 'vitest'
 import { z } from 'zod'
 import { databaseFile } from '../../src/catalog/sqlite/open-sqlite.ts'
 import { check } from '../../src/maintenance/check.ts'
+import { openReader, openWriter } from '../../src/sqlite/connection.ts'
 import type { ActionOf, HistoryAction } from './history-actions.ts'
 import { areInConflict, HistoryModel, type Wanted, without } from './history-model.ts'
 import { digest } from './model.ts'
@@ -62,7 +62,12 @@ export class HistoryTester implements AsyncDisposable {
 
   async act(action: HistoryAction) {
     const { last } = this.#model
-    await this.#act(action)
+    try {
+      await this.#act(action)
+    } catch (error) {
+      const log = this.#service.lines().filter(({ level }) => level !== 'info')
+      throw new Error(`${action.do}: ${JSON.stringify(log.slice(-3))}`, { cause: error })
+    }
     const { changes } = await this.#read('/api/changes?page_size=1')
     expect(changes?.map(({ id }) => id) ?? []).toEqual(
       this.#model.last === 0 ? [] : [this.#model.last],
@@ -137,7 +142,8 @@ export class HistoryTester implements AsyncDisposable {
       to: to || '/',
       overwrite,
     })
-    expect(status).toBe(moving.length === 0 ? 404 : from === to ? 200 : isRefused ? 409 : 200)
+    const isMissing = moving.length === 0 && from !== ''
+    expect(status).toBe(isMissing ? 404 : from === to ? 200 : isRefused ? 409 : 200)
     if (status === 200 && from !== to) this.#model.apply({ action: 'move' }, wanted)
   }
 
@@ -431,11 +437,12 @@ export class HistoryTester implements AsyncDisposable {
   async #query<Row>(text: string): Promise<Row[]> {
     if (this.#stores)
       return this.#stores.query<Row>(text.replace('past_files', 'static_service.past_files'))
-    const database = new SqliteSql({ file: databaseFile(this.#dataDir) })
+    const file = databaseFile(this.#dataDir)
+    const database = text.startsWith('select') ? openReader(file) : openWriter(file)
     try {
-      return await database.all<Row & object>(sql([text]))
+      return database.prepare<[], Row>(text).all()
     } finally {
-      await database.close()
+      database.close()
     }
   }
 }

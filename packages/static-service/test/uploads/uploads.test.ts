@@ -46,7 +46,7 @@ async function letLeasesEnd(dataDir: string) {
 }
 
 test('what has expired is removed, and its space', async () => {
-  await using service = await start({ env: { UPLOAD_EXPIRES_S: '120' } })
+  await using service = await start({ env: { UPLOAD_EXPIRES_S: '60' } })
   const { create, head } = tus(service)
   const url = urlOf(await create('a', 100_001, { body: randomBytes(100_000) }))
   const before = await service.storedContents()

@@ -191,6 +191,6 @@ test('pages at known positions are those of a listing without memory, whatever c
         }
       }
     }),
-    { numRuns: Number(process.env.MODEL_RUNS ?? 10) },
+    { numRuns: Number(process.env.MODEL_RUNS ?? 4) },
   )
 }, 600_000)
