@@ -117,7 +117,9 @@ await step('they recover by themselves', async () => {
   assert.deepEqual([await seeDomains(domains), await seeFiles(files)], before)
 })
 
-const query = <Row>(text: string) => runOnServer<Row>(shared.DATABASE_DIRECT_URL, text)
+function query<Row>(text: string): Promise<Row[]> {
+  return runOnServer<Row>(shared.DATABASE_DIRECT_URL, text)
+}
 
 /** Kills a replica and starts it again. What it had begun is taken over at once, as if ten seconds had passed. */
 async function restartOne() {
