@@ -74,7 +74,6 @@ await step('one login is valid at every replica', async () => {
 })
 await step('records: read, added, replaced, restored', () => useDomains(domains))
 await step('files: uploaded, listed, found, deleted', () => useFiles(files))
-const before = [await seeDomains(domains), await seeFiles(files)]
 
 const interruptions = Number(process.env.UPLOAD_INTERRUPTIONS ?? 5)
 await step(`${interruptions} cuts and ${interruptions} kills interrupt uploads`, async () => {
@@ -87,6 +86,7 @@ await step(`${interruptions} cuts and ${interruptions} kills interrupt uploads`,
   )
   assert.equal(left?.unfinished, 0)
 })
+const before = [await seeDomains(domains), await seeFiles(files)]
 
 await step('no read fails while a replica of the static service is killed', async () => {
   const reading = readAll(files, '/static/notes/hello.txt', 600)
