@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SqliteSql, sql } from '@domains-and-files/persistence'
 import { expect } from 'vitest'
 import { z } from 'zod'
 import { databaseFile } from '../../src/catalog/sqlite/open-sqlite.ts'
 import { check } from '../../src/maintenance/check.ts'
-import { openReader, openWriter } from '../../src/sqlite/connection.ts'
 import type { ActionOf, HistoryAction } from './history-actions.ts'
 import { areInConflict, HistoryModel, type Wanted, without } from './history-model.ts'
 import { digest } from './model.ts'
@@ -437,12 +437,12 @@ export class HistoryTester implements AsyncDisposable {
   async #query<Row>(text: string): Promise<Row[]> {
     if (this.#stores)
       return this.#stores.query<Row>(text.replace('past_files', 'static_service.past_files'))
-    const file = databaseFile(this.#dataDir)
-    const database = text.startsWith('select') ? openReader(file) : openWriter(file)
+    const isReadOnly = text.startsWith('select')
+    const database = new SqliteSql({ file: databaseFile(this.#dataDir), isReadOnly })
     try {
-      return database.prepare<[], Row>(text).all()
+      return await database.all<Row & object>(sql([text]))
     } finally {
-      database.close()
+      await database.close()
     }
   }
 }
