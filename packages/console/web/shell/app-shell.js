@@ -129,6 +129,12 @@ class AppShell extends View {
     this.#shownTitle = document.title
   }
 
+  // On a phone the navigation is wider than the screen.
+  rendered() {
+    const current = this.querySelector('.sidebar [aria-current]')
+    current?.scrollIntoView({ inline: 'nearest', block: 'nearest' })
+  }
+
   #skip = () => this.querySelector('main')?.focus()
 }
 

@@ -29,3 +29,27 @@ const bar = (width, category) => svg`
   <svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
     <rect class="part ${category}" width=${Math.max(0.5, width)} height="10" rx="1" />
   </svg>`
+
+/**
+ * A column for each day, with the last day and the highest value in words.
+ * @param {string} label
+ * @param {{ date: Date, value: number }[]} days
+ * @param {(value: number) => string} format
+ */
+export function dayChart(label, days, format) {
+  const top = days.reduce((one, other) => (other.value > one.value ? other : one))
+  const dateOf = (/** @type {Date} */ date) =>
+    date.toLocaleDateString('en', { month: 'short', day: 'numeric' })
+  const summary = `today ${format(days.at(-1)?.value ?? 0)}, most ${format(top.value)} on ${dateOf(top.date)}`
+  return html`
+    <figure class="day-chart">
+      <figcaption>${label} <span class="muted">${summary}</span></figcaption>
+      ${svg`
+        <svg viewBox="0 0 ${days.length} 10" preserveAspectRatio="none" role="img" aria-label="${label}: ${summary}">
+          ${days.map(({ value }, at) => {
+            const height = Math.max(0.2, (10 * value) / Math.max(1, top.value))
+            return svg`<rect x=${at + 0.1} width="0.8" y=${10 - height} height=${height} />`
+          })}
+        </svg>`}
+    </figure>`
+}

@@ -1,28 +1,80 @@
 import { get } from '../api/client.js'
 import { html } from '../core/html.js'
-import { Resource, View } from '../core/view.js'
+import { Resource, RouteView } from '../core/view.js'
 import { stackedBar } from '../files/size-bar.js'
-import { formatBytes, formatNumber } from '../ui/format.js'
+import { formatBytes, formatCount, formatNumber } from '../ui/format.js'
 import { empty, show } from '../ui/states.js'
-import { barChart } from './bar-chart.js'
+import { barChart, dayChart } from './bar-chart.js'
 
-/** @import { Statistics } from '../api/schema.d.ts' */
+/** @import { FileChange, Statistics } from '../api/schema.d.ts' */
 
-/** How much is stored, and of what. */
-class FileStatistics extends View {
+const days = 30
+const dayMs = 86_400_000
+const maxPages = 10
+
+/** How much is stored, and of what, and how much was changed day by day. */
+class FileStatistics extends RouteView {
   #statistics = new Resource(this, (signal) => get('files', '/api/versions/stats', { signal }))
+  #changes = new Resource(this, readChanges)
 
-  opened() {
+  reload() {
     void this.#statistics.reload()
+    void this.#changes.reload()
   }
 
   template() {
     return html`
       <div class="view">
         <header class="view-header"><h1>Statistics</h1></header>
-        ${show(this.#statistics, figures, 5)}
+        ${show(this.#statistics, figures, 5)} ${show(this.#changes, overTime, 2)}
       </div>`
   }
+}
+
+/** The changes of the last days, as far as they are read. @param {AbortSignal} signal */
+async function readChanges(signal) {
+  /** @type {FileChange[]} */
+  const all = []
+  const since = new Date(Date.now() - days * dayMs).toISOString()
+  for (let page = 1; page <= maxPages; page += 1) {
+    const query = { since, page, page_size: 200 }
+    const { changes, pagination } = await get('files', '/api/changes', { query, signal })
+    all.push(...changes)
+    if (page >= pagination.total_pages) return { changes: all, isWhole: true }
+  }
+  return { changes: all, isWhole: false }
+}
+
+/** @param {{ changes: FileChange[], isWhole: boolean }} recent */
+function overTime({ changes, isWhole }) {
+  const today = new Date().setHours(12, 0, 0, 0)
+  const dates = Array.from({ length: days }, (_, at) => new Date(today - (days - 1 - at) * dayMs))
+  /** @param {(change: FileChange) => number} measure */
+  const sums = (measure) =>
+    dates.map((date) => {
+      const ofDay = changes.filter(({ at }) => new Date(at).toDateString() === date.toDateString())
+      return { date, value: ofDay.reduce((sum, change) => sum + measure(change), 0) }
+    })
+  return html`
+    <section class="panel" aria-labelledby="over-time">
+      <h2 id="over-time">The last ${days} days</h2>
+      ${isWhole ? '' : html`<p class="note">Only the newest ${formatCount(changes.length, 'change')}.</p>`}
+      ${dayChart(
+        'Changes a day',
+        sums(() => 1),
+        formatNumber,
+      )}
+      ${dayChart(
+        'Files stored or replaced a day',
+        sums(({ added, replaced }) => added + replaced),
+        formatNumber,
+      )}
+      ${dayChart(
+        'Bytes stored a day',
+        sums(({ bytes, added, replaced }) => (added + replaced > 0 ? bytes : 0)),
+        formatBytes,
+      )}
+    </section>`
 }
 
 /** @param {Statistics} statistics */

@@ -163,6 +163,7 @@ export const fileFlows: Flows = {
     await tester.button('Show all').waitFor({ state: 'detached' })
     await tester.goTo('/statistics')
     await page.getByRole('heading', { name: 'Size by category' }).waitFor()
+    await page.getByRole('img', { name: /^Changes a day: today [1-9]/ }).waitFor()
   },
 }
 

@@ -81,7 +81,7 @@ class FileChangeList extends RouteView {
           ${words[action] ?? action} ${change.version ? html`<span class="chip accent">${change.version}</span>` : nothing}
           <span class="muted">${countsOf(change)}</span>
         </th>
-        <td class="value" title=${[first, ...others].join('\n')}>
+        <td class="paths" title=${[first, ...others].join('\n')}>
           ${prefix ? html`<code>${prefix}</code>` : first ? html`<a data-row href=${hrefToPath(first)}>${first}</a>` : nothing}
           ${!prefix && rest > 0 ? html`<span class="muted">and ${rest} more</span>` : nothing}
         </td>
