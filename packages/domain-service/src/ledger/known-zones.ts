@@ -54,6 +54,8 @@ type Pending = Record<string, { first: number; since: number }>
 type Touched = Record<string, number>
 
 const emailTypeKey = 'email type'
+/** When a late write was found: outdated answers show what it undid, seen before or not. */
+const lateWriteKey = 'late write'
 
 export class KnownZones {
   readonly #sql: Sql
@@ -166,8 +168,9 @@ export async function recordOwnSend(
   )
   const after = { ...own, ...withDelta(own, { ...undone, emailType: undefined }, domain) }
   const digestOf = await putZones(transaction, [after])
+  const late = Number.isFinite(lateSince) ? { [lateWriteKey]: row.now } : {}
   await transaction.run(sql`update ${knownZones} set zone = ${digestOf(after)},
-    touched = ${JSON.stringify(touch(row, sent, domain))} where domain = ${domain}`)
+    touched = ${JSON.stringify({ ...touch(row, sent, domain), ...late })} where domain = ${domain}`)
 }
 
 const findKnown = (transaction: SqlTransaction, domain: string) =>
@@ -187,7 +190,7 @@ async function insertKnown(
 
 /**
  * Whether a difference tells something: not where it may be an outdated answer, which shows rows as they were before
- * a change of the last minute, or the effect of a send of ours that has no final outcome or may be carried out late.
+ * a change or a late write of the last minute, or the effect of a send of ours that has no final outcome or may be carried out late.
  */
 async function isCurrent(
   transaction: SqlTransaction,
@@ -196,6 +199,7 @@ async function isCurrent(
 ): Promise<boolean> {
   const touched: Touched = JSON.parse(row.touched)
   const keys = [...added, ...removed].map((each) => touchedKey(each, domain))
+  keys.push(lateWriteKey)
   const isTouched = (key: string) => (touched[key] ?? 0) > row.now - recentMs
   if (keys.some(isTouched) || (emailType !== undefined && isTouched(emailTypeKey))) return false
   const possible = await possibleZones(transaction, domain)

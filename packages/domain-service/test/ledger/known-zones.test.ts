@@ -7,6 +7,10 @@ import { openEmbedded, requestBy, row } from '../support/ledger.ts'
 // sends out late. Every name is used once, so that each entry tells which change it is about.
 
 const histories = Number(process.env.OUTSIDE_HISTORIES ?? 200)
+/** Seeds that have found a fault once. */
+const once = [1446, 4459, 5020, 5977, 7777, 8857].filter((seed) => seed > histories)
+/** How old an answer of the registrar may be. */
+const outdatedMs = 50_000
 const timeout = 240_000 + histories * 300
 
 /** Numbers from 0 to 1, the same for the same seed (a linear congruential generator). */
@@ -102,7 +106,7 @@ class History {
   }
 
   async #readPerhapsOutdated() {
-    const recent = this.#past.filter(({ until }) => until > this.#clock.now - 50_000)
+    const recent = this.#past.filter(({ until }) => until > this.#clock.now - outdatedMs)
     const outdated = recent[Math.floor(this.#random() * recent.length)]
     await this.#read(outdated && this.#random() < 0.3 ? outdated.rows : this.#live)
   }
@@ -190,7 +194,9 @@ class History {
     if (!lost || lost.at < this.#clock.now - 500_000) return
     await this.#verify()
     this.#lost = undefined
-    for (const [change, at] of this.made) if (at >= lost.at) this.uncertain.add(change)
+    // An outdated answer may have shown it after that.
+    const since = lost.at - outdatedMs
+    for (const [change, at] of this.made) if (at >= since) this.uncertain.add(change)
     this.#setLive(lost.rows)
     for (let read = 0; read < 3; read++) {
       this.#clock.now += 2_000
@@ -213,7 +219,7 @@ test(`in ${histories} random histories each change made outside is found once, a
   const ledger = new Ledger({ sql: openEmbedded(() => clock.now, 'NORMAL') })
   const faults: string[] = []
 
-  for (let seed = 1; seed <= histories; seed++) {
+  for (const seed of [...Array.from({ length: histories }, (_, n) => n + 1), ...once]) {
     const history = new History(ledger, { seed, clock })
     await history.run()
     const found = await history.found()
