@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { type Caller, callerOf } from '@domains-and-files/auth'
-import type { App, Clock } from '@domains-and-files/http'
+import { type App, answers, type Clock, pageQuery } from '@domains-and-files/http'
 import { z } from 'zod'
 import { eventIdPattern } from './event-id.ts'
 import { Event, type EventSource, toEvent } from './event-source.ts'
@@ -12,8 +12,6 @@ interface Dependencies {
   source: EventSource
   clock: Clock
 }
-
-const maxLimit = 200
 
 /** GET /api/events: page by page, or as a stream that stays open. */
 export function registerEventRoutes(app: App, { log, source, clock }: Dependencies) {
@@ -29,21 +27,18 @@ export function registerEventRoutes(app: App, { log, source, clock }: Dependenci
       const isStream =
         request.method === 'GET' && /\btext\/event-stream\b/.test(request.headers.accept ?? '')
       reply.header('vary', 'accept').header('cache-control', 'no-store')
-      const read = (caller: Caller) => ({ types, show: showTo(caller) })
+      const read = (caller: Caller) => ({ types, show: showTo(caller, source) })
       if (!isStream) {
-        const page = await log.page({ ...read(callerOf(request)), after, limit })
-        return { events: page.events, next: page.next }
+        const { events, next } = await log.page({ ...read(callerOf(request)), after, limit })
+        return { events, next }
       }
       const response = new AbortController()
       reply.raw.once('close', () => response.abort())
-      const frames = await streams.open({
-        after,
-        reader: async () => {
-          const caller = await app.findReader(request)
-          return caller && read(caller)
-        },
-        gone: response.signal,
-      })
+      const reader = async () => {
+        const caller = await app.findReader(request)
+        return caller && read(caller)
+      }
+      const frames = await streams.open({ after, reader, gone: response.signal })
       // Otherwise nginx would gather events until a buffer is full, and a stop of the service would wait for the connection.
       reply.header('x-accel-buffering', 'no').header('connection', 'close')
       reply.type('text/event-stream; charset=utf-8')
@@ -51,13 +46,11 @@ export function registerEventRoutes(app: App, { log, source, clock }: Dependenci
       return reply.send(Readable.from(frames, { highWaterMark: 1 }) as never)
     },
   )
+}
 
-  function showTo(caller: Caller) {
-    return (event: StoredEvent) => {
-      const data = source.describe(event, caller)
-      return data && toEvent(event, data)
-    }
-  }
+const showTo = (caller: Caller, source: EventSource) => (event: StoredEvent) => {
+  const data = source.describe(event, caller)
+  return data && toEvent(event, data)
 }
 
 const positionOf = (header: string | string[] | undefined) =>
@@ -91,13 +84,7 @@ With \`Accept: text/event-stream\` the response stays open and sends each event 
       )
       .optional()
       .meta({ type: 'string', description: 'comma-separated; default: all' }),
-    limit: z
-      .string('must be given once')
-      .regex(/^[0-9]{1,3}$/, `must be a whole number from 1 to ${maxLimit}`)
-      .transform(Number)
-      .refine((value) => value >= 1 && value <= maxLimit, `must be between 1 and ${maxLimit}`)
-      .default(50)
-      .meta({ type: 'integer', minimum: 1, maximum: maxLimit }),
+    limit: pageQuery(50, 200).page_size,
   }),
   requestHeaders: {
     'last-event-id': {
@@ -106,15 +93,13 @@ With \`Accept: text/event-stream\` the response stays open and sends each event 
     },
   },
   errors: [eventsExpired(), tooManyListeners()],
-  responses: { 200: { description: 'Events, oldest first' } },
-  response: {
-    200: z
-      .object({
-        events: z.array(Event),
-        next: z
-          .string()
-          .meta({ description: 'the position after these events: send it as `after`' }),
-      })
-      .meta({ id: 'EventPage', examples: [{ events: [example], next: example.id }] }),
-  },
+  ...answers(200, 'Events, oldest first', pageSchema(example)),
 })
+
+const pageSchema = (example: Event) =>
+  z
+    .object({
+      events: z.array(Event),
+      next: z.string().meta({ description: 'the position after these events: send it as `after`' }),
+    })
+    .meta({ id: 'EventPage', examples: [{ events: [example], next: example.id }] })

@@ -47,8 +47,7 @@ export class EventStreams {
     this.#listeners += 1
     this.#poll ??= setInterval(() => void this.#look(), pollMs).unref()
     listener.gone.addEventListener('abort', () => this.#leave(), { once: true })
-    const first = await this.#read(listener, listener.after)
-    return this.#frames(listener, first)
+    return this.#frames(listener, await read(this.#log, listener, listener.after))
   }
 
   /** Ends all streams. */
@@ -67,29 +66,22 @@ export class EventStreams {
       if (isCurrent && !(await this.#wait(listener.gone))) yield `:\nid: ${page.next}\n\n`
       if (this.#isClosing || listener.gone.aborted) return
       // After an error the client continues with another request, which gets it.
-      page = await this.#read(listener, page.next).catch(() => undefined)
+      page = await read(this.#log, listener, page.next).catch(() => undefined)
     }
-  }
-
-  async #read({ reader }: Listener, after: string | undefined): Promise<Page | undefined> {
-    const query = await reader()
-    return query && this.#log.page({ ...query, after, limit: pageSize })
   }
 
   /** Waits for an event. @returns false after 15 seconds without one. */
-  #wait(gone: AbortSignal): Promise<boolean> {
+  async #wait(gone: AbortSignal): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
-    const end = (isWoken: boolean) => {
-      timer.cancel()
-      this.#waiting.delete(wake)
-      gone.removeEventListener('abort', wake)
-      resolve(isWoken)
-    }
-    const wake = () => end(true)
-    const timer = this.#clock.setTimer(() => end(false), commentMs)
+    const wake = () => resolve(true)
+    const timer = this.#clock.setTimer(() => resolve(false), commentMs)
     this.#waiting.add(wake)
     gone.addEventListener('abort', wake)
-    return promise
+    const isWoken = await promise
+    timer.cancel()
+    this.#waiting.delete(wake)
+    gone.removeEventListener('abort', wake)
+    return isWoken
   }
 
   // Other replicas append events, too.
@@ -106,6 +98,11 @@ export class EventStreams {
     clearInterval(this.#poll)
     this.#poll = undefined
   }
+}
+
+async function read(log: EventLog, { reader }: Listener, after: string | undefined) {
+  const query = await reader()
+  return query && log.page({ ...query, after, limit: pageSize })
 }
 
 type Page = Awaited<ReturnType<typeof EventLog.prototype.page<Event>>>

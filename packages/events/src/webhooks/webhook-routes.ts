@@ -1,5 +1,5 @@
 import { type Caller, callerOf, findExcess } from '@domains-and-files/auth'
-import { type App, HttpError } from '@domains-and-files/http'
+import { type App, answers, HttpError } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { EventSource } from '../event-source.ts'
 import type { EventLog } from '../outbox.ts'
@@ -26,44 +26,40 @@ interface Dependencies {
   config: WebhookConfig
 }
 
-type Schemas = ReturnType<typeof schemasOf>
-
 const path = '/api/webhooks'
 const config = { access: 'admin', folders: 'handler' } as const
 const id = z.string().meta({ examples: [exampleId] })
 const delivery = z.string().meta({ examples: [eventId] })
-const refusedExample = () => urlRefused('hooks.example.com leads to 10.0.0.1')
 
-/** What the schemas of routes of one webhook share. */
-const ofOne = {
-  tags: ['events'],
+const about = (operationId: string, summary: string, description: string) => ({
+  ...{ operationId, summary, description, tags: ['events'] },
+})
+const aboutOne = (...texts: Parameters<typeof about>) => ({
+  ...about(...texts),
   params: z.strictObject({ id }),
   errors: [webhookNotFound(exampleId)],
-}
+})
 
 /** The routes of /api/webhooks. */
 export function registerWebhookRoutes(app: App, parts: Dependencies) {
   const schemas = schemasOf(parts.source)
   createWebhook(app, parts, schemas)
-  listWebhooks(app, parts, schemas)
-  getWebhook(app, parts, schemas)
-  updateWebhook(app, parts, schemas)
-  deleteWebhook(app, parts)
+  readWebhooks(app, parts, schemas)
+  changeWebhook(app, parts, schemas)
   testWebhook(app, parts)
-  listDeliveries(app, parts)
-  retryDelivery(app, parts)
+  serveDeliveries(app, parts)
 }
+
+type Schemas = ReturnType<typeof schemasOf>
+
+const createText = `As Standard Webhooks has it: POST with the event as the body, signed with the secret of this response. A response other than 2xx within 10 seconds is followed by further tries, for two days; 410 pauses the webhook. At most ${maxWebhooks}.`
 
 function createWebhook(app: App, parts: Dependencies, { New, Created }: Schemas) {
   const schema = {
-    operationId: 'createWebhook',
-    summary: 'Send events to a URL',
-    description: `As Standard Webhooks has it: POST with the event as the body, signed with the secret of this response. A response other than 2xx within 10 seconds is followed by further tries, for two days; 410 pauses the webhook. At most ${maxWebhooks}.`,
-    tags: ['events'],
+    ...about('createWebhook', 'Send events to a URL', createText),
     body: New,
     errors: [refusedExample(), tooManyWebhooks()],
-    responses: { 201: { description: 'The webhook, with its secret' } },
-    response: { 201: Created },
+    ...answers(201, 'The webhook, with its secret', Created),
   }
   app.post(path, { config, schema }, async (request, reply) => {
     const { body } = request
@@ -78,120 +74,94 @@ function createWebhook(app: App, parts: Dependencies, { New, Created }: Schemas)
   })
 }
 
-function listWebhooks(app: App, { store, source }: Dependencies, { List }: Schemas) {
-  const schema = {
-    operationId: 'listWebhooks',
-    summary: 'List the webhooks',
-    description: 'Without their secrets.',
-    tags: ['events'],
-    responses: { 200: { description: 'All webhooks, oldest first' } },
-    response: { 200: List },
+function readWebhooks(app: App, parts: Dependencies, { List, Shown }: Schemas) {
+  const { store, source } = parts
+  const listed = {
+    ...about('listWebhooks', 'List the webhooks', 'Without their secrets.'),
+    ...answers(200, 'All webhooks, oldest first', List),
   }
-  app.get(path, { config, schema }, async (request) => {
+  app.get(path, { config, schema: listed }, async (request) => {
     const caller = callerOf(request)
     const visible = (await store.list()).filter((webhook) => !excessOf(caller, webhook))
     return { webhooks: visible.map((webhook) => describe(webhook, source)) }
   })
-}
-
-function getWebhook(app: App, parts: Dependencies, { Shown }: Schemas) {
-  const schema = {
-    ...ofOne,
-    operationId: 'getWebhook',
-    summary: 'Read one webhook',
-    description: 'Without its secret.',
-    responses: { 200: { description: 'The webhook' } },
-    response: { 200: Shown },
+  const one = {
+    ...aboutOne('getWebhook', 'Read one webhook', 'Without its secret.'),
+    ...answers(200, 'The webhook', Shown),
   }
-  app.get(`${path}/:id`, { config, schema }, async (request) =>
-    describe(await find(parts, request), parts.source),
+  app.get(`${path}/:id`, { config, schema: one }, async (request) =>
+    describe(await find(parts, request), source),
   )
 }
 
-function updateWebhook(app: App, parts: Dependencies, { Changes, Shown }: Schemas) {
-  const schema = {
-    ...ofOne,
-    operationId: 'updateWebhook',
-    summary: 'Pause, resume or change a webhook',
-    description: 'What happens while it is paused is delivered when it is resumed.',
+const pausedText = 'What happens while it is paused is delivered when it is resumed.'
+
+function changeWebhook(app: App, parts: Dependencies, { Changes, Shown }: Schemas) {
+  const { store, source } = parts
+  const changed = {
+    ...aboutOne('updateWebhook', 'Pause, resume or change a webhook', pausedText),
     body: Changes,
-    errors: [...ofOne.errors, refusedExample()],
-    responses: { 200: { description: 'The changed webhook' } },
-    response: { 200: Shown },
+    errors: [webhookNotFound(exampleId), refusedExample()],
+    ...answers(200, 'The changed webhook', Shown),
   }
-  app.patch(`${path}/:id`, { config, schema }, async (request) => {
+  app.patch(`${path}/:id`, { config, schema: changed }, async (request) => {
     const { paused: isPaused, ...changes } = request.body
     const webhook = await find(parts, request)
     requireWithin(callerOf(request), { ...webhook, ...changes })
     if (changes.url !== undefined) await checkUrl(changes.url, parts.config)
-    return describe(await parts.store.update(webhook.id, { ...changes, isPaused }), parts.source)
+    return describe(await store.update(webhook.id, { ...changes, isPaused }), source)
   })
-}
-
-function deleteWebhook(app: App, parts: Dependencies) {
-  const schema = {
-    ...ofOne,
-    operationId: 'deleteWebhook',
-    summary: 'Delete a webhook',
-    description: 'With what was still to be delivered to it.',
-    responses: { 204: { description: 'Deleted' } },
-    response: { 204: z.undefined() },
+  const deleted = {
+    ...aboutOne('deleteWebhook', 'Delete a webhook', 'With what was still to be delivered to it.'),
+    ...answers(204, 'Deleted'),
   }
-  app.delete(`${path}/:id`, { config, schema }, async (request, reply) => {
-    await parts.store.remove((await find(parts, request)).id)
+  app.delete(`${path}/:id`, { config, schema: deleted }, async (request, reply) => {
+    await store.remove((await find(parts, request)).id)
     return reply.code(204).send(undefined)
   })
 }
 
+const testText = 'One try, of type `webhook.test`; also to a paused webhook.'
+
 function testWebhook(app: App, parts: Dependencies) {
   const schema = {
-    ...ofOne,
-    operationId: 'testWebhook',
-    summary: 'Send a test event now',
-    description: 'One try, of type `webhook.test`; also to a paused webhook.',
-    responses: { 200: { description: 'How the try ended' } },
-    response: { 200: DeliveryRecord },
+    ...aboutOne('testWebhook', 'Send a test event now', testText),
+    ...answers(200, 'How the try ended', DeliveryRecord),
   }
   app.post(`${path}/:id/test`, { config, schema }, async (request) =>
     describeDelivery(await parts.dispatcher.test(await find(parts, request))),
   )
 }
 
-function listDeliveries(app: App, parts: Dependencies) {
-  const schema = {
-    ...ofOne,
-    operationId: 'listDeliveries',
-    summary: 'The last 100 deliveries',
-    description: 'And those that are to be tried again.',
-    responses: { 200: { description: 'Deliveries, the last tried first' } },
-    response: {
-      200: z
-        .object({ deliveries: z.array(DeliveryRecord) })
-        .meta({ id: 'DeliveryList', examples: [{ deliveries: [] }] }),
-    },
+const DeliveryList = z
+  .object({ deliveries: z.array(DeliveryRecord) })
+  .meta({ id: 'DeliveryList', examples: [{ deliveries: [] }] })
+const retryText = 'With the same id, so that the receiver can tell that it repeats.'
+
+function serveDeliveries(app: App, parts: Dependencies) {
+  const listed = {
+    ...aboutOne(
+      'listDeliveries',
+      'The last 100 deliveries',
+      'And those that are to be tried again.',
+    ),
+    ...answers(200, 'Deliveries, the last tried first', DeliveryList),
   }
-  app.get(`${path}/:id/deliveries`, { config, schema }, async (request) => {
+  app.get(`${path}/:id/deliveries`, { config, schema: listed }, async (request) => {
     const deliveries = await parts.store.deliveries((await find(parts, request)).id)
     return { deliveries: deliveries.map(describeDelivery) }
   })
-}
-
-function retryDelivery(app: App, parts: Dependencies) {
-  const schema = {
-    ...ofOne,
-    operationId: 'retryDelivery',
-    summary: 'Deliver an event again',
-    description: 'With the same id, so that the receiver can tell that it repeats.',
+  const retried = {
+    ...about('retryDelivery', 'Deliver an event again', retryText),
     params: z.strictObject({ id, delivery }),
-    errors: [...ofOne.errors, deliveryNotFound(eventId)],
-    responses: { 202: { description: 'It is tried soon' } },
-    response: { 202: DeliveryRecord },
+    errors: [webhookNotFound(exampleId), deliveryNotFound(eventId)],
+    ...answers(202, 'It is tried soon', DeliveryRecord),
   }
   const url = `${path}/:id/deliveries/:delivery/retry`
-  app.post(url, { config, schema }, async (request, reply) => {
+  app.post(url, { config, schema: retried }, async (request, reply) => {
     const webhook = await find(parts, request)
-    const retried = await parts.store.retry(webhook.id, request.params.delivery)
-    return reply.code(202).send(describeDelivery(retried))
+    const again = await parts.store.retry(webhook.id, request.params.delivery)
+    return reply.code(202).send(describeDelivery(again))
   })
 }
 
@@ -228,6 +198,7 @@ async function checkUrl(text: string, { allowsHttp, networks }: WebhookConfig) {
   }
 }
 
+const refusedExample = () => urlRefused('hooks.example.com leads to 10.0.0.1')
 const urlRefused = (why: string) => new HttpError(400, 'webhook_url_refused', why)
 
 const describe = (webhook: Webhook, { scope }: EventSource) => ({
