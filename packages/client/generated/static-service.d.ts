@@ -806,6 +806,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/versions/{version}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the files that a version shows
+         * @description As the list of files, by path, at the moment of the version.
+         */
+        get: operations["listVersionFiles"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/versions/{version}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what differs between a version and another, or the current files
+         * @description By path: a page holds the three kinds together. `before` is the version of the URL, `after` the other.
+         */
+        get: operations["compareVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/changes": {
         parameters: {
             query?: never;
@@ -1322,6 +1362,8 @@ export interface components {
             paths?: string[];
             /** @description a directory: every file below it; `/` is all files */
             prefix?: string;
+            /** @description admins: also all the past of the `paths`, which may have been deleted before; their bytes leave the disk within seconds, and cannot be brought back */
+            forget?: boolean;
         };
         /**
          * @example {
@@ -2132,7 +2174,8 @@ export interface components {
          *       "changelog": "Dark mode and a faster start.",
          *       "created_by": "admin",
          *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "change": 4711
+         *       "change": 4711,
+         *       "files_kept": true
          *     }
          */
         Version: {
@@ -2145,6 +2188,8 @@ export interface components {
             created_at: string;
             /** @description the version shows files as this change left them; 0: there was none */
             change: number;
+            /** @description false: not all files that it shows are kept any more */
+            files_kept: boolean;
         };
         /**
          * @example {
@@ -2153,7 +2198,8 @@ export interface components {
          *       "changelog": "Dark mode and a faster start.",
          *       "created_by": "admin",
          *       "created_at": "2027-01-15T09:30:00.000Z",
-         *       "change": 4711
+         *       "change": 4711,
+         *       "files_kept": true
          *     }
          */
         ListedVersion: {
@@ -2166,6 +2212,8 @@ export interface components {
             created_at: string;
             /** @description the version shows files as this change left them; 0: there was none */
             change: number;
+            /** @description false: not all files that it shows are kept any more */
+            files_kept: boolean;
             /**
              * @description the changelog is longer than 1 KiB: GET /api/versions/{version}
              * @constant
@@ -2198,6 +2246,32 @@ export interface components {
             past_size: number;
             categories: components["schemas"]["Category"][];
             versions: number;
+        };
+        /**
+         * @example {
+         *       "path": "notes/hello.txt",
+         *       "before": null,
+         *       "after": {
+         *         "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+         *         "size": 13
+         *       }
+         *     }
+         */
+        ChangedFile: {
+            path: string;
+            before: {
+                sha256: string;
+                size: number;
+            } | null;
+            after: {
+                sha256: string;
+                size: number;
+            } | null;
+            /**
+             * @description files of it have been forgotten: only their paths are known
+             * @constant
+             */
+            forgotten?: true;
         };
         /**
          * @example {
@@ -2241,27 +2315,11 @@ export interface components {
             bytes: number;
             /** @description up to ten of the paths */
             paths: string[];
-        };
-        /**
-         * @example {
-         *       "path": "notes/hello.txt",
-         *       "before": null,
-         *       "after": {
-         *         "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
-         *         "size": 13
-         *       }
-         *     }
-         */
-        ChangedFile: {
-            path: string;
-            before: {
-                sha256: string;
-                size: number;
-            } | null;
-            after: {
-                sha256: string;
-                size: number;
-            } | null;
+            /**
+             * @description files of it have been forgotten: only their paths are known
+             * @constant
+             */
+            forgotten?: true;
         };
         /**
          * @example {
@@ -2319,6 +2377,11 @@ export interface components {
             size: number | null;
             content_type: string | null;
             is_current: boolean;
+            /**
+             * @description files of it have been forgotten: only their paths are known
+             * @constant
+             */
+            forgotten?: true;
         };
         /**
          * @example {
@@ -7512,7 +7575,8 @@ export interface operations {
                      *           "changelog": "Dark mode and a faster start.",
                      *           "created_by": "admin",
                      *           "created_at": "2027-01-15T09:30:00.000Z",
-                     *           "change": 4711
+                     *           "change": 4711,
+                     *           "files_kept": true
                      *         }
                      *       ],
                      *       "pagination": {
@@ -7600,7 +7664,8 @@ export interface operations {
                      *       "changelog": "Dark mode and a faster start.",
                      *       "created_by": "admin",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "change": 4711
+                     *       "change": 4711,
+                     *       "files_kept": true
                      *     }
                      */
                     "application/json": components["schemas"]["Version"];
@@ -7716,7 +7781,8 @@ export interface operations {
                      *       "changelog": "Dark mode and a faster start.",
                      *       "created_by": "admin",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "change": 4711
+                     *       "change": 4711,
+                     *       "files_kept": true
                      *     }
                      */
                     "application/json": components["schemas"]["Version"];
@@ -7877,7 +7943,8 @@ export interface operations {
                      *       "changelog": "Dark mode and a faster start.",
                      *       "created_by": "admin",
                      *       "created_at": "2027-01-15T09:30:00.000Z",
-                     *       "change": 4711
+                     *       "change": 4711,
+                     *       "files_kept": true
                      *     }
                      */
                     "application/json": components["schemas"]["Version"];
@@ -7908,6 +7975,273 @@ export interface operations {
             };
             /** @description `version_not_found` */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listVersionFiles: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+                /** @description the `next` of the page before */
+                after?: string;
+                /** @description only files below this directory */
+                prefix?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description name of the version
+                 * @example 1.4.0
+                 */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "files": [
+                     *         {
+                     *           "path": "notes/hello.txt",
+                     *           "name": "hello.txt",
+                     *           "category": "document",
+                     *           "content_type": "text/plain",
+                     *           "size": 13,
+                     *           "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *           "url": "/static/notes/hello.txt",
+                     *           "public": true,
+                     *           "uploaded_by": "admin",
+                     *           "created_at": "2027-01-15T09:30:00.000Z",
+                     *           "updated_at": "2027-01-15T09:30:00.000Z"
+                     *         }
+                     *       ],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       },
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": {
+                        files: components["schemas"]["StoredFile"][];
+                        pagination: {
+                            page: number;
+                            page_size: number;
+                            total_items: number;
+                            total_pages: number;
+                            /**
+                             * @description total_items is a lower bound
+                             * @constant
+                             */
+                            total_is_exact?: false;
+                        };
+                        /** @description send it as `after` for the following rows; null: there are none */
+                        next: string | null;
+                    };
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `version_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `history_gone` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `url_too_long` */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Any other error, such as `internal_error` */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    compareVersions: {
+        parameters: {
+            query?: {
+                page?: number;
+                page_size?: number;
+                /** @description the `next` of the page before */
+                after?: string;
+                /** @description only files below this directory */
+                prefix?: string;
+                /** @description name of the other version; `current`: the files as they are */
+                to?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description name of the version
+                 * @example 1.4.0
+                 */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the differences */
+            200: {
+                headers: {
+                    /**
+                     * @description The id of this request, also in the log; the one you sent, if any
+                     * @example 5f0c1a52-6c3e-4d39-9a56-0f6e0d1d7a44
+                     */
+                    "x-request-id"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "added": [
+                     *         {
+                     *           "path": "notes/hello.txt",
+                     *           "before": null,
+                     *           "after": {
+                     *             "sha256": "a1725bba7370e40aa78d688cc99089fcdf3d7a9d85e11e430ab83a8dceb755dc",
+                     *             "size": 13
+                     *           }
+                     *         }
+                     *       ],
+                     *       "removed": [],
+                     *       "changed": [],
+                     *       "pagination": {
+                     *         "page": 1,
+                     *         "page_size": 50,
+                     *         "total_items": 1,
+                     *         "total_pages": 1
+                     *       },
+                     *       "next": null
+                     *     }
+                     */
+                    "application/json": {
+                        added: components["schemas"]["ChangedFile"][];
+                        removed: components["schemas"]["ChangedFile"][];
+                        changed: components["schemas"]["ChangedFile"][];
+                        pagination: components["schemas"]["Pagination"];
+                        /** @description send it as `after` for the following rows; null: there are none */
+                        next: string | null;
+                    };
+                };
+            };
+            /** @description `invalid_path`, `reserved_path`, `validation_failed` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthorized`, `token_expired` */
+            401: {
+                headers: {
+                    /**
+                     * @description The challenge (RFC 6750)
+                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     */
+                    "www-authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `version_not_found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `history_gone` */
+            410: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8130,6 +8464,11 @@ export interface operations {
                         bytes: number;
                         /** @description up to ten of the paths */
                         paths: string[];
+                        /**
+                         * @description files of it have been forgotten: only their paths are known
+                         * @constant
+                         */
+                        forgotten?: true;
                         files: components["schemas"]["ChangedFile"][];
                         pagination: components["schemas"]["Pagination"];
                         /** @description send it as `after` for the following rows; null: there are none */

@@ -15,7 +15,7 @@ export type {
 } from './backup/archive.ts'
 export { readPrivateFiles } from './backup/archive.ts'
 export { Progress } from './backup/progress.ts'
-export { readTables, type SqlTable, writeRows } from './backup/sql-tables.ts'
+export { insertRows, readTables, type SqlTable, writeRows } from './backup/sql-tables.ts'
 export { readBackupTimes, runDataCommand } from './backup-commands.ts'
 export { announceBackup, BackupWatch, lockDataDir, openDataDir } from './data-dir-lock.ts'
 export { createDirectory, ensurePrivateFile, fsyncDirectory } from './durable-files.ts'

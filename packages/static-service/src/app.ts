@@ -31,6 +31,7 @@ import { registerUploadRoutes, type UploadDependencies } from './routes/files/up
 import { limitToFolders } from './routes/folder-limits.ts'
 import { registerChangeRoutes } from './routes/history/changes.ts'
 import { registerHistoryRoutes } from './routes/history/history.ts'
+import { registerVersionFileRoutes } from './routes/history/version-files.ts'
 import { registerVersionRoutes } from './routes/history/versions.ts'
 import { registerLinkRoutes } from './routes/links.ts'
 import { documentStaticRoute } from './routes/static.ts'
@@ -134,6 +135,7 @@ async function registerRoutes(app: App, parts: Dependencies, serving: Serving) {
   registerFileRoutes(app, { catalog, records })
   registerBulkRoutes(app, { catalog, store })
   registerVersionRoutes(app, catalog)
+  registerVersionFileRoutes(app, { catalog, describe })
   registerChangeRoutes(app, catalog)
   registerGetTreeRoute(app, { catalog, store })
   registerAccessRoutes(app, rules)

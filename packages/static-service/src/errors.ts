@@ -20,6 +20,9 @@ export const reservedPath = (segment: string) =>
 export const duplicatePath = (path: string) =>
   new HttpError(400, 'duplicate_path', `The request names this path twice: ${path}`)
 
+export const forgetNeedsAdmin = () =>
+  new HttpError(403, 'forbidden', 'Forgetting files needs the role admin')
+
 /** An archive, or another body of a tree, that cannot be stored as it is; names the entry. */
 export const invalidArchive = (reason: string, entry?: string) =>
   new HttpError(

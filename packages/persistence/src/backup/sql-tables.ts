@@ -34,7 +34,12 @@ export async function writeRows(database: Sql, table: string, rows: Row[]): Prom
   )
 }
 
-async function insertRows(transaction: SqlTransaction, table: string, rows: Row[]) {
+/** Adds rows in a transaction. Those whose keys exist stay as they are. */
+export async function insertRows(
+  transaction: SqlTransaction,
+  table: string,
+  rows: Row[],
+): Promise<void> {
   const columns = Object.keys(rows[0] ?? {})
   // At most 32,766 values can be bound in SQLite, and 65,535 in PostgreSQL.
   const maxRows = Math.floor(30_000 / columns.length)

@@ -1,10 +1,17 @@
 import { createHash } from 'node:crypto'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import { DataDirError, unreadable } from '../errors.ts'
-import type { BlobRef, Damage } from './archive.ts'
+import type { BlobRef, Damage, Row } from './archive.ts'
 import type { Progress } from './progress.ts'
 import type { Repository } from './repository.ts'
 import type { Snapshot } from './snapshot.ts'
+
+/** A row of a service that stores files, or of what they were until then. */
+interface FileOfBlob extends Row {
+  path: string
+  digest: string
+  ended_at?: string
+}
 
 /** The damaged blobs that a job has met, each once. */
 export class DamageList {
@@ -26,10 +33,13 @@ export class DamageList {
   async describe(sentence: string, snapshot: Snapshot): Promise<string> {
     if (this.#faults.size === 0) return ''
     const lines: string[] = []
-    for await (const rows of snapshot.rows<{ path: string; digest: string }>('files')) {
-      for (const { path, digest } of rows) {
-        const fault = this.#faults.get(digest)
-        if (fault) lines.push(`  ${path}: its content ${digest} ${fault}`)
+    for (const table of ['files', 'past_files']) {
+      for await (const rows of snapshot.rows<FileOfBlob>(table)) {
+        for (const { path, digest, ended_at: end } of rows) {
+          const fault = this.#faults.get(digest)
+          const until = end === undefined ? '' : `, until ${end}`
+          if (fault) lines.push(`  ${path}${until}: its content ${digest} ${fault}`)
+        }
       }
     }
     return [`${this.#faults.size} ${sentence}:`, ...lines].join('\n')

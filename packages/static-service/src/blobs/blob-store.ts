@@ -38,6 +38,12 @@ export interface BlobStore {
 
   dropForm(digest: string, coding: CompressedCoding): Promise<void>
 
+  /**
+   * Deletes the bytes of contents that no file refers to as soon as nothing reads them: free pages and logs of databases keep
+   * none, and no grace is waited for. A backup that is running delays it.
+   */
+  erase(digests: string[]): Promise<void>
+
   /** What /health reports, by name: what was last seen, without waiting. */
   check(): Record<string, { status: 'ok' | 'degraded' | 'unavailable' }>
 

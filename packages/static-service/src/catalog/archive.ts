@@ -1,113 +1,139 @@
+import { eventTables } from '@domains-and-files/events'
 import {
+  insertRows,
   name,
-  type Sql,
+  type Row,
+  readTables,
+  type SqlTable,
   type SqlTransaction,
   type Statement,
   sql,
+  type Table,
 } from '@domains-and-files/persistence'
 import type { FileRow, VersionRow } from '../files/file-record.ts'
-import type { CatalogSnapshot } from './catalog-archive.ts'
-import type { Outcome } from './changes/commands.ts'
+import type { ImportCommand, Outcome } from './changes/commands.ts'
 import { FreedContents } from './changes/freed-contents.ts'
 import { type Group, loadTarget } from './changes/load-files.ts'
 import { writeChanges } from './changes/write-changes.ts'
-import { fileColumns, Queries } from './queries.ts'
-import { records } from './records.ts'
+import { addPast, type PastRecord } from './history/past-rows.ts'
+import { fileColumns } from './queries.ts'
 import { versionColumns } from './versions.ts'
 
-const batchRows = 1000
+/** Tables that a backup holds as they are, in the order of a restore. */
+const historyTables: SqlTable[] = [
+  { name: 'past_files', key: ['path', 'change_id'] },
+  { name: 'changes', key: ['id'] },
+  { name: 'changed_files', key: ['change_id', 'path'] },
+  { name: 'unfinished_changes', key: ['id'] },
+  { name: 'catalog', key: ['singleton'] },
+  ...eventTables,
+]
 
-/** Reads all rows as of one moment. */
-export function readSnapshot<T>(
-  database: Pick<Sql, 'snapshot'>,
-  work: (snapshot: CatalogSnapshot) => Promise<T>,
-): Promise<T> {
-  return database.snapshot(async (transaction) => work(await snapshotOf(transaction)))
-}
+/** Those of the catalog's tables in which a restore expects no row. */
+export const restoredTables = [
+  'files',
+  'blobs',
+  'versions',
+  ...historyTables.map((table) => table.name).filter((each) => each !== 'catalog'),
+]
 
-/** The rows that a transaction of one state sees. */
-export async function snapshotOf(transaction: SqlTransaction): Promise<CatalogSnapshot> {
-  const totals = await new Queries(transaction).totals()
-  return {
-    totals,
-    files: () => readFiles(transaction),
-    versions: () => readVersions(transaction),
-    contents: () => readContents(transaction),
-  }
-}
+/** All that the catalog holds, as a transaction of one state sees it. */
+export const readCatalog = (transaction: SqlTransaction): Table[] => [
+  { name: 'files', rows: () => readFiles(transaction) },
+  { name: 'versions', rows: () => readVersions(transaction) },
+  { name: 'blobs', rows: () => readContents(transaction) },
+  ...readTables(transaction, historyTables),
+]
 
 const readFiles = (transaction: SqlTransaction) =>
-  readBatches<FileRow, string>(transaction, '', {
-    after: (path) =>
-      sql`select ${fileColumns} from ${name('files')} where path > ${path} order by path`,
-    keyOf: ({ path }) => path,
+  readBatches(transaction, {
+    key: 'path',
+    first: '',
+    after: (path) => sql`select ${fileColumns}, change_id "changeId" from ${name('files')}
+      where path > ${path} order by path`,
   })
 
 const readVersions = (transaction: SqlTransaction) =>
-  readBatches<VersionRow, number>(transaction, 0, {
+  readBatches(transaction, {
+    key: 'id',
+    first: 0,
     after: (id) =>
       sql`select ${versionColumns} from ${name('versions')} where id > ${id} order by id`,
-    keyOf: ({ id }) => id,
   })
 
 const readContents = (transaction: SqlTransaction) =>
-  readBatches<{ digest: string; size: number }, string>(transaction, '', {
+  readBatches(transaction, {
+    key: 'digest',
+    first: '',
     after: (digest) =>
-      sql`select digest, size from ${name('blobs')} where refs > 0 and digest > ${digest} order by digest`,
-    keyOf: ({ digest }) => digest,
+      sql`select digest, size from ${name('blobs')} where digest > ${digest} order by digest`,
   })
 
-async function* readBatches<Row extends object, Key>(
+const batchRows = 1000
+
+async function* readBatches(
   transaction: SqlTransaction,
-  first: Key,
-  { after, keyOf }: { after: (key: Key) => Statement; keyOf: (row: Row) => Key },
+  { key, first, after }: { key: string; first: unknown; after: (last: unknown) => Statement },
 ): AsyncGenerator<Row[]> {
-  for (let key = first; ; ) {
-    const rows = await transaction.all<Row>(sql`${after(key)} limit ${batchRows}`)
+  for (let from = first; ; ) {
+    const rows = await transaction.all<Row>(sql`${after(from)} limit ${batchRows}`)
     const last = rows.at(-1)
     if (!last) return
     yield rows
-    key = keyOf(last)
+    from = last[key]
   }
 }
 
-/** Adds files as they are, for a restore. Leaves paths that exist. */
-export async function importFiles(group: Group, rows: FileRow[]): Promise<Outcome> {
+/** Adds rows that `readCatalog` has read, with what counts them; leaves those that exist. */
+export async function importRows(group: Group, { table, rows }: ImportCommand): Promise<Outcome> {
+  const { transaction } = group
+  // They are as `readCatalog` has read them.
+  if (table === 'files') await importFiles(group, rows as unknown as ImportedFile[])
+  else if (table === 'versions') await importVersions(transaction, rows as unknown as VersionRow[])
+  else if (table === 'past_files') await addPast(group, rows as unknown as PastRecord[])
+  else if (table === 'catalog') for (const row of rows) await continueAfter(transaction, row)
+  else await insertRows(transaction, table, rows)
+  return { done: 'other' }
+}
+
+/** Backups that are older than the history have no change. */
+type ImportedFile = FileRow & { changeId?: number }
+
+async function importFiles(group: Group, rows: ImportedFile[]) {
   const paths = rows.map(({ path }) => path)
   const digests = rows.map(({ digest }) => digest)
   const target = await loadTarget(group, paths, { digests })
   const { table, dates } = target
   const freed = new FreedContents()
-  for (const row of rows) {
+  for (const { changeId = 1, ...row } of rows) {
     if (table.find(row.path)) continue
-    if (table.isDirectory(row.path) || !table.add(row, freed)) {
+    if (table.isDirectory(row.path) || !table.add(row, freed, changeId)) {
       throw new Error(`${row.path} is a directory, or below a file`)
     }
     dates.atLeast(row.updatedAt)
   }
   table.accept(undefined, dates.latest)
   await writeChanges(group, target)
-  return { done: 'other' }
 }
 
-/** Adds version records with their numbers, for a restore. Leaves those that exist. */
-export async function importVersions({ transaction }: Group, rows: VersionRow[]): Promise<Outcome> {
-  const versions = rows.map(({ createdBy, createdAt, changeId, ...row }) => ({
+async function importVersions(transaction: SqlTransaction, rows: VersionRow[]) {
+  const versions = rows.map(({ createdBy, createdAt, changeId, filesKept = 0, ...row }) => ({
     ...{ ...row, created_by: createdBy, created_at: createdAt, change_id: changeId },
+    files_kept: filesKept,
   }))
-  await transaction.run(sql`insert into ${name('versions')} (id, version, changelog, created_by, created_at, change_id)
-    select id, version, changelog, created_by, created_at, change_id from ${records(versions, {
-      id: 'bigint',
-      version: 'text',
-      changelog: 'text',
-      created_by: 'text',
-      created_at: 'text',
-      change_id: 'bigint',
-    })} where true on conflict do nothing`)
-  // Later changes have larger numbers than those that versions name.
+  await insertRows(transaction, 'versions', versions)
   const last = Math.max(0, ...rows.map(({ changeId }) => changeId))
+  await continueAfter(transaction, { last_change: last, last_changed_at: '' })
+}
+
+/** Later changes have larger numbers, and dates that are no earlier. */
+async function continueAfter(transaction: SqlTransaction, row: Row) {
+  const { last_change: change, last_changed_at: at } = row
+  const catalog = name('catalog')
   await transaction.run(
-    sql`update ${name('catalog')} set last_change = ${last} where last_change < ${last}`,
+    sql`update ${catalog} set last_change = ${change} where last_change < ${change}`,
   )
-  return { done: 'other' }
+  await transaction.run(
+    sql`update ${catalog} set last_changed_at = ${at} where last_changed_at < ${at}`,
+  )
 }

@@ -44,6 +44,8 @@ export interface CatalogOptions {
   /** How many files a change of a directory has in one transaction. */
   limits?: SliceLimits | undefined
   history?: HistoryRules | undefined
+  /** A command beside services, or in place of them: it does nothing in the background. */
+  isCommand?: boolean
 }
 
 /** Queries that take longer than a look-up: in SQLite they run in a thread of their own. */

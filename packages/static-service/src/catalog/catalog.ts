@@ -1,4 +1,4 @@
-import type { Sql } from '@domains-and-files/persistence'
+import type { Row, Sql, Table } from '@domains-and-files/persistence'
 import type { StoredBlob } from '../blobs/staged-blob.ts'
 import type {
   CategoryCount,
@@ -10,7 +10,6 @@ import type {
 } from '../files/file-record.ts'
 import type { Conditions } from '../rfc9110/entity-tags.ts'
 import type { Link } from '../sharing/links.ts'
-import type { CatalogArchive, Totals } from './catalog-archive.ts'
 import type { Actor, ChangeEntry } from './changes/change-entry.ts'
 import type {
   ChangedPaths,
@@ -19,6 +18,7 @@ import type {
   TreeChange,
   TreeCommand,
 } from './changes/commands.ts'
+import type { Miscount } from './find-miscounts.ts'
 import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 import type { OpenedTree, TreeFile, TreePageQuery, TreeQueryAt } from './listing/tree-files.ts'
@@ -55,6 +55,13 @@ export interface CatalogChanges {
    * @throws {HttpError} `file_not_found`.
    */
   removeAll(paths: string[], actor?: Actor): Promise<Removed>
+
+  /**
+   * Removes these files with all their past, or none; also what was at a path before it was deleted. Entries of changes keep
+   * the names alone. `freed`: what nothing needs any more, for `BlobStore.erase`.
+   * @throws {HttpError} `file_not_found` where a path never had a file.
+   */
+  forget(paths: string[], actor?: Actor): Promise<Removed & { freed: string[] }>
 
   /**
    * Removes every file below a directory; the root is empty.
@@ -199,6 +206,34 @@ export interface CatalogStatus {
 
 /** Called with the version of the access rules; a promise where newer ones must be loaded. */
 export type RulesCheck = (version: number) => Promise<void> | undefined
+
+/** What backup, restore and check need besides `CatalogReads`. */
+export interface CatalogArchive {
+  /** Reads all rows as of one moment. Services may go on changing the catalog. */
+  snapshot<T>(work: (tables: Table[]) => Promise<T>): Promise<T>
+
+  /**
+   * Adds rows of a table of a snapshot as they are, and counts them, in one transaction. Leaves those that exist, so that an
+   * interrupted restore can be repeated.
+   */
+  importRows(table: string, rows: Row[]): Promise<void>
+
+  /** What of the catalog does not agree with itself: rows, references and every count that is kept. */
+  findMiscounts(): Promise<Miscount[]>
+
+  /** The files with this content, now or in the past, by path. */
+  pathsOf(digest: string): Promise<string[]>
+}
+
+export interface Totals {
+  totalFiles: number
+  totalSize: number
+  /** Bytes of the distinct contents of files. */
+  storedSize: number
+  /** Bytes of the distinct contents that are kept only for the history. */
+  pastSize: number
+  versions: number
+}
 
 export interface Usage extends Totals {
   /** Those with files, largest count first. */

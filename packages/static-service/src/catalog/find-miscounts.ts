@@ -1,5 +1,10 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
-import type { Miscount } from './catalog-archive.ts'
+
+export interface Miscount {
+  /** The path of a file, or what else is wrong. */
+  path: string
+  fault: string
+}
 
 /** What of the catalog does not agree with itself: rows, references and every count that is kept. */
 export async function findMiscounts(
@@ -84,6 +89,21 @@ const rules: Rule[] = [
         select category, count(*) files, sum(size) bytes from ${files} group by category
       ) found on found.category = kept.category
       where kept.file_count is distinct from found.files or kept.total_size is distinct from found.bytes`,
+  },
+  {
+    fault: 'it does not end after it was made by a known change',
+    statement: sql`select 'the past of ' || path path from ${past}, ${name('catalog')}
+      where ended_by <> 0 and (ended_by <= change_id or ended_by > last_change)`,
+  },
+  {
+    fault: 'no known change left its files',
+    statement: sql`select 'the version ' || version path from ${name('versions')}, ${name('catalog')}
+      where change_id > last_change`,
+  },
+  {
+    fault: 'the entry of its change is missing',
+    statement: sql`select 'the history of ' || path path from ${name('changed_files')}
+      where change_id not in (select id from ${name('changes')})`,
   },
   {
     fault: 'they are miscounted',

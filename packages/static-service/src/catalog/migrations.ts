@@ -111,11 +111,13 @@ export const catalogMigrations: Statement[] = [
     replaced ${int8} not null,
     removed ${int8} not null,
     bytes ${int8} not null,
-    paths text not null -- a JSON array
+    paths text not null, -- a JSON array
+    forgotten integer not null default 0 -- 1: files of it have been forgotten
   ) ${strict};
   create index changes_by_time on ${name('changes')} (at);
 
-  -- What each change did to which files. The states are JSON: see RecordedState; null: no file.
+  -- What each change did to which files. The states are JSON: see RecordedState; null: no file. A row
+  -- without any is of a forgotten file.
   create table ${name('changed_files')} (
     change_id ${int8} not null,
     path ${text} not null,
@@ -142,7 +144,8 @@ export const catalogMigrations: Statement[] = [
     changelog text not null,
     created_by text not null,
     created_at text not null,
-    change_id ${int8} not null -- files are as this change left them
+    change_id ${int8} not null, -- files are as this change left them
+    files_kept integer not null default 1 -- 0: not all of them are kept
   ) ${strict};
 
   ${dialect({ sqlite: sqliteSearch(), postgres: postgresSearch() })}`,

@@ -1,8 +1,7 @@
 import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
 import { parentOf } from '../files/path-segments.ts'
-import type { SizeRange, Usage } from './catalog.ts'
-import type { Totals } from './catalog-archive.ts'
+import type { SizeRange, Totals, Usage } from './catalog.ts'
 import { below } from './changes/load-files.ts'
 import { among } from './records.ts'
 import { versionColumns } from './versions.ts'
@@ -132,7 +131,8 @@ export class Queries {
 
   async pathsOf(digest: string): Promise<string[]> {
     const rows = await this.#sql.all<{ path: string }>(
-      sql`select path from ${name('files')} where digest = ${digest} order by path`,
+      sql`select path from ${name('files')} where digest = ${digest} union
+        select 'the past of ' || path from ${name('past_files')} where digest = ${digest} order by path`,
     )
     return rows.map(({ path }) => path)
   }

@@ -1,5 +1,10 @@
 import { HttpError } from '@domains-and-files/http'
-import { DatabaseUnavailableError, type Sql } from '@domains-and-files/persistence'
+import {
+  DatabaseUnavailableError,
+  type Row,
+  type Sql,
+  type Table,
+} from '@domains-and-files/persistence'
 import type { StoredBlob } from '../blobs/staged-blob.ts'
 import { pathConflict, preconditionFailed, quotaExceeded } from '../errors.ts'
 import type {
@@ -12,7 +17,7 @@ import type {
 import { type Conditions, holds } from '../rfc9110/entity-tags.ts'
 import type { Link } from '../sharing/links.ts'
 import { GroupCommit } from '../sqlite/group-commit.ts'
-import { readSnapshot } from './archive.ts'
+import { readCatalog } from './archive.ts'
 import { BackgroundChanges } from './background-changes.ts'
 import type {
   Catalog,
@@ -24,7 +29,6 @@ import type {
   TreeReplacement,
   Usage,
 } from './catalog.ts'
-import type { CatalogSnapshot, Miscount } from './catalog-archive.ts'
 import type { CatalogDatabase, CatalogOptions } from './catalog-database.ts'
 import type { Actor, ChangeEntry } from './changes/change-entry.ts'
 import type { TreeChange } from './changes/commands.ts'
@@ -35,7 +39,7 @@ import {
   isAlone,
   type Outcome,
 } from './changes/commands.ts'
-import { findMiscounts } from './find-miscounts.ts'
+import { findMiscounts, type Miscount } from './find-miscounts.ts'
 import type { HistoryReads } from './history/past-files.ts'
 import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
 import type { OpenedTree, TreeFile, TreePageQuery, TreeQueryAt } from './listing/tree-files.ts'
@@ -90,6 +94,10 @@ export class SqlCatalog extends Queries implements Catalog {
 
   removeAll(paths: string[], actor = nobody): Promise<Removed> {
     return this.#submit({ kind: 'removeAll', actor, paths }, 'remove')
+  }
+
+  async forget(paths: string[], actor = nobody): Promise<Removed & { freed: string[] }> {
+    return this.#submit({ kind: 'forget', actor, paths }, 'remove')
   }
 
   async removeBelow(directory: string, actor = nobody): Promise<Removed> {
@@ -239,16 +247,12 @@ export class SqlCatalog extends Queries implements Catalog {
     return { changes: this.#commits.queued, questions: this.#database.waiting }
   }
 
-  snapshot<T>(work: (snapshot: CatalogSnapshot) => Promise<T>): Promise<T> {
-    return readSnapshot(this.#database.sql, work)
+  snapshot<T>(work: (tables: Table[]) => Promise<T>): Promise<T> {
+    return this.#database.sql.snapshot((transaction) => work(readCatalog(transaction)))
   }
 
-  async importFiles(files: FileRow[]): Promise<void> {
-    await this.#submit({ kind: 'importFiles', files }, 'other')
-  }
-
-  async importVersions(versions: VersionRow[]): Promise<void> {
-    await this.#submit({ kind: 'importVersions', versions }, 'other')
+  async importRows(table: string, rows: Row[]): Promise<void> {
+    await this.#submit({ kind: 'import', table, rows }, 'other')
   }
 
   findMiscounts(): Promise<Miscount[]> {

@@ -5,7 +5,7 @@ import type { Outcome } from './changes/commands.ts'
 
 /** The columns of a version, named as in `VersionRow`. */
 export const versionColumns: Statement = sql`id, version, changelog, created_by "createdBy", created_at "createdAt",
-  change_id "changeId"`
+  change_id "changeId", files_kept "filesKept"`
 
 /** Adds a version record. Numbers have no gaps: the last one is the count. */
 export async function recordVersion(
@@ -34,7 +34,8 @@ export async function listVersions(
 ): Promise<ListedVersion[]> {
   const rows = await database.all<VersionRow & { bytes: number }>(sql`
     select id, version, substr(changelog, 1, ${maxListedBytes}) changelog, octet_length(changelog) bytes,
-      created_by "createdBy", created_at "createdAt", change_id "changeId"
+      created_by "createdBy", created_at "createdAt", change_id "changeId",
+      files_kept "filesKept"
     from ${name('versions')} order by id desc limit ${take} offset ${skip}`)
   return rows.map(({ bytes, ...row }) => ({
     ...row,

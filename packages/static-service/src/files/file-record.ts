@@ -26,6 +26,8 @@ export interface VersionRow extends NewVersion {
   createdAt: string
   /** Files are as this change left them. */
   changeId: number
+  /** 1, or 0 where some of them are not kept any more. */
+  filesKept: number
 }
 
 export interface CategoryCount {

@@ -18,15 +18,12 @@ import {
   type RestoreTarget,
   type Row,
   type Sql,
-  type Table,
   writeRows,
 } from '@domains-and-files/persistence'
 import type { OpenBlob } from '../blobs/blob-reader.ts'
 import { GarbageHold } from '../blobs/s3/garbage-sweep.ts'
-import { snapshotOf } from '../catalog/archive.ts'
-import type { CatalogSnapshot } from '../catalog/catalog-archive.ts'
+import { readCatalog, restoredTables } from '../catalog/archive.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
-import type { FileRow, VersionRow } from '../files/file-record.ts'
 import { sharedTables, sharingTables } from '../sharing/tables.ts'
 import {
   openFolder,
@@ -42,17 +39,7 @@ import {
 /** Beside the API tokens. */
 const otherTables = [...sharedTables, ...webhookTables]
 const keptTables = otherTables.map(({ name }) => name)
-
-const tablesOf = ({ files, versions, contents }: CatalogSnapshot): Table[] => [
-  { name: 'files', rows: () => asRows(files()) },
-  { name: 'versions', rows: () => asRows(versions()) },
-  { name: 'blobs', rows: () => asRows(contents()) },
-]
-
-async function* asRows<Each extends object>(batches: AsyncIterable<Each[]>): AsyncGenerator<Row[]> {
-  for await (const batch of batches)
-    yield batch.map((each) => Object.fromEntries(Object.entries(each)))
-}
+const catalogTables = [...restoredTables, 'catalog']
 
 /** A data directory. While it is open, the service deletes no blob. @throws {DataDirError} */
 export async function openFolderSource(places: DataPlaces): Promise<BackupSource> {
@@ -66,10 +53,10 @@ export async function openFolderSource(places: DataPlaces): Promise<BackupSource
   const stack = opened.move()
   return {
     async read(work) {
-      await catalog.snapshot((snapshot) =>
+      await catalog.snapshot((ofCatalog) =>
         readAuthFolder(
           places,
-          ({ tables, files }) => work.rows([...tablesOf(snapshot), ...tables], files),
+          ({ tables, files }) => work.rows([...ofCatalog, ...tables], files),
           otherTables,
         ),
       )
@@ -90,7 +77,7 @@ export async function openSharedSource(): Promise<BackupSource> {
     read: (work) =>
       postgres.snapshot(async (transaction) => {
         const { tables, files } = await readAuthSchema(transaction, otherTables)
-        await work.rows([...tablesOf(await snapshotOf(transaction)), ...tables], files)
+        await work.rows([...readCatalog(transaction), ...tables], files)
         await work.blobs((digest) =>
           blobs.openAt(transaction, digest).then(explained, throwExplained),
         )
@@ -127,7 +114,7 @@ export async function openSharedTarget(): Promise<DatabaseTarget> {
   return {
     ...targetOf(stores, database, opened.move()),
     database,
-    tables: ['files', 'blobs', 'versions', 'contents', 'users', 'api_tokens', ...keptTables],
+    tables: [...restoredTables, 'contents', 'users', 'api_tokens', ...keptTables],
     writeFiles: importUsers,
   }
 }
@@ -135,19 +122,25 @@ export async function openSharedTarget(): Promise<DatabaseTarget> {
 const targetOf = (stores: Stores, tokens: Sql, opened: AsyncDisposableStack): RestoreTarget => ({
   async write(table, rows, blobs) {
     if (isAuthTable(table) || keptTables.includes(table)) return writeRows(tokens, table, rows)
-    // The rows are those that a catalog's snapshot has.
-    if (table === 'versions') return stores.catalog.importVersions(rows as unknown as VersionRow[])
-    if (table !== 'files')
+    if (!catalogTables.includes(table))
       throw new DataDirError(`The backup has a table ${table}, which is not known.`)
-    const files = rows as unknown as FileRow[]
+    if (table !== 'files' && table !== 'past_files') return stores.catalog.importRows(table, rows)
+    const files = rows as FileOfBlob[] // As the catalog's snapshot has them.
     for (const group of groupsOf(files))
-      await writeFiles(stores, group, blobs).catch(throwExplained)
+      await writeFiles(stores, { table, files: group }, blobs).catch(throwExplained)
   },
   [Symbol.asyncDispose]: () => opened.disposeAsync(),
 })
 
+/** A file, or a past one. */
+type FileOfBlob = Row & { digest: string; size: number }
+
 // As uploads do: the bytes first, then the rows that refer to them. Files of damaged blobs are left out.
-async function writeFiles({ catalog, blobs }: Stores, files: FileRow[], backup: BackupBlobs) {
+async function writeFiles(
+  { catalog, blobs }: Stores,
+  { table, files }: { table: string; files: FileOfBlob[] },
+  backup: BackupBlobs,
+) {
   await using staged = new AsyncDisposableStack()
   const sizes = new Map(files.map(({ digest, size }) => [digest, size]))
   const store = async ([digest, size]: [string, number]) =>
@@ -157,7 +150,7 @@ async function writeFiles({ catalog, blobs }: Stores, files: FileRow[], backup: 
   if (failed) throw failed.reason
   const damaged = new Set(ends.flatMap((end) => (end.status === 'fulfilled' ? end.value : [])))
   const whole = files.filter(({ digest }) => !damaged.has(digest))
-  if (whole.length > 0) await catalog.importFiles(whole)
+  if (whole.length > 0) await catalog.importRows(table, whole)
 
   async function isStored(digest: string, size: number) {
     return (await blobs.formSize(digest, 'identity')) === size
@@ -178,8 +171,8 @@ async function writeFiles({ catalog, blobs }: Stores, files: FileRow[], backup: 
 }
 
 // Large files one by one: what a group has stored is not sent again after an interruption.
-function* groupsOf(files: FileRow[]): Generator<FileRow[]> {
-  let group: FileRow[] = []
+function* groupsOf(files: FileOfBlob[]): Generator<FileOfBlob[]> {
+  let group: FileOfBlob[] = []
   let bytes = 0
   for (const file of files) {
     if (group.length === maxGroupFiles || (group.length > 0 && bytes + file.size > maxGroupBytes)) {

@@ -11,7 +11,7 @@ import type { CompressedCoding } from '../blobs/blob-path.ts'
 import type { StoredEntry } from '../blobs/blob-store.ts'
 import { hashBytes } from '../blobs/hashing.ts'
 import { hashBlob } from '../blobs/integrity.ts'
-import type { Miscount } from '../catalog/catalog-archive.ts'
+import type { Miscount } from '../catalog/find-miscounts.ts'
 import { databaseFile } from '../catalog/sqlite/open-sqlite.ts'
 import { openFolderReader, openLocked, openShared, type Stores, throwExplained } from './stores.ts'
 
@@ -61,11 +61,11 @@ async function checkStores(
   { catalog, blobs: store }: Stores,
   { repair = false, progress }: CheckOptions,
 ): Promise<Report> {
-  const { totalFiles, storedSize } = await catalog.totals()
+  const { totalFiles, storedSize, pastSize } = await catalog.totals()
   const report: Report = { files: totalFiles, contents: 0, bytes: 0, damages: [], orphans: [] }
   report.damages.push(...(await store.findFaults().catch(throwExplained)))
   report.damages.push(...(await catalog.findMiscounts()))
-  progress?.begin('checked', { count: totalFiles, bytes: storedSize })
+  progress?.begin('checked', { count: totalFiles, bytes: storedSize + pastSize })
   const shards = new Checker({ catalog, store, report, repair, progress })
   for (const prefix of prefixes) await shards.check(prefix).catch(throwExplained)
   return report
@@ -146,7 +146,7 @@ class Checker {
     }
   }
 
-  // Only what files still refer to: a service may have deleted it meanwhile.
+  // Only what files or their past still refer to: a service may have deleted it meanwhile.
   async #report({ digest }: Blob, fault: string) {
     const { catalog, report } = this.#dependencies
     const paths = await catalog.pathsOf(digest)

@@ -22,7 +22,7 @@ export async function sweepOrphans(store: FolderBlobStore, catalog: Catalog): Pr
     const referenced = new Set(known.map(({ digest }) => digest))
     const stored = new Set((await store.list(prefix)).flatMap(({ digest }) => digest ?? []))
     const orphans = [...stored].filter((digest) => !referenced.has(digest))
-    store.collect(orphans)
+    if (orphans.length > 0) await store.erase(orphans)
     result.orphans += orphans.length
     for (const { digest, size } of known) {
       if ((await store.formSize(digest, 'identity')) === size) continue

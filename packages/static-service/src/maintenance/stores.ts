@@ -45,7 +45,7 @@ export async function openFolderReader(dataDir: string): Promise<Stores> {
 /** Those of a data directory that no service uses; created if they are missing. */
 export async function openFolder(dataDir: string): Promise<Stores> {
   await using opened = new AsyncDisposableStack()
-  const catalog = await openSqliteCatalog(dataDir)
+  const catalog = await openSqliteCatalog(dataDir, { isCommand: true })
   opened.defer(() => catalog.close())
   const blobs = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),
@@ -93,7 +93,10 @@ export async function openShared(env: NodeJS.ProcessEnv): Promise<SharedStores> 
     onError: () => undefined, // What is not discarded expires.
   })
   opened.defer(() => blobs.close())
-  const catalog = await openPostgresCatalog(postgres, { contents: blobs.commits })
+  const catalog = await openPostgresCatalog(postgres, {
+    contents: blobs.commits,
+    isCommand: true,
+  })
   opened.defer(() => catalog.close())
   return { catalog, blobs, postgres, ...closing(opened.move()) }
 }

@@ -49,6 +49,7 @@ export const version = {
   created_by: 'admin',
   created_at: '2027-01-15T09:30:00.000Z',
   change: 4711,
+  files_kept: true,
 }
 
 export const change = {

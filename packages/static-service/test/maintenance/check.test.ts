@@ -174,6 +174,18 @@ test.each([
   ['a category', 'update categories set file_count = 7', 'the category document'],
   ['the references', 'update blobs set refs = refs + 1 where size = 5', 'the content '],
   ['the stored bytes', 'update catalog set stored_size = 1', 'the stored bytes'],
+  [
+    'the end of a past file',
+    `insert into past_files select path, change_id, 99, updated_at, digest, size, content_type, category, uploaded_by, created_at, updated_at from files where size = 5;
+     update blobs set past = (select count(*) from past_files) where size = 5`,
+    'the past of ',
+  ],
+  [
+    'the moment of a version',
+    `insert into versions (id, version, changelog, created_by, created_at, change_id) values (1, 'one', '', '', '', 99)`,
+    'the version one',
+  ],
+  ['the entry of a change', 'delete from changes', 'the history of '],
   ['the search index', 'delete from trigrams where rowid = 1', 'the search index'],
   ['a lost content row', 'delete from blobs where size = 5', 'three.txt'],
 ])('a wrong count is damage: %s', async (_what, sql, name) => {

@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { check } from '../../src/maintenance/check.ts'
 import { startSharedStores } from '../support/shared-stores.ts'
 import { type Service, start } from '../support/start.ts'
-import { flip } from '../support/stored-contents.ts'
+import { digestOf, flip } from '../support/stored-contents.ts'
 
 const cli = join(import.meta.dirname, '../../src/maintenance/data-command.ts')
 
@@ -43,10 +43,20 @@ const contents: [string, Buffer][] = [
   ['empty', Buffer.alloc(0)],
 ]
 
+const startKeeping = ({ env, dataDir }: { env?: Record<string, string>; dataDir?: string }) =>
+  start({ env: { ...env, KEEP_HISTORY_DAYS: '30' }, ...(dataDir && { dataDir }) })
+
 async function fill(service: Service) {
   for (const [path, content] of contents)
     expect((await service.put(path, content)).status).toBe(201)
   await service.call('DELETE', '/api/files/a.txt')
+  await service.put('docs/b.txt', `past ${'large '.repeat(7000)}`)
+  await service.put('docs/b.txt', 'small')
+  await service.put('forgotten.txt', 'forgotten')
+  await service.call('POST', '/api/files/delete', {
+    json: { paths: ['forgotten.txt'], forget: true },
+  })
+  await service.call('PUT', `/api/contents/${digestOf('kept')}`, { body: 'kept' })
   await service.call('POST', '/api/versions/', { json: { version: '1.0.0', changelog: 'First' } })
   await service.call('PUT', '/api/access/in', { json: { public: false } })
   await service.call('POST', '/api/links', { json: { path: 'docs/', downloads: 3 } })
@@ -62,6 +72,16 @@ const questions = [
   '/api/versions',
   '/api/access',
   '/api/links',
+  '/api/versions/stats',
+  '/api/changes',
+  '/api/changes/8',
+  '/api/history?path=docs/b.txt',
+  '/api/history?path=forgotten.txt',
+  '/api/history/content?path=a.txt&change=6',
+  '/api/history/content?path=docs/b.txt&change=8',
+  '/api/trees/?at=8',
+  '/api/trees/?at=1.0.0',
+  '/api/events',
 ]
 
 /** What the service answers, but for the address of the service. */
@@ -86,7 +106,7 @@ test('files move from a folder to PostgreSQL and S3 and back, and every answer s
   const embedded = { DATA_DIR: join(folder, 'data') }
   let before: string[]
   {
-    await using service = await start({ dataDir: embedded.DATA_DIR })
+    await using service = await startKeeping({ dataDir: embedded.DATA_DIR })
     await fill(service)
     before = await answers(service)
   }
@@ -95,19 +115,30 @@ test('files move from a folder to PostgreSQL and S3 and back, and every answer s
   const restored = await runCli(shared, 'restore', first)
   expect([backup.status, restored.status, restored.errors]).toEqual([0, 0, expect.any(String)])
   {
-    await using service = await start({ env: stores.env })
+    await using service = await startKeeping({ env: stores.env })
+    expect(await answers(service)).toEqual(before)
+    expect(await check(stores.env)).toMatchObject({ damages: [], orphans: [] })
     expect(await answers(service)).toEqual(before)
     expect((await service.put('docs/more.txt', 'more')).status).toBe(201)
     expect((await service.call('DELETE', '/api/files/docs/more.txt')).status).toBe(204)
   }
+  const later = ['/api/versions/stats', '/api/changes', '/api/events']
+  const unchanged = (found: string[]) =>
+    found.filter((answer) => !later.some((path) => answer.startsWith(`${path} `)))
   const again = await runCli(shared, 'backup', second, '--verify')
   expect([again.status, again.errors]).toEqual([0, expect.any(String)])
   expect((await runCli({}, 'check', second, '--verify')).status).toBe(0)
   const back = { DATA_DIR: join(folder, 'back') }
   expect((await runCli(back, 'restore', second, '--verify')).status).toBe(0)
   {
-    await using service = await start({ dataDir: back.DATA_DIR })
-    expect(await answers(service)).toEqual(before)
+    await using service = await startKeeping({ dataDir: back.DATA_DIR })
+    expect(unchanged(await answers(service))).toEqual(unchanged(before))
+    // The deletion of a.txt, whose change is 7.
+    expect((await service.call('POST', '/api/changes/7/revert')).status).toBe(200)
+    const restored = await service.call('GET', '/static/a.txt')
+    expect(restored.bytes.toString()).toBe('small')
+    const at = { json: { from: 'docs/', at: '8' } }
+    expect((await service.call('PUT', '/api/trees/docs/', at)).body).toMatchObject({ replaced: 1 })
   }
   expect((await check({ DATA_DIR: back.DATA_DIR })).damages).toEqual([])
   stores.s3.calls.length = 0
@@ -122,7 +153,7 @@ test('an interrupted restore is resumed, and no service starts before it is comp
   const made = join(folder, 'backup')
   let before: string[]
   {
-    await using service = await start({ dataDir: join(folder, 'data') })
+    await using service = await startKeeping({ dataDir: join(folder, 'data') })
     await fill(service)
     before = await answers(service)
   }
@@ -144,7 +175,7 @@ test('an interrupted restore is resumed, and no service starts before it is comp
   expect([resumed.status, resumed.errors]).toEqual([0, expect.any(String)])
   const sent = stores.s3.calls.slice(calls).map(({ operation }) => operation)
   expect(sent).not.toContain('put')
-  await using service = await start({ env: stores.env })
+  await using service = await startKeeping({ env: stores.env })
   expect(await answers(service)).toEqual(before)
 })
 

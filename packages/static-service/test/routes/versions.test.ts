@@ -31,6 +31,7 @@ test('versions are recorded, listed newest first, and the newest is public', asy
       changelog: 'what 1.0.0 brought',
       created_by: 'editor',
       change: 0,
+      files_kept: true,
       created_at: expect.stringMatching(/Z$/),
     },
   ])
@@ -240,6 +241,8 @@ test('the description of the API names every route, and each of our operations o
     '/api/versions/current',
     '/api/versions/stats',
     '/api/versions/{version}',
+    '/api/versions/{version}/diff',
+    '/api/versions/{version}/files',
     '/api/webhooks',
     '/api/webhooks/{id}',
     '/api/webhooks/{id}/deliveries',

@@ -38,5 +38,7 @@ export function openBlobDatabase(options: SqliteOptions): SqliteSql {
   // Frequent checkpoints keep the log small on a small disk.
   sql.database.pragma('wal_autocheckpoint = 500')
   sql.database.pragma('journal_size_limit = 4194304')
+  // What is forgotten is not left in free pages.
+  sql.database.pragma('secure_delete = ON')
   return sql
 }

@@ -82,19 +82,23 @@ function apply(command: BlobCommand): boolean {
 
 /**
  * Gives up to so many pages of deleted rows back to the file system, and the room of the write-ahead logs of this and of
- * other databases. Waits for no reader: what one still needs is given back by the next call.
+ * other databases. Waits for no reader: what one still needs is given back by the next call. Returns whether the log of this
+ * database is empty.
  */
 function reclaim({ pages, others }: { pages: number; others: string[] }) {
+  let isEmpty = false
   try {
     if (pages > 0) db.pragma(`incremental_vacuum(${pages})`) // Zero would mean all.
   } finally {
-    truncateLog(db)
+    isEmpty = truncateLog(db)
     for (const file of others) {
       const other = new Sqlite(file, { timeout: 0 })
       truncateLog(other)
       other.close()
     }
   }
+  return isEmpty
 }
 
-const truncateLog = (database: Database) => database.pragma('wal_checkpoint(TRUNCATE)')
+const truncateLog = (database: Database) =>
+  database.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import {
   type CompressedCoding,
@@ -185,6 +186,16 @@ export class FolderBlobStore implements BlobStore {
     this.#garbage.collect(digests)
   }
 
+  async erase(digests: string[]): Promise<void> {
+    this.collect(digests)
+    await this.#garbage.settle()
+    // The removal has overwritten the rows in the log alone.
+    for (let tries = 0; tries < maxTruncations; tries += 1) {
+      if (await this.small.reclaim(0, [])) return
+      await wait(truncateMs)
+    }
+  }
+
   /** The first two hex digits of the digests of all that is stored. */
   async prefixes(): Promise<Set<string>> {
     return new Set([...this.small.prefixes(), ...(await listShards(this.#dataDir))])
@@ -287,3 +298,6 @@ export class FolderBlobStore implements BlobStore {
     return join(this.#dataDir, 'tmp', randomUUID())
   }
 }
+
+// Readers of the log are done in a moment.
+const [maxTruncations, truncateMs] = [50, 100]

@@ -71,10 +71,10 @@ export class SmallBlobs implements VerifiedContents {
 
   /**
    * Gives up to so many bytes of removed rows back to the file system, and the room of the write-ahead logs: of this
-   * database and of `others`. Writes wait meanwhile.
+   * database and of `others`. Writes wait meanwhile. Returns whether the log of this database is empty.
    */
-  async reclaim(bytes: number, others: string[]): Promise<void> {
-    await this.#worker.ask('reclaim', { pages: Math.ceil(bytes / pageBytes), others })
+  reclaim(bytes: number, others: string[]): Promise<boolean> {
+    return this.#worker.ask('reclaim', { pages: Math.ceil(bytes / pageBytes), others })
   }
 
   /** Durable when it resolves. @throws a SQLite error, `SQLITE_FULL` among them. */

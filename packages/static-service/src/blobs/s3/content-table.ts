@@ -123,16 +123,16 @@ export class ContentTable {
 /** Deletes these contents; their objects are garbage from now on, deleted after `$1` seconds. */
 export const deleteContents = (condition: string) =>
   toGarbage(`delete from static_service.contents where ${condition}
-    returning object_key, null::text upload_id`)
+    returning object_key, null::text upload_id, digest`)
 
 /** Turns these objects, which were not committed, into garbage, deleted after `$1` seconds. */
 export const discardIntents = (condition: string) =>
-  toGarbage(`delete from static_service.intents where ${condition} returning object_key, upload_id`)
+  toGarbage(`delete from static_service.intents where ${condition} returning object_key, upload_id, null::text digest`)
 
 const toGarbage = (deletion: string) =>
   `with gone as (${deletion})
-   insert into static_service.garbage (object_key, upload_id, due_at)
-     select object_key, upload_id, clock_timestamp() + make_interval(secs => $1) from gone
+   insert into static_service.garbage (object_key, upload_id, digest, due_at)
+     select object_key, upload_id, digest, clock_timestamp() + make_interval(secs => $1) from gone
      where object_key is not null`
 
 const numberOf = (coding: ContentCoding) => contentCodings.indexOf(coding)

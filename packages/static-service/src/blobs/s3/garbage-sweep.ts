@@ -46,6 +46,16 @@ export class GarbageSweep {
     return this.#running
   }
 
+  /** Deletes what is garbage of these contents now. */
+  async runFor(digests: string[]): Promise<void> {
+    await this.#dependencies.postgres.query(
+      'update static_service.garbage set due_at = clock_timestamp() where digest = any($1)',
+      [digests],
+    )
+    await this.#running // It may have looked before.
+    await this.run()
+  }
+
   /** Objects that wait for their deletion, and uploads that are not committed. */
   async count(): Promise<Record<'garbage' | 'intents', number>> {
     const [counts] = await this.#dependencies.postgres.query<{ garbage: number; intents: number }>(

@@ -28,7 +28,8 @@ export const contentMigrations = [
    create table static_service.garbage (
      object_key text collate "C" primary key,
      upload_id text,
-     due_at timestamptz not null
+     due_at timestamptz not null,
+     digest text collate "C" -- of a content
    );
    create index garbage_by_due on static_service.garbage (due_at);
 

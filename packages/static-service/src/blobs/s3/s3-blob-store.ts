@@ -154,6 +154,11 @@ export class S3BlobStore implements BlobStore {
     return this.#table.removeForm(digest, coding)
   }
 
+  // PostgreSQL's own pages and log are left to its vacuum and checkpoints.
+  erase(digests: string[]): Promise<void> {
+    return this.sweep.runFor(digests)
+  }
+
   /** As `open`, of a blob as of a snapshot of the database: for a backup. */
   async openAt(snapshot: Transaction, digest: string): Promise<OpenBlob | undefined> {
     const row = await this.#table.find(digest, 'identity', snapshot)

@@ -35,6 +35,8 @@ export interface ChangeEntry extends ChangeCause {
   bytes: number
   /** The first ten. */
   paths: string[]
+  /** Whether files of it have been forgotten since. */
+  isForgotten: boolean
 }
 
 const maxPaths = 10
@@ -47,7 +49,7 @@ export function entryOf(
   const entry = { added: 0, replaced: 0, removed: 0 }
   const bytes = { stored: 0, removed: 0 }
   for (const { before, after } of files) {
-    entry[after ? (before ? 'replaced' : 'added') : 'removed'] += 1
+    if (before || after) entry[after ? (before ? 'replaced' : 'added') : 'removed'] += 1
     bytes.stored += after?.size ?? 0
     bytes.removed += after ? 0 : (before?.size ?? 0)
   }
@@ -57,6 +59,7 @@ export function entryOf(
     ...{ id, at },
     bytes: entry.added + entry.replaced > 0 ? bytes.stored : bytes.removed,
     paths: files.slice(0, maxPaths).map(({ key }) => key),
+    isForgotten: false,
   }
 }
 

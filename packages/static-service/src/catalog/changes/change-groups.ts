@@ -8,7 +8,8 @@ import {
   sql,
 } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/content-transaction.ts'
-import { importFiles, importVersions } from '../archive.ts'
+import { importRows } from '../archive.ts'
+import { forgetFiles } from '../history/forget-files.ts'
 import { recordVersion } from '../versions.ts'
 import { applyCommand, type Target } from './apply-command.ts'
 import { type ChangeCause, causeOf } from './change-entry.ts'
@@ -97,15 +98,9 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
     }
   }
 
-  /** Adds rows of a restore. */
-  async import(command: ImportCommand): Promise<void> {
-    const [outcome] = await this.commit([command])
-    if (outcome && 'failed' in outcome) throw outcome.error
-  }
-
   /** A deletion gets what room there is, keeps nothing, and is done in as small slices as it takes. */
   async #commitOnFullDisk(command: CatalogCommand, error: unknown): Promise<Outcome> {
-    const isDeletion = /^(?:continue|prune|remove)/.test(command.kind)
+    const isDeletion = /^(?:continue|forget|prune|remove)/.test(command.kind)
     if (!isDeletion || !(error instanceof DatabaseFullError)) return failureOf(error)
     this.#reserve?.release()
     for (;;) {
@@ -164,9 +159,10 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
     const command = commands.find(isAlone)
     if (!command) return applyTogether(group, commands.filter(isSmall))
     if (commands.length > 1) throw new Error('such a change is alone in its transaction')
-    if (command.kind === 'importFiles') return [await importFiles(group, command.files)]
+    if (command.kind === 'import') return [await importRows(group, command)]
     if (command.kind === 'keepContents') return [await keepContents(group, command)]
     if (command.kind === 'replaceTree') return [await replaceTree(group, command)]
+    if (command.kind === 'forget') return [await forgetFiles(group, command)]
     if (command.kind === 'prune') return [await prune(group, command, this.#history)]
     if (command.kind === 'revert') return [await revertChange(group, command)]
     const { wholeFiles } = this.#limits
@@ -184,8 +180,6 @@ const noHistory: HistoryRules = { keepDays: 0, keepVersions: 20, entryDays: 0 }
 
 // Two seconds and half a second of a core, in SQLite.
 const sliceLimits: SliceLimits = { wholeFiles: 20_000, sliceFiles: 4000 }
-
-type ImportCommand = Extract<CatalogCommand, { kind: 'importFiles' | 'importVersions' }>
 
 type SmallCommand = Exclude<CatalogCommand, LoneCommand>
 
@@ -209,7 +203,6 @@ async function applySmall(
 ): Promise<Outcome> {
   if (command.kind === 'record') return recordVersion(group, command.version)
   if (command.kind === 'recordUsedUp') return appendLinkEvents(group.transaction, command.links)
-  if (command.kind === 'importVersions') return importVersions(group, command.versions)
   if (!target) throw new Error('nothing was loaded for a command on files')
   try {
     const lost =
@@ -258,9 +251,7 @@ function pathsOf(command: CatalogCommand): string[] {
 function digestsOf(command: CatalogCommand): string[] {
   if (command.kind === 'keepContents') return command.contents.map(({ digest }) => digest)
   const holder = command.kind === 'replaceTree' ? command.source : command
-  return 'files' in holder && command.kind !== 'importFiles'
-    ? holder.files.map(({ digest }) => digest)
-    : []
+  return 'files' in holder ? holder.files.map(({ digest }) => digest) : []
 }
 
 function failureOf(error: unknown): Outcome {

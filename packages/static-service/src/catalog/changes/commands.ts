@@ -1,3 +1,4 @@
+import type { Row } from '@domains-and-files/persistence'
 import type { StoredBlob } from '../../blobs/staged-blob.ts'
 import type { FileRow, NewFile, NewVersion, VersionRow } from '../../files/file-record.ts'
 import type { Category } from '../../files/media-type.ts'
@@ -13,7 +14,6 @@ export type CatalogCommand =
   | LoneCommand
   | { kind: 'record'; version: NewVersion }
   | { kind: 'recordUsedUp'; links: Link[] }
-  | { kind: 'importVersions'; versions: VersionRow[] }
 
 /** Commands on files that they name. */
 export type FileCommand =
@@ -64,12 +64,27 @@ export type LoneCommand =
   | KeepCommand
   | RevertCommand
   | PruneCommand
-  | { kind: 'importFiles'; files: FileRow[] }
+  | ForgetCommand
+  | ImportCommand
+
+/** Adds rows of a backup. */
+export interface ImportCommand {
+  kind: 'import'
+  table: string
+  rows: Row[]
+}
 
 /** Removes a batch of the past that need not be kept any more; with `need` of the oldest, of so many bytes. */
 export interface PruneCommand {
   kind: 'prune'
   need: number | undefined
+}
+
+/** Removes files with all their past, also of paths that were deleted before. */
+export interface ForgetCommand {
+  kind: 'forget'
+  actor: Actor
+  paths: string[]
 }
 
 /** Takes a change back. */
@@ -93,7 +108,8 @@ export const isAlone = (command: CatalogCommand): command is LoneCommand =>
     'keepContents',
     'revert',
     'prune',
-    'importFiles',
+    'forget',
+    'import',
   ].includes(command.kind)
 
 /** Paths that a command changed; `all` where they are many. */

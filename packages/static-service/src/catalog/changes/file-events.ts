@@ -2,6 +2,7 @@ import { appendEvents } from '@domains-and-files/events'
 import { list, name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { parentOf } from '../../files/path-segments.ts'
 import type { Link } from '../../sharing/links.ts'
+import { readEntry } from '../history/change-log.ts'
 import type { ChangeEntry } from './change-entry.ts'
 import type { Outcome } from './commands.ts'
 import type { FileChange } from './loaded-files.ts'
@@ -31,12 +32,8 @@ export async function appendSlicedEvent(
   transaction: SqlTransaction,
   { id, directories }: { id: number; directories: (string | null)[] },
 ) {
-  const row = await transaction.get<Omit<ChangeEntry, 'paths'> & { paths: string }>(
-    sql`select id, at, changed_by "by", token, request_id "requestId", action, prefix, version,
-      added, replaced, removed, bytes, paths from ${name('changes')} where id = ${id}`,
-  )
-  if (!row) return
-  const entry = { ...row, paths: JSON.parse(row.paths) }
+  const entry = await readEntry(transaction, id)
+  if (!entry) return
   const known = directories.filter((directory) => directory !== null).map(withSlash)
   await append(transaction, [{ entry, directories: known, isDeep: true }])
 }

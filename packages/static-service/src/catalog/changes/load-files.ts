@@ -19,8 +19,8 @@ export const storedColumns: Statement = sql`id, path, name, digest, size, conten
 export interface Group<Transaction extends SqlTransaction = SqlTransaction> {
   transaction: Transaction
   nowMs: number
-  /** Which files that end are kept: all, those that the newest version shows, or none. */
-  keeps: 'all' | 'versions' | 'none'
+  /** Which files that end are kept: all, those that the newest version shows, or none; nothing: versions do without. */
+  keeps: 'all' | 'versions' | 'none' | 'nothing'
   /** Maximum bytes of current and past contents together. */
   quota: number | undefined
   /** Contents that are gone with the past. */
@@ -38,7 +38,8 @@ export async function loadTarget(
   { digests = [], recordedAs }: { digests?: string[]; recordedAs?: number | undefined } = {},
 ): Promise<Target> {
   const { rows, lastChangedAt } = await loadRows(transaction, { paths, digests })
-  const keptUpTo = { all: Number.MAX_SAFE_INTEGER, versions: rows.keptUpTo, none: -1 }[keeps]
+  const keptUpTo =
+    keeps === 'all' ? Number.MAX_SAFE_INTEGER : keeps === 'versions' ? rows.keptUpTo : -1
   return {
     table: new LoadedFiles({ ...rows, keptUpTo }, recordedAs),
     dates: new ChangeDates(nowMs, lastChangedAt),

@@ -100,20 +100,21 @@ export class LoadedFiles {
 
   /**
    * Makes what a command did permanent: if it changed files, it is a change with a number, of which the entry is returned.
-   * Without a cause it is not recorded.
+   * Without a cause, at a restore, it is none. The entry also names the paths in `also`.
    */
-  accept(cause: ChangeCause | undefined, at: string): ChangeEntry | undefined {
+  accept(cause: ChangeCause | undefined, at: string, also: string[] = []): ChangeEntry | undefined {
     const files = this.files.accept()
+    const changed = new Set(files.map(({ key }) => key))
+    for (const key of also)
+      if (!changed.has(key)) files.push({ key, before: undefined, after: undefined })
     for (const rows of this.#counts) rows.accept()
-    if (files.length === 0) return undefined
-    const entry = cause && entryOf(cause, { id: this.#changeId, at, files })
+    if (files.length === 0 || !cause) return undefined
+    const entry = entryOf(cause, { id: this.#changeId, at, files })
     this.#lastChange += 1
-    if (entry) {
-      const past = files.flatMap(({ before }) =>
-        before && this.#isKept(before, entry.id) ? before : [],
-      )
-      this.changes.push({ entry, files, past })
-    }
+    const past = files.flatMap(({ before }) =>
+      before && this.#isKept(before, entry.id) ? before : [],
+    )
+    this.changes.push({ entry, files, past })
     return entry
   }
 
@@ -162,11 +163,15 @@ export class LoadedFiles {
   }
 
   /** Undefined, with nothing changed, when a directory of the path is a file. */
-  add(file: Omit<FileRow, 'name'>, freed: FreedContents): FileRow | undefined {
+  add(
+    file: Omit<FileRow, 'name'>,
+    freed: FreedContents,
+    changeId = this.#changeId,
+  ): FileRow | undefined {
     const directory = parentOf(file.path)
     if (!this.#ensure(directory)) return undefined
     this.#lastId += 1
-    const row = { ...rowOf(file), id: this.#lastId, changeId: this.#changeId }
+    const row = { ...rowOf(file), id: this.#lastId, changeId }
     this.files.set(row.path, row)
     this.#count(directory, { children: 1, files: 1, bytes: row.size })
     this.#countCategory(row, 1)

@@ -13,9 +13,10 @@ export interface HistoryRules {
   entryDays: number
 }
 
-interface PastRow {
+export interface PastRow {
   path: string
   changeId: number
+  endedBy: number
   digest: string
   size: number
 }
@@ -34,7 +35,7 @@ export async function prune(
   const expired = sql`ended_at < ${timeBefore(rules.keepDays)} and ${isShownByNone(rules.keepVersions)}`
   const rows = await readOldest(transaction, need === undefined ? expired : sql`1 = 1`)
   const some = need === undefined ? rows : upTo(rows, need)
-  const bytes = await removePast(group, some)
+  const bytes = await drop(group, some)
   const isDone = some.length < batchRows
   const { entryDays, keepDays } = rules
   const isEnd =
@@ -56,15 +57,33 @@ export async function dropOldest(group: Group, excess: number): Promise<void> {
   for (let left = excess; left > 0; ) {
     const rows = upTo(await readOldest(group.transaction, sql`1 = 1`), left)
     if (rows.length === 0) return
-    left -= await removePast(group, rows)
+    left -= await drop(group, rows)
   }
+}
+
+async function drop(group: Group, rows: PastRow[]): Promise<number> {
+  await loseFiles(group.transaction, rows)
+  return removePast(group, rows)
+}
+
+/** Marks the versions that show rows which are not kept. */
+export async function loseFiles(
+  transaction: SqlTransaction,
+  rows: Pick<PastRow, 'changeId' | 'endedBy'>[],
+): Promise<void> {
+  const spans = rows.map(({ changeId, endedBy }) => ({ first: changeId, until: endedBy }))
+  await transaction.run(sql`update ${name('versions')} set files_kept = 0 where files_kept = 1 and exists (
+    select 1 from ${records(spans, { first: 'bigint', until: 'bigint' })}
+    where record.first <= change_id and change_id < record.until)`)
 }
 
 const readOldest = (transaction: SqlTransaction, condition: Statement): Promise<PastRow[]> =>
   transaction.all<PastRow>(
-    sql`select path, change_id "changeId", digest, size from ${name('past_files')} past
-      where ${condition} order by ended_at limit ${batchRows}`,
+    sql`${pastRows} past where ${condition} order by ended_at limit ${batchRows}`,
   )
+
+/** All columns of a `PastRow`, without a condition. */
+export const pastRows = sql`select path, change_id "changeId", ended_by "endedBy", digest, size from ${name('past_files')}`
 
 // Versions show the rows that their change left.
 const isShownByNone = (versions: number) =>
@@ -83,7 +102,7 @@ function upTo(rows: PastRow[], bytes: number): PastRow[] {
 }
 
 /** Returns the bytes of the contents that nothing needs any more. */
-async function removePast(group: Group, rows: PastRow[]): Promise<number> {
+export async function removePast(group: Group, rows: PastRow[]): Promise<number> {
   if (rows.length === 0) return 0
   const { transaction } = group
   const keys = rows.map(({ path, changeId }) => ({ path, change_id: changeId }))

@@ -1,5 +1,6 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import { nameOf, parentOf } from '../../files/path-segments.ts'
+import { insertPast } from '../history/past-rows.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
 import { fold, searchIndexOf } from '../listing/search-index.ts'
 import { among, records } from '../records.ts'
@@ -7,12 +8,12 @@ import type { Target } from './apply-command.ts'
 import { appendFileEvents } from './file-events.ts'
 import type { Group } from './load-files.ts'
 import type { FileChange, LoadedFiles, StoredFile } from './loaded-files.ts'
-import { dropOldest } from './prune-past.ts'
+import { dropOldest, loseFiles } from './prune-past.ts'
 import type { TrackedRows } from './tracked-rows.ts'
 
 /** Writes what commands have left in memory: every row that is made, replaced or ended is written here. */
 export async function writeChanges(group: Group, { table, dates }: Target): Promise<void> {
-  const { transaction, references, quota } = group
+  const { transaction, references, quota, keeps } = group
   await writeFiles(transaction, table.files)
   await writeDirectories(transaction, table)
   await writeBlobs(transaction, table)
@@ -27,10 +28,20 @@ export async function writeChanges(group: Group, { table, dates }: Target): Prom
       after: after !== undefined,
     })
   }
+  const lost = keeps === 'nothing' ? [] : table.changes.flatMap(lostSpan)
+  if (lost.length > 0) await loseFiles(transaction, lost)
   if (!table.isSlice) await appendFileEvents(transaction, table.changes)
   // Only the past makes them too many: files alone are refused before.
   const excess = quota === undefined ? 0 : table.storedSize + table.pastSize - quota
   if (excess > 0 && table.pastSize > 0) await dropOldest(group, excess)
+}
+
+// Rows that ended and are not kept were there from the oldest of them on.
+function lostSpan({ entry, files, past }: FileChange) {
+  const kept = new Set(past)
+  const lost = files.flatMap(({ before }) => (before && !kept.has(before) ? before.changeId : []))
+  const first = lost.reduce((least, changeId) => Math.min(least, changeId), entry.id)
+  return first < entry.id ? [{ changeId: first, endedBy: entry.id }] : []
 }
 
 // A file that moved has a new row. Rows are ended first, since another may get their path.
@@ -67,7 +78,7 @@ async function writeFiles(transaction: SqlTransaction, files: TrackedRows<Stored
   }
 }
 
-const commonTypes = {
+const fileTypes = {
   path: 'text',
   digest: 'text',
   size: 'bigint',
@@ -77,17 +88,11 @@ const commonTypes = {
   created_at: 'text',
   updated_at: 'text',
   change_id: 'bigint',
-} as const
-
-const fileTypes = {
-  ...commonTypes,
   id: 'bigint',
   directory: 'text',
   name: 'text',
   folded: 'text',
 } as const
-
-const pastTypes = { ...commonTypes, ended_by: 'bigint', ended_at: 'text' } as const
 
 const fileColumns = Object.keys(fileTypes)
 
@@ -166,7 +171,7 @@ async function writeCategories(transaction: SqlTransaction, { categories }: Load
 
 // A slice adds to the entry of its change.
 async function recordChanges(transaction: SqlTransaction, changes: FileChange[]) {
-  const entries = changes.map(({ entry: { by, requestId, paths, ...rest } }) => ({
+  const entries = changes.map(({ entry: { by, requestId, paths, isForgotten: _, ...rest } }) => ({
     ...rest,
     ...{ changed_by: by, request_id: requestId, paths: JSON.stringify(paths) },
   }))
@@ -195,11 +200,7 @@ async function recordChanges(transaction: SqlTransaction, changes: FileChange[])
   const past = changes.flatMap(({ entry: { id, at }, past }) =>
     past.map((file) => ({ ...recordOf(file), ended_by: id, ended_at: at })),
   )
-  for (const some of pieces(past)) {
-    const columns = sql([Object.keys(pastTypes).join(', ')])
-    await transaction.run(sql`insert into ${name('past_files')} (${columns})
-      select ${columns} from ${records(some, pastTypes)}`)
-  }
+  for (const some of pieces(past)) await insertPast(transaction, some)
 }
 
 const entryTypes = {

@@ -41,12 +41,28 @@ export interface RecordedFile {
   after: RecordedState | null
 }
 
-type EntryRow = Omit<ChangeEntry, 'paths'> & { paths: string }
+type EntryRow = Omit<ChangeEntry, 'paths' | 'isForgotten'> & { paths: string; forgotten: number }
 
 const entryColumns: Statement = sql`id, at, changed_by "by", token, request_id "requestId", action, prefix, version,
-  added, replaced, removed, bytes, paths`
+  added, replaced, removed, bytes, paths, forgotten`
 
-const toEntry = ({ paths, ...row }: EntryRow): ChangeEntry => ({ ...row, paths: JSON.parse(paths) })
+const toEntry = ({ paths, forgotten, ...row }: EntryRow): ChangeEntry => ({
+  ...row,
+  paths: JSON.parse(paths),
+  isForgotten: forgotten === 1,
+})
+
+/** The entry of a change. */
+export async function readEntry(
+  database: Pick<SqlTransaction, 'get'>,
+  id: number,
+  condition: Statement = sql`1 = 1`,
+): Promise<ChangeEntry | undefined> {
+  const row = await database.get<EntryRow>(
+    sql`select ${entryColumns} from ${name('changes')} entry where id = ${id} and ${condition}`,
+  )
+  return row && toEntry(row)
+}
 
 export async function listChanges(
   database: SqlTransaction,
@@ -119,11 +135,8 @@ export async function readChange(
   database: SqlTransaction,
   { id, within, page, pageSize, after }: ChangePageQuery,
 ): Promise<ChangePage | undefined> {
-  const row = await database.get<EntryRow>(
-    sql`select ${entryColumns} from ${name('changes')} entry
-      where id = ${id} and ${isWithin(within)}`,
-  )
-  if (!row) return undefined
+  const change = await readEntry(database, id, isWithin(within))
+  if (!change) return undefined
   const rows = await database.all<{ path: string; before: string | null; after: string | null }>(
     sql`select path, before, after from ${name('changed_files')}
       where change_id = ${id} and path > ${after ?? ''} order by path
@@ -135,5 +148,8 @@ export async function readChange(
     after: states.after && JSON.parse(states.after),
   }))
   const next = rows.length > pageSize ? files.at(-1)?.path : undefined
-  return { change: toEntry(row), files, total: row.added + row.replaced + row.removed, next }
+  const counted = await database.get<{ total: number }>(
+    sql`select count(*) total from ${name('changed_files')} where change_id = ${id}`,
+  )
+  return { change, files, total: counted?.total ?? 0, next }
 }

@@ -18,6 +18,7 @@ import {
   listChanges,
   readChange,
 } from './change-log.ts'
+import { type DiffQuery, readDiff, type TreeDiff } from './tree-diff.ts'
 
 /** What requests did to files, and files as they were. */
 export interface HistoryReads {
@@ -39,6 +40,12 @@ export interface HistoryReads {
   /** Files below a directory (the root is empty) as a change left them, by path: those whose rows are kept; see `isGone`. */
   filesAt(query: PastQuery): Promise<FileRow[]>
 
+  /** How many they are. */
+  countAt(scope: { directory: string; change: number }): Promise<number>
+
+  /** What differs below a directory between two moments, by path. */
+  diff(query: DiffQuery): Promise<TreeDiff>
+
   /**
    * The file that a deploy, a restore or a revert ended at this time (ISO 8601 in UTC, with milliseconds) or later, if
    * that was the last end at its path.
@@ -56,6 +63,8 @@ export const historyReads = (database: Sql): HistoryReads => ({
   states: (query) => readStates(database, query),
   fileAt: (query) => fileAt(database, query),
   filesAt: (query) => filesAt(database, query),
+  countAt: (scope) => countAt(database, scope),
+  diff: (query) => readDiff(database, query),
   lastDeployed: (query) => lastDeployed(database, query),
   isGone: (scope) => isGone(database, scope),
 })
@@ -70,6 +79,8 @@ export interface PastQuery {
   change: number
   /** Files after this path. */
   after: string
+  /** Of these. */
+  skip?: number
   limit: number
 }
 
@@ -91,11 +102,23 @@ const rowsAt = (scope: Statement, change: number) => sql`
 
 export async function filesAt(
   database: Pick<SqlTransaction, 'all'>,
-  { directory, change, after, limit }: PastQuery,
+  { directory, change, after, skip = 0, limit }: PastQuery,
 ): Promise<FileRow[]> {
   const scope = sql`${below(directory)} and path > ${after}`
-  const rows = await database.all<Row>(sql`${rowsAt(scope, change)} order by path limit ${limit}`)
+  const rows = await database.all<Row>(
+    sql`${rowsAt(scope, change)} order by path limit ${limit} offset ${skip}`,
+  )
   return rows.map(toFile)
+}
+
+async function countAt(
+  database: Pick<SqlTransaction, 'get'>,
+  { directory, change }: { directory: string; change: number },
+): Promise<number> {
+  const found = await database.get<{ files: number }>(
+    sql`select count(*) files from (${rowsAt(below(directory), change)}) file`,
+  )
+  return found?.files ?? 0
 }
 
 async function fileAt(
@@ -131,14 +154,25 @@ export async function isGone(
       ) ended
       where not exists (select 1 from ${name('past_files')} past
         where past.path = ended.path and past.change_id = ended.before_change)
+      -- The entries that would tell are gone.
+      union all select 1 from (select min(id) first from ${name('changes')}) entry
+      where ${change} between 1 and entry.first - 1 and not exists (
+        select 1 from ${name('versions')} where change_id = ${change} and files_kept = 1)
+      ${'path' in scope ? sql`union all select 1 from ${forgotten(scope.path, change)}` : sql``}
       limit 1`,
   )
   return found !== undefined
 }
 
+// The last state at the path by then, if it has been forgotten.
+const forgotten = (path: string, change: number) => sql`(
+  select before, after from ${name('changed_files')}
+  where path = ${path} and change_id <= ${change} order by change_id desc limit 1
+) last where before is null and after is null`
+
 async function changeAt(database: Pick<SqlTransaction, 'get'>, time: string): Promise<number> {
   const found = await database.get<{ id: number }>(
-    sql`select coalesce(max(id), 0) id from ${name('changes')}
+    sql`select coalesce(max(id), (select min(id) - 1 from ${name('changes')}), 0) id from ${name('changes')}
       where at = (select max(at) from ${name('changes')} where at <= ${time})`,
   )
   return found?.id ?? 0
@@ -150,9 +184,15 @@ export interface PathState {
   at: string
   by: string
   action: ChangeAction
-  /** Null: no file. */
+  /** Null: no file, or a forgotten one. */
   file: RecordedState | null
+  isForgotten: boolean
   isCurrent: boolean
+}
+
+type StateRow = Omit<PathState, 'file' | 'isForgotten' | 'isCurrent'> & {
+  file: string | null
+  forgotten: boolean | number
 }
 
 export interface StatesQuery {
@@ -170,8 +210,9 @@ async function readStates(
   database: Pick<SqlTransaction, 'all' | 'get'>,
   { path, page, pageSize }: StatesQuery,
 ): Promise<PathStates> {
-  const rows = await database.all<Omit<PathState, 'file'> & { file: string | null }>(
-    sql`select entry.id change, entry.at, entry.changed_by "by", entry.action, file.after file
+  const rows = await database.all<StateRow>(
+    sql`select entry.id change, entry.at, entry.changed_by "by", entry.action, file.after file,
+        file.before is null and file.after is null forgotten
       from ${name('changed_files')} file join ${name('changes')} entry on entry.id = file.change_id
       where file.path = ${path} order by file.change_id desc
       limit ${pageSize} offset ${(page - 1) * pageSize}`,
@@ -179,9 +220,10 @@ async function readStates(
   const counted = await database.get<{ total: number }>(
     sql`select count(*) total from ${name('changed_files')} where path = ${path}`,
   )
-  const states = rows.map(({ file, ...row }, at) => ({
+  const states = rows.map(({ file, forgotten, ...row }, at) => ({
     ...row,
     file: file && JSON.parse(file),
+    isForgotten: Boolean(forgotten),
     isCurrent: page === 1 && at === 0 && file !== null,
   }))
   return { states, total: counted?.total ?? 0 }

@@ -1,8 +1,7 @@
 import { type Postgres, Probe, type Transaction } from '@domains-and-files/persistence'
 import type { ContentTransaction } from '../../blobs/content-transaction.ts'
 import type { FileRow } from '../../files/file-record.ts'
-import type { Catalog, CatalogStatus, RulesCheck } from '../catalog.ts'
-import type { Totals } from '../catalog-archive.ts'
+import type { Catalog, CatalogStatus, RulesCheck, Totals } from '../catalog.ts'
 import {
   type CatalogDatabase,
   type CatalogOptions,
@@ -16,8 +15,8 @@ import { SqlCatalog } from '../sql-catalog.ts'
 import { FileLookup } from './file-lookup.ts'
 
 export interface PostgresCatalogOptions extends CatalogOptions {
-  /** The contents, which change in the transactions of the catalog. Absent for maintenance. */
-  contents?: ContentTransaction<Transaction>
+  /** The contents, which change in the transactions of the catalog. */
+  contents: ContentTransaction<Transaction>
 }
 
 /**
@@ -26,17 +25,16 @@ export interface PostgresCatalogOptions extends CatalogOptions {
  */
 export async function openPostgresCatalog(
   postgres: Postgres,
-  { contents, ...options }: PostgresCatalogOptions,
+  { contents, isCommand = false, ...options }: PostgresCatalogOptions,
 ): Promise<Catalog> {
   const queries = new Queries(postgres)
   const probe = await StatusProbe.start(() => queries.readStatus())
   const { limits, history, quotaBytes } = options
   const groups = new ChangeGroups<Transaction>({
-    ...{ sql: postgres, limits, history, quotaBytes },
-    ...(contents && { contents }),
+    ...{ sql: postgres, limits, history, quotaBytes, contents },
   })
   const catalog = new SqlCatalog(new PostgresDatabase(postgres, { groups, probe }), options)
-  if (contents) catalog.start()
+  if (!isCommand) catalog.start()
   return catalog
 }
 

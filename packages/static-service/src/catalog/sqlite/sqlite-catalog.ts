@@ -8,8 +8,7 @@ import {
 import type { FileRow } from '../../files/file-record.ts'
 import { storageFailure } from '../../sqlite/storage-failure.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
-import type { Catalog, CatalogStatus } from '../catalog.ts'
-import type { Totals } from '../catalog-archive.ts'
+import type { Catalog, CatalogStatus, Totals } from '../catalog.ts'
 import {
   type CatalogDatabase,
   type CatalogOptions,
@@ -31,13 +30,13 @@ interface SqliteCatalogOptions extends CatalogOptions {
 /** The catalog in a data folder, which must exist. */
 export async function openSqliteCatalog(
   dataDir: string,
-  { isReadOnly = false, ...options }: SqliteCatalogOptions = {},
+  { isReadOnly = false, isCommand = false, ...options }: SqliteCatalogOptions = {},
 ): Promise<Catalog> {
   const file = databaseFile(dataDir)
   // Migrated here: the thread that writes starts with the first change.
   const sql = isReadOnly ? new SqliteSql({ file, isReadOnly }) : openDatabase(file)
   const catalog = new SqlCatalog(new SqliteDatabase({ file, sql, options }), options)
-  if (!isReadOnly) catalog.start()
+  if (!isReadOnly && !isCommand) catalog.start()
   return catalog
 }
 
@@ -74,24 +73,12 @@ class SqliteDatabase implements CatalogDatabase {
     )
     const reader = this.#reader
     const here = longQueries(sql)
+    const methods = Object.keys(here) as (keyof LongQueries)[]
+    const asked = methods.map((method) => [method, (input: never) => reader.ask(method, input)])
     this.long = {
-      list: (query) => reader.ask('list', query),
-      tree: (query) => reader.ask('tree', query),
-      usage: (directory) => reader.ask('usage', directory),
-      openTree: (query) => reader.ask('openTree', query),
-      contentSizes: (digests) => reader.ask('contentSizes', digests),
-      treePage: (query) => reader.ask('treePage', query),
-      versions: (span) => reader.ask('versions', span),
-      changes: (query) => reader.ask('changes', query),
-      change: (query) => reader.ask('change', query),
-      filesAt: (query) => reader.ask('filesAt', query),
-      fileAt: (query) => reader.ask('fileAt', query),
-      isGone: (scope) => reader.ask('isGone', scope),
+      ...(Object.fromEntries(asked) as LongQueries), // The thread has the same methods.
       // A look-up by key.
       lastDeployed: (query) => here.lastDeployed(query),
-      changeAt: (time) => reader.ask('changeAt', time),
-      states: (query) => reader.ask('states', query),
-      findMoveRefusal: (move) => reader.ask('findMoveRefusal', move),
       // Asked at each start, when no thread should start for a small store.
       contentPrefixes: () =>
         this.#isSmall ? here.contentPrefixes() : reader.ask('contentPrefixes', undefined),

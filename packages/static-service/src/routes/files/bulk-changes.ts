@@ -1,14 +1,14 @@
 import { callerOf } from '@domains-and-files/auth'
-import { type App, validationFailed } from '@domains-and-files/http'
-import type { FastifyRequest } from 'fastify'
+import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
-import type { Catalog } from '../../catalog/catalog.ts'
+import type { Catalog, Removed } from '../../catalog/catalog.ts'
 import type { Actor } from '../../catalog/changes/change-entry.ts'
 import {
   directoryNotFound,
   duplicatePath,
   fileNotFound,
+  forgetNeedsAdmin,
   insufficientStorage,
   invalidPath,
   moveIntoItself,
@@ -135,6 +135,17 @@ const Deletion = z
       .min(1, 'must name a directory; / is all files')
       .optional()
       .meta({ description: 'a directory: every file below it; `/` is all files' }),
+    forget: z.boolean('must be true or false').optional().meta({
+      description:
+        'admins: also all the past of the `paths`, which may have been deleted before; their bytes leave the disk within seconds, and cannot be brought back',
+    }),
+  })
+  .refine(({ paths, prefix }) => (paths === undefined) !== (prefix === undefined), {
+    error: 'must have either paths or prefix',
+  })
+  .refine(({ forget, paths }) => !forget || paths, {
+    path: ['forget'],
+    error: 'needs paths',
   })
   .meta({ id: 'Deletion', examples: [{ paths: [file.path] }] })
 
@@ -150,6 +161,7 @@ const deleteFilesSchema = {
     duplicatePath(file.path),
     fileNotFound(file.path),
     directoryNotFound('notes/old'),
+    forgetNeedsAdmin(),
   ],
   responses: { 200: { description: 'Deleted' } },
   response: {
@@ -168,29 +180,31 @@ const deleteFilesSchema = {
 // A thousand paths of 1,024 bytes in JSON, some of their characters escaped.
 const maxDeletionBytes = 4_194_304
 
-function deleteFiles(app: App, { catalog }: Dependencies) {
+function deleteFiles(app: App, { catalog, store }: Dependencies) {
   app.post(
     '/api/files/delete',
     { config, schema: deleteFilesSchema, bodyLimit: maxDeletionBytes },
     async (request) => {
-      const { files, bytesFreed } = await removeNamed(catalog, request, request.body)
-      return { files_deleted: files, bytes_freed: bytesFreed }
+      const [caller, actor] = [callerOf(request), actorOf(request)]
+      const { paths: written = [], prefix, forget } = request.body
+      if (forget && caller.role !== 'admin') throw forgetNeedsAdmin()
+      const paths = written.map((text) => requirePath(caller, readWrittenPath(text)))
+      checkDistinct(paths)
+      const directory =
+        prefix === undefined ? undefined : requireDirectory(caller, readDirectory(prefix))
+      if (directory !== undefined) return describe(await catalog.removeBelow(directory, actor))
+      if (!forget) return describe(await catalog.removeAll(paths, actor))
+      const { freed, ...removed } = await catalog.forget(paths, actor)
+      // It is forgotten: what a process could not erase is erased by the next start, or by the sweep.
+      void store
+        .erase(freed)
+        .catch((error) => request.log.error({ err: error }, 'contents not erased'))
+      return describe(removed)
     },
   )
 }
 
-function removeNamed(
-  catalog: Catalog,
-  request: FastifyRequest,
-  { paths: written, prefix }: z.infer<typeof Deletion>,
-) {
-  const [caller, actor] = [callerOf(request), actorOf(request)]
-  if (written && prefix === undefined) {
-    const paths = written.map((text) => requirePath(caller, readWrittenPath(text)))
-    checkDistinct(paths)
-    return catalog.removeAll(paths, actor)
-  }
-  if (prefix !== undefined && !written)
-    return catalog.removeBelow(requireDirectory(caller, readDirectory(prefix)), actor)
-  throw validationFailed([{ path: '', message: 'must have either paths or prefix' }])
-}
+const describe = ({ files, bytesFreed }: Removed) => ({
+  files_deleted: files,
+  bytes_freed: bytesFreed,
+})

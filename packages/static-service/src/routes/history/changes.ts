@@ -23,7 +23,14 @@ import {
 import { checkEncoding, readDirectory } from '../../files/file-path.ts'
 import { actorOf } from '../actor.ts'
 import { change, changedFile } from '../openapi-examples.ts'
-import { Change, ChangeId, describeChange } from './change-schema.ts'
+import {
+  Change,
+  ChangedFile,
+  ChangeId,
+  describeChange,
+  describeState,
+  forgottenIf,
+} from './change-schema.ts'
 
 /** Routes of what requests did to files. */
 export function registerChangeRoutes(app: App, catalog: Catalog) {
@@ -97,12 +104,6 @@ function listChanges(app: App, slash: string, catalog: Catalog) {
   )
 }
 
-const State = z.object({ sha256: z.string(), size: z.int() }).nullable()
-
-const ChangedFile = z
-  .object({ path: z.string(), before: State, after: State })
-  .meta({ id: 'ChangedFile', examples: [changedFile] })
-
 const AtChange = z.object({ id: ChangeId })
 
 const getChangeSchema = {
@@ -138,14 +139,13 @@ function getChange(app: App, catalog: Catalog) {
       const { folders: within } = callerOf(request)
       const found = await catalog.history.change({ id, within, page, pageSize, after })
       if (!found) throw changeNotFound(id)
-      const state = (file: { digest: string; size: number } | null) =>
-        file && { sha256: file.digest, size: file.size }
       return {
         ...describeChange(found.change),
         files: found.files.map(({ path, before, after }) => ({
           path,
-          before: state(before),
-          after: state(after),
+          before: describeState(before),
+          after: describeState(after),
+          ...forgottenIf(!before && !after),
         })),
         pagination: paginate(request.query, found.total),
         next: nextOf(request, reply, found.next),

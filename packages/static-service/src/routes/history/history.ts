@@ -24,7 +24,7 @@ import type { ContentCache } from '../../serving/content-cache.ts'
 import { ContentStream, joinPieces } from '../../serving/content-stream.ts'
 import { requirePath } from '../folder-limits.ts'
 import { file, pathState } from '../openapi-examples.ts'
-import { ChangeId } from './change-schema.ts'
+import { ChangeId, Forgotten, forgottenIf } from './change-schema.ts'
 
 interface Dependencies {
   catalog: Catalog
@@ -53,6 +53,7 @@ const State = z
     size: z.int().nullable(),
     content_type: z.string().nullable(),
     is_current: z.boolean(),
+    forgotten: Forgotten,
   })
   .meta({ id: 'PathState', examples: [pathState] })
 
@@ -85,12 +86,13 @@ function getHistory(app: App, slash: string, { catalog }: Dependencies) {
   )
 }
 
-const describeState = ({ file: state, isCurrent, ...rest }: PathState) => ({
+const describeState = ({ file: state, isCurrent, isForgotten, ...rest }: PathState) => ({
   ...rest,
   sha256: state?.digest ?? null,
   size: state?.size ?? null,
   content_type: state?.contentType ?? null,
   is_current: isCurrent,
+  ...forgottenIf(isForgotten),
 })
 
 const getPastContentSchema = {

@@ -109,6 +109,7 @@ export const describeVersion = ({ id, version, changelog, ...row }: VersionRow) 
   created_by: row.createdBy,
   created_at: row.createdAt,
   change: row.changeId,
+  files_kept: row.filesKept === 1,
 })
 
 const maxChangelogBytes = 65_536
@@ -126,6 +127,9 @@ const VersionRecord = z
     change: z
       .int()
       .meta({ description: 'the version shows files as this change left them; 0: there was none' }),
+    files_kept: z
+      .boolean()
+      .meta({ description: 'false: not all files that it shows are kept any more' }),
   })
   .meta({ id: 'Version', examples: [version] })
 

@@ -6,7 +6,7 @@ test.each(databases)(
   async (database) => {
     const catalog = await openCatalog(database)
     const createdAt = '2026-01-01T00:00:00.000Z'
-    await catalog.importVersions([
+    await catalog.importRows('versions', [
       { id: 1, version: '1', changelog: '', createdBy: 'tester', createdAt, changeId: 4711 },
     ])
 

@@ -1,0 +1,67 @@
+import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { removeRows } from '../changes/apply-command.ts'
+import { causeOf } from '../changes/change-entry.ts'
+import type { ForgetCommand, Outcome } from '../changes/commands.ts'
+import { type Group, loadTarget } from '../changes/load-files.ts'
+import { type PastRow, pastRows, removePast } from '../changes/prune-past.ts'
+import { writeChanges } from '../changes/write-changes.ts'
+import type { RecordedState } from '../listing/list-changes.ts'
+import { among } from '../records.ts'
+
+/**
+ * Removes files with all their past, also of paths that were deleted before: entries of changes keep the names alone. All
+ * contents that only they had are freed, also those that were pruned before.
+ */
+export async function forgetFiles(group: Group, command: ForgetCommand): Promise<Outcome> {
+  const { actor, paths } = command
+  const { transaction } = group
+  const forgetting: Group = { ...group, keeps: 'nothing' }
+  const { table, dates } = await loadTarget(forgetting, paths)
+  const current = paths.flatMap((path) => table.find(path) ?? [])
+  const recorded = await readRecorded(transaction, paths)
+  const past = await readPast(transaction, paths)
+  const known = new Set([...current, ...past, ...recorded].map(({ path }) => path))
+  const unknown = paths.find((path) => !known.has(path))
+  if (unknown !== undefined) return { refused: 'file_not_found', path: unknown }
+  const all = [...current, ...past, ...recorded].flatMap(({ digest }) => digest ?? [])
+  const digests = [...new Set(all)]
+  const before = await readSizes(transaction, digests)
+  removeRows({ table, dates }, current)
+  table.accept(causeOf(actor, 'delete'), dates.of(), paths)
+  await writeChanges(forgetting, { table, dates })
+  // Read again: the quota may have dropped some. A content that is kept for a manifest has its digest as its path.
+  await removePast(group, await readPast(transaction, [...paths, ...digests]))
+  await eraseStates(transaction, paths)
+  const after = await readSizes(transaction, digests)
+  const freed = digests.filter((digest) => !after.has(digest))
+  const bytesFreed = freed.reduce((sum, digest) => sum + (before.get(digest) ?? 0), 0)
+  return { done: 'remove', files: current.length, bytesFreed, changed: paths, freed }
+}
+
+const readPast = (transaction: SqlTransaction, paths: string[]) =>
+  transaction.all<PastRow>(sql`${pastRows} where path ${among(paths)}`)
+
+/** What entries of changes say of the files. */
+async function readRecorded(transaction: SqlTransaction, paths: string[]) {
+  const rows = await transaction.all<{ path: string; before: string | null; after: string | null }>(
+    sql`select path, before, after from ${name('changed_files')} where path ${among(paths)}`,
+  )
+  return rows.flatMap(({ path, before, after }) => {
+    const states = [before, after].map((state): RecordedState | null => state && JSON.parse(state))
+    return states.map((state) => ({ path, digest: state?.digest }))
+  })
+}
+
+async function readSizes(transaction: SqlTransaction, digests: string[]) {
+  const rows = await transaction.all<{ digest: string; size: number }>(
+    sql`select digest, size from ${name('blobs')} where digest ${among(digests)}`,
+  )
+  return new Map(rows.map(({ digest, size }) => [digest, size]))
+}
+
+async function eraseStates(transaction: SqlTransaction, paths: string[]) {
+  await transaction.run(sql`update ${name('changed_files')}
+    set before_change = null, before = null, after = null where path ${among(paths)}`)
+  await transaction.run(sql`update ${name('changes')} set forgotten = 1
+    where id in (select change_id from ${name('changed_files')} where path ${among(paths)})`)
+}

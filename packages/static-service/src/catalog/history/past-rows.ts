@@ -1,0 +1,58 @@
+import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import type { Group } from '../changes/load-files.ts'
+import { among, records } from '../records.ts'
+
+const pastTypes = {
+  path: 'text',
+  digest: 'text',
+  size: 'bigint',
+  content_type: 'text',
+  category: 'text',
+  uploaded_by: 'text',
+  created_at: 'text',
+  updated_at: 'text',
+  change_id: 'bigint',
+  ended_by: 'bigint',
+  ended_at: 'text',
+} as const
+
+/** A row of `past_files`. */
+export type PastRecord = Record<keyof typeof pastTypes, string | number> & {
+  digest: string
+  size: number
+}
+
+/** Adds rows whose references are counted elsewhere; returns those that did not exist. */
+export function insertPast(transaction: SqlTransaction, rows: PastRecord[]) {
+  const columns = sql([Object.keys(pastTypes).join(', ')])
+  return transaction.all<{
+    digest: string
+    size: number
+  }>(sql`insert into ${name('past_files')} (${columns})
+    select ${columns} from ${records(rows, pastTypes)} where true on conflict do nothing returning digest, size`)
+}
+
+/** Adds rows with their references; returns the digests that were stored before. */
+export async function addPast(
+  { transaction, references }: Pick<Group, 'transaction' | 'references'>,
+  rows: PastRecord[],
+): Promise<Set<string>> {
+  const added = await insertPast(transaction, rows)
+  const counts = new Map<string, { digest: string; size: number; past: number }>()
+  for (const { digest, size } of added) {
+    counts.set(digest, { digest, size, past: (counts.get(digest)?.past ?? 0) + 1 })
+  }
+  const known = await transaction.all<{ digest: string }>(
+    sql`select digest from ${name('blobs')} where digest ${among([...counts.keys()])}`,
+  )
+  const before = new Set(known.map(({ digest }) => digest))
+  const counted = records([...counts.values()], { digest: 'text', size: 'bigint', past: 'bigint' })
+  await transaction.run(sql`insert into ${name('blobs')} as blob (digest, size, refs, past)
+    select digest, size, 0, past from ${counted} where true
+    on conflict (digest) do update set past = blob.past + excluded.past`)
+  const fresh = [...counts.values()].filter(({ digest }) => !before.has(digest))
+  const bytes = fresh.reduce((sum, { size }) => sum + size, 0)
+  await transaction.run(sql`update ${name('catalog')} set past_size = past_size + ${bytes}`)
+  for (const { digest } of fresh) references.set(digest, { before: false, after: true })
+  return before
+}

@@ -1,0 +1,161 @@
+import {
+  type App,
+  afterQuery,
+  Next,
+  nextOf,
+  Pagination,
+  pageQuery,
+  paginate,
+} from '@domains-and-files/http'
+import { z } from 'zod'
+import type { Catalog } from '../../catalog/catalog.ts'
+import type { DiffFile } from '../../catalog/history/tree-diff.ts'
+import { historyGone, versionNotFound } from '../../errors.ts'
+import { checkEncoding, readDirectory } from '../../files/file-path.ts'
+import { prefixFaults } from '../files/browse.ts'
+import { type DescribeFiles, FileList } from '../files/file-schema.ts'
+import { changedFile, version } from '../openapi-examples.ts'
+import { ChangedFile, describeState } from './change-schema.ts'
+
+interface Dependencies {
+  catalog: Catalog
+  describe: DescribeFiles
+}
+
+/** Routes of the files that versions show. */
+export function registerVersionFileRoutes(app: App, dependencies: Dependencies) {
+  for (const slash of ['', '/']) {
+    listFiles(app, slash, dependencies)
+    compare(app, slash, dependencies)
+  }
+}
+
+const VersionPath = z.object({
+  version: z.string().meta({ description: 'name of the version', examples: [version.version] }),
+})
+
+const PageQuery = z.strictObject({
+  ...pageQuery(50, 1000),
+  ...afterQuery(z.string()),
+  prefix: z
+    .string('must be given once')
+    .default('')
+    .meta({ description: 'only files below this directory' }),
+})
+
+const errors = [...prefixFaults, versionNotFound(version.version), historyGone()]
+
+const listFilesSchema = {
+  operationId: 'listVersionFiles',
+  summary: 'List the files that a version shows',
+  description: 'As the list of files, by path, at the moment of the version.',
+  tags: ['versions'],
+  params: VersionPath,
+  querystring: PageQuery,
+  errors,
+  responses: { 200: { description: 'One page of the list' } },
+  response: { 200: FileList },
+}
+
+function listFiles(app: App, slash: string, { catalog, describe }: Dependencies) {
+  app.get(
+    `/api/versions/:version/files${slash}`,
+    { config: { access: 'viewer', folders: 'prefix' }, schema: listFilesSchema },
+    async (request, reply) => {
+      checkEncoding(request.url)
+      const { page, page_size: pageSize, after = '', prefix } = request.query
+      const directory = readDirectory(prefix)
+      const change = await momentOf(catalog, { name: request.params.version, directory })
+      const skip = after === '' ? (page - 1) * pageSize : 0
+      const limit = pageSize + 1
+      const rows = await catalog.history.filesAt({ directory, change, after, skip, limit })
+      const shown = rows.slice(0, pageSize)
+      return {
+        files: (await describe(shown)).map(({ record }) => record),
+        pagination: paginate(request.query, await catalog.history.countAt({ directory, change })),
+        next: nextOf(request, reply, rows.length > pageSize ? shown.at(-1)?.path : undefined),
+      }
+    },
+  )
+}
+
+const compareSchema = {
+  operationId: 'compareVersions',
+  summary: 'List what differs between a version and another, or the current files',
+  description:
+    'By path: a page holds the three kinds together. `before` is the version of the URL, `after` the other.',
+  tags: ['versions'],
+  params: VersionPath,
+  querystring: PageQuery.extend({
+    to: z
+      .string('must be given once')
+      .default('current')
+      .meta({ description: 'name of the other version; `current`: the files as they are' }),
+  }),
+  errors,
+  responses: { 200: { description: 'One page of the differences' } },
+  response: {
+    200: z
+      .object({
+        added: z.array(ChangedFile),
+        removed: z.array(ChangedFile),
+        changed: z.array(ChangedFile),
+        pagination: Pagination,
+        next: Next,
+      })
+      .meta({
+        examples: [
+          {
+            ...{ added: [changedFile], removed: [], changed: [] },
+            ...{ pagination: paginate({ page: 1, page_size: 50 }, 1), next: null },
+          },
+        ],
+      }),
+  },
+}
+
+function compare(app: App, slash: string, { catalog }: Dependencies) {
+  app.get(
+    `/api/versions/:version/diff${slash}`,
+    { config: { access: 'viewer', folders: 'prefix' }, schema: compareSchema },
+    async (request, reply) => {
+      checkEncoding(request.url)
+      const { page, page_size: pageSize, after, prefix, to: name } = request.query
+      const directory = readDirectory(prefix)
+      const from = await momentOf(catalog, { name: request.params.version, directory })
+      const to = name === 'current' ? latest : await momentOf(catalog, { name, directory })
+      const query = { directory, from, to, page, pageSize, after }
+      const { files, total, next } = await catalog.history.diff(query)
+      return {
+        added: files.filter(({ before }) => !before).map(describeDiff),
+        removed: files.filter((file) => !file.after).map(describeDiff),
+        changed: files.filter((file) => file.before && file.after).map(describeDiff),
+        pagination: paginate(request.query, total),
+        next: nextOf(request, reply, next),
+      }
+    },
+  )
+}
+
+// After every change.
+const latest = Number.MAX_SAFE_INTEGER
+
+const describeDiff = ({ path, before, after }: DiffFile) => ({
+  path,
+  before: describeState(before),
+  after: describeState(after),
+})
+
+/**
+ * The change that left what a version shows.
+ * @throws {HttpError} `version_not_found`, or `history_gone` where files of the directory are not kept.
+ */
+async function momentOf(
+  catalog: Catalog,
+  { name, directory }: { name: string; directory: string },
+): Promise<number> {
+  const found = await catalog.findVersion(name)
+  if (!found) throw versionNotFound(name)
+  if (await catalog.history.isGone({ directory, change: found.changeId })) throw historyGone()
+  return found.changeId
+}
