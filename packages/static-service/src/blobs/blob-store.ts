@@ -10,6 +10,9 @@ import type { StagedBlob, StoredBlob } from './staged-blob.ts'
 export interface BlobStore {
   readonly verified: VerifiedContents
 
+  /** Whether small contents stay in memory until a file refers to them, or they are kept. */
+  readonly holdsSmall: boolean
+
   /** A content that is going to arrive, of which so many bytes may stay in memory. */
   draft(memoryBytes?: number): StagedBlob
 

@@ -1,6 +1,6 @@
 import type { Sql } from '@domains-and-files/persistence'
 import type { FileRow, ListedVersion } from '../files/file-record.ts'
-import type { CatalogStatus, RulesCheck, Usage } from './catalog.ts'
+import type { CatalogStatus, ContentReader, RulesCheck, Usage } from './catalog.ts'
 import type { CatalogCommand, DirectoryMove, Outcome } from './changes/commands.ts'
 import { findMoveRefusal, type SliceLimits } from './changes/directory-changes.ts'
 import type { HistoryRules } from './changes/prune-past.ts'
@@ -61,7 +61,7 @@ export interface LongQueries extends HistoryReads {
   findMoveRefusal(move: DirectoryMove): Promise<Outcome | undefined>
   contentPrefixes(): Promise<string[]>
   contents(prefix: string): Promise<{ digest: string; size: number }[]>
-  contentSizes(digests: string[]): Promise<Map<string, number>>
+  contentSizes(query: ContentReader & { digests: string[] }): Promise<Map<string, number>>
 }
 
 export function longQueries(database: Sql): LongQueries {
@@ -79,6 +79,6 @@ export function longQueries(database: Sql): LongQueries {
     findMoveRefusal: (move) => findMoveRefusal(database, move),
     contentPrefixes: () => queries.contentPrefixes(),
     contents: (prefix) => queries.contents(prefix),
-    contentSizes: (digests) => queries.contentSizes(digests),
+    contentSizes: ({ digests, ...reader }) => queries.contentSizes(digests, reader),
   }
 }

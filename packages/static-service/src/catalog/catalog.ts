@@ -82,8 +82,8 @@ export interface CatalogChanges {
    */
   moveDirectory(move: DirectoryMove, actor?: Actor): Promise<number>
 
-  /** Keeps durable contents for a day without a file; returns the digests of those that were stored already. */
-  keepContents(contents: StoredBlob[]): Promise<string[]>
+  /** Keeps durable contents for a day without a file, for a caller. */
+  keepContents(contents: StoredBlob[], callerId: string): Promise<void>
 
   /**
    * Makes a directory what the source is, whatever the number of its files.
@@ -185,8 +185,8 @@ export interface CatalogReads {
   /** All contents that files refer to whose digest begins with these hex digits. */
   contents(prefix: string): Promise<{ digest: string; size: number }[]>
 
-  /** The sizes of those of these contents that are stored, by digest. */
-  contentSizes(digests: string[]): Promise<Map<string, number>>
+  /** The sizes of those of these contents that are stored and that the reader may know of, by digest. */
+  contentSizes(digests: string[], reader: ContentReader): Promise<Map<string, number>>
 
   /** For health checks and metrics; waits for nothing. */
   status(): CatalogStatus
@@ -238,6 +238,14 @@ export interface Totals {
 export interface Usage extends Totals {
   /** Those with files, largest count first. */
   categories: CategoryCount[]
+}
+
+/** Who names contents: limited to folders, those that a file there has or had, and those that are kept for it. */
+export interface ContentReader {
+  /** As `Caller.id`. */
+  id: string
+  /** Each ends in a slash; undefined: all. */
+  folders?: readonly string[] | undefined
 }
 
 export interface SizeRange {

@@ -1,8 +1,15 @@
-import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
+import {
+  join,
+  name,
+  type SqlTransaction,
+  type Statement,
+  sql,
+} from '@domains-and-files/persistence'
 import type { CategoryCount, FileRow, VersionRow } from '../files/file-record.ts'
 import { parentOf } from '../files/path-segments.ts'
-import type { SizeRange, Totals, Usage } from './catalog.ts'
+import type { ContentReader, SizeRange, Totals, Usage } from './catalog.ts'
 import { below } from './changes/load-files.ts'
+import { keptPath } from './history/past-rows.ts'
 import { among } from './records.ts'
 import { versionColumns } from './versions.ts'
 
@@ -121,10 +128,13 @@ export class Queries {
       where digest between ${prefix} and ${`${prefix}g`}`)
   }
 
-  /** The sizes of those of these contents that are stored. */
-  async contentSizes(digests: string[]): Promise<Map<string, number>> {
+  async contentSizes(
+    digests: string[],
+    { id, folders }: ContentReader,
+  ): Promise<Map<string, number>> {
     const rows = await this.#sql.all<{ digest: string; size: number }>(
-      sql`select digest, size from ${name('blobs')} where digest ${among(digests)}`,
+      sql`select digest, size from ${folders ? known(digests, { id, folders }) : name('blobs')}
+        where digest ${among(digests)}`,
     )
     return new Map(rows.map(({ digest, size }) => [digest, size]))
   }
@@ -136,6 +146,20 @@ export class Queries {
     )
     return rows.map(({ path }) => path)
   }
+}
+
+// Contents of the caller's own: see `ContentReader`.
+function known(
+  digests: string[],
+  { id, folders }: { id: string; folders: readonly string[] },
+): Statement {
+  const inside = folders.map((folder) => sql`(${below(folder.slice(0, -1))})`)
+  const isInside = sql`(${join([sql`1 = 0`, ...inside], ' or ')})`
+  const kept = digests.map((digest) => keptPath(digest, id))
+  const [files, past] = [name('files'), name('past_files')]
+  return sql`(select digest, size from ${files} where ${isInside}
+    union all select digest, size from ${past} where ${isInside}
+    union all select digest, size from ${past} where path ${among(kept)} and change_id = 0) content`
 }
 
 // Versions are never deleted, so their last number is their count.

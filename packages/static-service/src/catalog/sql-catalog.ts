@@ -22,6 +22,7 @@ import { BackgroundChanges } from './background-changes.ts'
 import type {
   Catalog,
   CatalogStatus,
+  ContentReader,
   FileMove,
   Removed,
   RulesCheck,
@@ -128,9 +129,9 @@ export class SqlCatalog extends Queries implements Catalog {
     return (await this.#background.carryOut(id)).files
   }
 
-  async keepContents(contents: StoredBlob[]): Promise<string[]> {
+  async keepContents(contents: StoredBlob[], callerId: string): Promise<void> {
     const keepDays = this.#keepDays
-    return (await this.#submit({ kind: 'keepContents', contents, keepDays }, 'keep')).known
+    await this.#submit({ kind: 'keepContents', contents, callerId, keepDays }, 'other')
   }
 
   async replaceTree(command: TreeReplacement): Promise<TreeChange> {
@@ -235,8 +236,8 @@ export class SqlCatalog extends Queries implements Catalog {
     return this.#database.long.contents(prefix)
   }
 
-  override contentSizes(digests: string[]): Promise<Map<string, number>> {
-    return this.#database.long.contentSizes(digests)
+  override contentSizes(digests: string[], reader: ContentReader): Promise<Map<string, number>> {
+    return this.#database.long.contentSizes({ ...reader, digests })
   }
 
   status(): CatalogStatus {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Part, type Service, start, writeForm } from '../support/start.ts'
+import { digestOf } from '../support/stored-contents.ts'
 
 let service: Service
 const tokens = new Map<string, string>()
@@ -32,15 +33,17 @@ const multipart = 'multipart/form-data; boundary=boundary-of-tests'
 
 interface Options {
   json?: unknown
+  body?: string
   form?: Part[]
   headers?: Record<string, string>
 }
 
 async function as(name: string, method: string, path: string, options: Options = {}) {
-  const { json, form, headers } = options
+  const { json, body: sent, form, headers } = options
   const type = form && { 'content-type': multipart }
   const { status, body } = await service.call(method, path, {
     ...(json !== undefined && { json }),
+    ...(sent !== undefined && { body: sent }),
     ...(form && { body: writeForm(form) }),
     headers: { ...type, ...headers, authorization: `Bearer ${tokens.get(name)}` },
   })
@@ -52,6 +55,23 @@ const file = (filename: string): Part => ({ name: 'file', content: 'x', filename
 const files = (filename: string): Part => ({ ...file(filename), name: 'files' })
 const field = (content: string): Part => ({ name: 'path', content })
 const tag = { 'if-match': '"x"' }
+
+test('a limited caller names contents that a file in its folders has or had, or that it has sent', async () => {
+  const secret = digestOf('secret')
+  const deploy = (sha256: string) =>
+    as('docs', 'PUT', '/api/trees/docs/sent/?mode=merge', { json: { files: { f: { sha256 } } } })
+  const send = async () =>
+    (await as('docs', 'PUT', `/api/contents/${secret}`, { body: 'secret' })).status
+  // Its owner has sent it, and files elsewhere have it.
+  await service.call('PUT', `/api/contents/${secret}`, { body: 'secret' })
+
+  expect(await deploy(secret)).toMatchObject({ status: 409, body: { missing: [secret] } })
+  expect((await deploy(digestOf('a'))).status).toBe(200)
+  // It does not learn that it was stored.
+  expect([await send(), await send()]).toEqual([201, 204])
+  expect((await deploy(secret)).status).toBe(200)
+  await as('docs', 'DELETE', '/api/files/docs/sent/f')
+})
 
 describe('outside of its folders a limited caller finds nothing', () => {
   const at = (path: string): [string, string, Options?][] => [

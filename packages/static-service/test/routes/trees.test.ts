@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
 import { ZipFile } from 'yazl'
 import { z } from 'zod'
+import { startSharedStores } from '../support/shared-stores.ts'
 import { type Call, type Service, start } from '../support/start.ts'
 import { digestOf } from '../support/stored-contents.ts'
 import { type Member, makeTar } from '../support/tar.ts'
@@ -641,4 +642,19 @@ describe('PUT /api/trees/{prefix}', () => {
       )
     await expect.poll(left).toEqual([])
   })
+})
+
+test('small contents of an archive do not wait in the memory of a replica', async () => {
+  await using stores = await startSharedStores()
+  await using replica = await start({ env: stores.env })
+  const content = (at: number) => `${at} `.padEnd(32_000, 'small')
+  const names = Array.from({ length: 300 }, (_, at) => `f${at}`)
+  const body = await tar(...names.map((name, at): Member => [name, content(at)]))
+
+  expect((await replica.call('PUT', '/api/trees/many/', { body })).status).toBe(200)
+
+  const kept = await stores.query('select from static_service.past_files where change_id = 0')
+  expect(kept.length).toBeGreaterThan(250)
+  const { bytes } = await replica.call('GET', '/static/many/f7')
+  expect(bytes.toString()).toBe(content(7))
 })

@@ -35,6 +35,7 @@ export interface FolderBlobStoreOptions extends RoomOptions {
  * `blobs`. No name that a client chose becomes a path here.
  */
 export class FolderBlobStore implements BlobStore {
+  readonly holdsSmall = false
   readonly small: SmallBlobs
   readonly #dataDir: string
   readonly #large: LargeBlobs

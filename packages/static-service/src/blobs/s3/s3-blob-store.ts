@@ -53,6 +53,7 @@ export class S3BlobStore implements BlobStore {
   /** The part of the catalog's commits that concerns contents. */
   readonly commits: ContentTransaction<Transaction>
   readonly sweep: GarbageSweep
+  readonly holdsSmall = true
   /** Objects were uploaded from hashed bytes, which the store compared with their digest; their keys are never reused. */
   readonly verified: VerifiedContents = { isVerified: () => true, recordVerified: () => undefined }
   readonly #options: S3BlobStoreOptions

@@ -125,8 +125,6 @@ export type Outcome =
   | ({ done: 'put'; rows: FileRow[]; wasNew: boolean } & Changed)
   | ({ done: 'remove'; files: number; bytesFreed: number } & Changed)
   | ({ done: 'move'; files: number } & Changed)
-  /** Those of the contents that were stored already. */
-  | { done: 'keep'; known: string[] }
   | ({ done: 'tree'; tree: TreeChange } & Changed)
   /** A slice of a change that was begun. */
   | ({ done: 'slice'; files: number; bytesFreed: number; isLast: boolean } & Changed)
@@ -135,7 +133,7 @@ export type Outcome =
   | ({ done: 'revert'; change: ChangeEntry } & Changed)
   | ({ done: 'prune'; rows: number; bytes: number; isLast: boolean } & Changed)
   | { done: 'record'; version: VersionRow }
-  /** Rows of a restore or events are there, or a change is given up. */
+  /** Contents are kept, rows of a restore or events are there, or a change is given up. */
   | { done: 'other' }
   /** `paths`: up to ten, where there are several. */
   | { refused: Rejection; path: string; paths?: string[] }
@@ -224,10 +222,11 @@ export interface TreeChange extends TreeState {
   rows: FileRow[]
 }
 
-/** Keeps contents without a file for a day: a manifest is going to name them. */
+/** Keeps contents without a file for a day: a manifest of the caller is going to name them. */
 export interface KeepCommand {
   kind: 'keepContents'
   contents: StoredBlob[]
+  callerId: string
   /** Days that the past is kept. */
   keepDays: number
 }

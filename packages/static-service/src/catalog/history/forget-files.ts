@@ -1,4 +1,4 @@
-import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
+import { name, type SqlTransaction, type Statement, sql } from '@domains-and-files/persistence'
 import { removeRows } from '../changes/apply-command.ts'
 import { causeOf } from '../changes/change-entry.ts'
 import type { ForgetCommand, Outcome } from '../changes/commands.ts'
@@ -19,7 +19,7 @@ export async function forgetFiles(group: Group, command: ForgetCommand): Promise
   const { table, dates } = await loadTarget(forgetting, paths)
   const current = paths.flatMap((path) => table.find(path) ?? [])
   const recorded = await readRecorded(transaction, paths)
-  const past = await readPast(transaction, paths)
+  const past = await readPast(transaction, sql`path ${among(paths)}`)
   const known = new Set([...current, ...past, ...recorded].map(({ path }) => path))
   const unknown = paths.find((path) => !known.has(path))
   if (unknown !== undefined) return { refused: 'file_not_found', path: unknown }
@@ -29,8 +29,9 @@ export async function forgetFiles(group: Group, command: ForgetCommand): Promise
   removeRows({ table, dates }, current)
   table.accept(causeOf(actor, 'delete'), dates.of(), paths)
   await writeChanges(forgetting, { table, dates })
-  // Read again: the quota may have dropped some. A content that is kept for a manifest has its digest as its path.
-  await removePast(group, await readPast(transaction, [...paths, ...digests]))
+  // Read again: the quota may have dropped some. None is kept for a manifest either.
+  const isKept = sql`change_id = 0 and digest ${among(digests)}`
+  await removePast(group, await readPast(transaction, sql`path ${among(paths)} or (${isKept})`))
   await eraseStates(transaction, paths)
   const after = await readSizes(transaction, digests)
   const freed = digests.filter((digest) => !after.has(digest))
@@ -38,8 +39,8 @@ export async function forgetFiles(group: Group, command: ForgetCommand): Promise
   return { done: 'remove', files: current.length, bytesFreed, changed: paths, freed }
 }
 
-const readPast = (transaction: SqlTransaction, paths: string[]) =>
-  transaction.all<PastRow>(sql`${pastRows} where path ${among(paths)}`)
+const readPast = (transaction: SqlTransaction, condition: Statement) =>
+  transaction.all<PastRow>(sql`${pastRows} where ${condition}`)
 
 /** What entries of changes say of the files. */
 async function readRecorded(transaction: SqlTransaction, paths: string[]) {

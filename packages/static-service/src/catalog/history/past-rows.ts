@@ -22,6 +22,9 @@ export type PastRecord = Record<keyof typeof pastTypes, string | number> & {
   size: number
 }
 
+/** The path of the row of a content that is kept for a caller: its change is 0, and no moment shows it. */
+export const keptPath = (digest: string, callerId: string) => `${digest}/${callerId}`
+
 /** Adds rows whose references are counted elsewhere; returns those that did not exist. */
 export function insertPast(transaction: SqlTransaction, rows: PastRecord[]) {
   const columns = sql([Object.keys(pastTypes).join(', ')])
@@ -32,11 +35,11 @@ export function insertPast(transaction: SqlTransaction, rows: PastRecord[]) {
     select ${columns} from ${records(rows, pastTypes)} where true on conflict do nothing returning digest, size`)
 }
 
-/** Adds rows with their references; returns the digests that were stored before. */
+/** Adds rows with their references. */
 export async function addPast(
   { transaction, references }: Pick<Group, 'transaction' | 'references'>,
   rows: PastRecord[],
-): Promise<Set<string>> {
+): Promise<void> {
   const added = await insertPast(transaction, rows)
   const counts = new Map<string, { digest: string; size: number; past: number }>()
   for (const { digest, size } of added) {
@@ -54,5 +57,4 @@ export async function addPast(
   const bytes = fresh.reduce((sum, { size }) => sum + size, 0)
   await transaction.run(sql`update ${name('catalog')} set past_size = past_size + ${bytes}`)
   for (const { digest } of fresh) references.set(digest, { before: false, after: true })
-  return before
 }

@@ -1,6 +1,6 @@
 import { validationFailed } from '@domains-and-files/http'
 import type { BlobStore } from '../../blobs/blob-store.ts'
-import type { Catalog } from '../../catalog/catalog.ts'
+import type { Catalog, ContentReader } from '../../catalog/catalog.ts'
 import { contentsMissing } from '../../errors.ts'
 import { categoryOf, contentTypeOf, headLength, typeByName } from '../../files/media-type.ts'
 import { nameOf } from '../../files/path-segments.ts'
@@ -14,20 +14,20 @@ interface Dependencies {
 const digestPattern = /^[0-9a-f]{64}$/
 
 /**
- * The files of `{ "files": { "path": { "sha256" } } }`, whose contents must be stored.
+ * The files of `{ "files": { "path": { "sha256" } } }`, whose contents must be stored, and known to the reader.
  * @throws {HttpError} `validation_failed`, `invalid_archive`, `tree_too_large` or `contents_missing`.
  */
 export async function readManifest(
   body: object,
   paths: TreePaths,
-  { catalog, store }: Dependencies,
+  { catalog, store, reader }: Dependencies & { reader: ContentReader },
 ): Promise<ArrivedFile[]> {
   const named = digestsOf(body).flatMap(({ name, digest }) => {
     const path = paths.add(name)
     return path === undefined ? [] : [{ path, digest }]
   })
   const digests = new Set(named.map(({ digest }) => digest))
-  const sizes = await catalog.contentSizes([...digests])
+  const sizes = await catalog.contentSizes([...digests], reader)
   const missing = [...digests].filter((digest) => !sizes.has(digest))
   if (missing.length > 0) throw contentsMissing(missing.slice(0, maxMissing))
   const files: ArrivedFile[] = []

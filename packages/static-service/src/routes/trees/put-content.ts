@@ -1,3 +1,4 @@
+import { callerOf } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
@@ -29,7 +30,8 @@ const ContentPath = z.object({
 const putContentSchema = (maxBytes: number) => ({
   operationId: 'putContent',
   summary: 'Store a content that a manifest is going to name',
-  description: 'It is kept for a day without a file. The body is the content, of any type.',
+  description:
+    'It is kept for a day without a file, for manifests of the same caller. The body is the content, of any type.',
   tags: ['trees'],
   params: ContentPath,
   errors: [
@@ -70,8 +72,10 @@ export function putContent(app: App, { catalog, store, limits }: Dependencies) {
       })
       const content = await draft.keep()
       if (content.digest !== request.params.sha256) throw digestMismatch('its name')
-      const known = await catalog.keepContents([content])
-      return reply.code(known.length > 0 ? 204 : 201).send(undefined)
+      const caller = callerOf(request)
+      const known = await catalog.contentSizes([content.digest], caller)
+      await catalog.keepContents([content], caller.id)
+      return reply.code(known.size > 0 ? 204 : 201).send(undefined)
     },
   )
 }

@@ -165,7 +165,8 @@ function putTree(app: App, dependencies: TreeDependencies) {
     },
     async (request, reply) => {
       const directory = readTreePath(request)
-      await using arrivals = new TreeArrivals(dependencies)
+      const { id: callerId } = callerOf(request)
+      await using arrivals = new TreeArrivals({ ...dependencies, callerId })
       const { source, bytes } = await receive(request, directory, { arrivals, ...dependencies })
       const { mode, version, changelog, dry_run } = request.query
       const actor = actorOf(request)
@@ -262,8 +263,9 @@ async function readSource(
   const body = await readJson(request, chunks)
   if (typeof body === 'object' && body !== null && 'files' in body) {
     const paths = new TreePaths(directory, dependencies.limits)
-    const files = await readManifest(body, paths, dependencies)
-    const uploadedBy = callerOf(request).username
+    const reader = callerOf(request)
+    const files = await readManifest(body, paths, { ...dependencies, reader })
+    const uploadedBy = reader.username
     return { files: files.map((each) => ({ ...each, uploadedBy })), areStored: true }
   }
   const { success, data, error } = FromTree.safeParse(body, { error: describeIssue })

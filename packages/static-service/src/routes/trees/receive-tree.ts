@@ -1,6 +1,8 @@
 import type { ArchiveEntry } from '../../archives/read-archive.ts'
+import { maxSmallBytes } from '../../blobs/blob-path.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
-import type { StagedBlob } from '../../blobs/staged-blob.ts'
+import type { StagedBlob, StoredBlob } from '../../blobs/staged-blob.ts'
+import type { Catalog } from '../../catalog/catalog.ts'
 import { invalidArchive, treeTooLarge } from '../../errors.ts'
 import { join } from '../../files/file-path.ts'
 import type { NewFile } from '../../files/file-record.ts'
@@ -66,8 +68,10 @@ const isSkipped = (name: string) =>
   nameOf(name).startsWith('._') || nameOf(name) === '.DS_Store' || name.startsWith('__MACOSX/')
 
 interface Dependencies {
+  catalog: Pick<Catalog, 'keepContents'>
   store: BlobStore
   limits: TreeLimits
+  callerId: string
 }
 
 /**
@@ -76,9 +80,11 @@ interface Dependencies {
  */
 export class TreeArrivals implements AsyncDisposable {
   readonly #dependencies: Dependencies
-  readonly #drafts: StagedBlob[] = []
+  readonly #drafts = new Set<StagedBlob>()
   readonly #keeping = new Set<Promise<void>>()
   #keptBytes = 0
+  /** Contents that the store holds in memory. */
+  #held: { draft: StagedBlob; content: StoredBlob }[] = []
   #failure: unknown
 
   constructor(dependencies: Dependencies) {
@@ -99,7 +105,7 @@ export class TreeArrivals implements AsyncDisposable {
       uploads.checkSize(size)
       count(size)
       const draft = this.#dependencies.store.draft()
-      this.#drafts.push(draft)
+      this.#drafts.add(draft)
       for await (const chunk of content) {
         await draft.write(chunk)
         uploads.checkSize(draft.size)
@@ -107,6 +113,7 @@ export class TreeArrivals implements AsyncDisposable {
       }
       total += draft.size
       await this.#keep(draft, path, files)
+      await this.#releaseHeld()
     }
     await Promise.all(this.#keeping)
     if (this.#failure) throw this.#failure
@@ -116,7 +123,7 @@ export class TreeArrivals implements AsyncDisposable {
   /** Stores bytes in a temporary file, and returns its path. */
   async spool(chunks: AsyncIterable<Buffer>): Promise<string> {
     const draft = this.#dependencies.store.draft(0)
-    this.#drafts.push(draft)
+    this.#drafts.add(draft)
     for await (const chunk of chunks) await draft.write(chunk)
     await draft.seal()
     return draft.file
@@ -148,10 +155,27 @@ export class TreeArrivals implements AsyncDisposable {
   async #makeDurable(draft: StagedBlob, path: string): Promise<ArrivedFile> {
     await draft.seal()
     const contentType = await contentTypeOf(nameOf(path), draft.head)
-    return { path, ...(await draft.keep()), contentType, category: categoryOf(contentType) }
+    const content = await draft.keep()
+    if (this.#dependencies.store.holdsSmall && content.size <= maxSmallBytes)
+      this.#held.push({ draft, content })
+    return { path, ...content, contentType, category: categoryOf(contentType) }
+  }
+
+  // Kept without a file, contents need no memory. Those of a refused archive are kept for a day.
+  async #releaseHeld() {
+    if (this.#held.reduce((sum, { content }) => sum + content.size, 0) < maxHeldBytes) return
+    const held = this.#held.splice(0)
+    const { catalog, callerId } = this.#dependencies
+    const contents = held.map(({ content }) => content)
+    await catalog.keepContents(contents, callerId)
+    for (const { draft } of held) {
+      this.#drafts.delete(draft)
+      await draft[Symbol.asyncDispose]()
+    }
   }
 }
 
 // As many as one group commit takes.
 const maxKeeping = 64
 const maxKeepingBytes = 8_388_608
+const maxHeldBytes = 8_388_608
