@@ -1024,7 +1024,7 @@ export interface paths {
         get?: never;
         /**
          * Store a content that a manifest is going to name
-         * @description It is kept for a day without a file. The body is the content, of any type.
+         * @description It is kept for a day without a file, for manifests of the same caller. The body is the content, of any type.
          */
         put: operations["putContent"];
         post?: never;
@@ -8093,7 +8093,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;
@@ -8222,7 +8222,7 @@ export interface operations {
                 headers: {
                     /**
                      * @description The challenge (RFC 6750)
-                     * @example Bearer realm="static-service", error="invalid_token", error_description="The token has expired"
+                     * @example Bearer realm="domains-and-files", error="invalid_token", error_description="The token has expired"
                      */
                     "www-authenticate"?: string;
                     [name: string]: unknown;

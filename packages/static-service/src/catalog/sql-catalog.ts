@@ -57,7 +57,10 @@ export class SqlCatalog extends Queries implements Catalog {
   readonly #freeListeners: ((digests: string[]) => void)[] = []
   readonly #background: BackgroundChanges
 
-  constructor(database: CatalogDatabase, { quotaBytes, history }: CatalogOptions) {
+  constructor(
+    database: CatalogDatabase,
+    { quotaBytes, history, isCommand = false }: CatalogOptions,
+  ) {
     super(database.sql)
     this.#database = database
     this.#quotaBytes = quotaBytes
@@ -74,6 +77,7 @@ export class SqlCatalog extends Queries implements Catalog {
       submit: (command) => this.#commits.submit(command),
       toError: (outcome) => errorOf(outcome, this.#quotaBytes),
     })
+    if (!isCommand) this.#background.start()
   }
 
   get isExclusive(): boolean {
@@ -258,11 +262,6 @@ export class SqlCatalog extends Queries implements Catalog {
 
   findMiscounts(): Promise<Miscount[]> {
     return findMiscounts(this.#database.sql)
-  }
-
-  /** Begins what is done in the background: see `BackgroundChanges`. */
-  start(): void {
-    this.#background.start()
   }
 
   async close(): Promise<void> {

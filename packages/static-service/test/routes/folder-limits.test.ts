@@ -56,23 +56,6 @@ const files = (filename: string): Part => ({ ...file(filename), name: 'files' })
 const field = (content: string): Part => ({ name: 'path', content })
 const tag = { 'if-match': '"x"' }
 
-test('a limited caller names contents that a file in its folders has or had, or that it has sent', async () => {
-  const secret = digestOf('secret')
-  const deploy = (sha256: string) =>
-    as('docs', 'PUT', '/api/trees/docs/sent/?mode=merge', { json: { files: { f: { sha256 } } } })
-  const send = async () =>
-    (await as('docs', 'PUT', `/api/contents/${secret}`, { body: 'secret' })).status
-  // Its owner has sent it, and files elsewhere have it.
-  await service.call('PUT', `/api/contents/${secret}`, { body: 'secret' })
-
-  expect(await deploy(secret)).toMatchObject({ status: 409, body: { missing: [secret] } })
-  expect((await deploy(digestOf('a'))).status).toBe(200)
-  // It does not learn that it was stored.
-  expect([await send(), await send()]).toEqual([201, 204])
-  expect((await deploy(secret)).status).toBe(200)
-  await as('docs', 'DELETE', '/api/files/docs/sent/f')
-})
-
 describe('outside of its folders a limited caller finds nothing', () => {
   const at = (path: string): [string, string, Options?][] => [
     ['GET', `/api/files/${path}`],
@@ -242,4 +225,22 @@ test('a limited user logs in, makes API tokens with its folders at most, and log
   expect([made, listed, revoked, outside].map(({ status }) => status)).toEqual([201, 200, 204, 403])
   expect((await send('POST', '/api/auth/logout')).status).toBe(204)
   expect((await send('GET', '/api/auth/me')).status).toBe(401)
+})
+
+// Last: its deploys are changes that others would list.
+test('a limited caller names contents that a file in its folders has or had, or that it has sent', async () => {
+  const secret = digestOf('secret')
+  const deploy = (sha256: string) =>
+    as('docs', 'PUT', '/api/trees/docs/sent/?mode=merge', { json: { files: { f: { sha256 } } } })
+  const send = async () =>
+    (await as('docs', 'PUT', `/api/contents/${secret}`, { body: 'secret' })).status
+  // Its owner has sent it, and files elsewhere have it.
+  await service.call('PUT', `/api/contents/${secret}`, { body: 'secret' })
+
+  expect(await deploy(secret)).toMatchObject({ status: 409, body: { missing: [secret] } })
+  expect((await deploy(digestOf('a'))).status).toBe(200)
+  // It does not learn that it was stored.
+  expect([await send(), await send()]).toEqual([201, 204])
+  expect((await deploy(secret)).status).toBe(200)
+  await as('docs', 'DELETE', '/api/files/docs/sent/f')
 })

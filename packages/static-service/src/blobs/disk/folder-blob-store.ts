@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import {
   type CompressedCoding,
@@ -190,11 +189,7 @@ export class FolderBlobStore implements BlobStore {
   async erase(digests: string[]): Promise<void> {
     this.collect(digests)
     await this.#garbage.settle()
-    // The removal has overwritten the rows in the log alone.
-    for (let tries = 0; tries < maxTruncations; tries += 1) {
-      if (await this.small.reclaim(0, [])) return
-      await wait(truncateMs)
-    }
+    await this.small.emptyLog()
   }
 
   /** The first two hex digits of the digests of all that is stored. */
@@ -299,6 +294,3 @@ export class FolderBlobStore implements BlobStore {
     return join(this.#dataDir, 'tmp', randomUUID())
   }
 }
-
-// Readers of the log are done in a moment.
-const [maxTruncations, truncateMs] = [50, 100]

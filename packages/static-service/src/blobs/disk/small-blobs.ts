@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type { SqliteSql } from '@domains-and-files/persistence'
 import { GroupCommit } from '../../sqlite/group-commit.ts'
 import { WorkerRpc } from '../../sqlite/worker-rpc.ts'
@@ -77,6 +78,14 @@ export class SmallBlobs implements VerifiedContents {
     return this.#worker.ask('reclaim', { pages: Math.ceil(bytes / pageBytes), others })
   }
 
+  /** Leaves nothing of removed rows: until then they are overwritten in the log alone. */
+  async emptyLog(): Promise<void> {
+    for (let tries = 0; tries < maxTruncations; tries += 1) {
+      if (await this.reclaim(0, [])) return
+      await wait(truncateMs)
+    }
+  }
+
   /** Durable when it resolves. @throws a SQLite error, `SQLITE_FULL` among them. */
   async store(digest: string, coding: ContentCoding, bytes: Uint8Array): Promise<void> {
     await this.#submit({ kind: 'store', digest, coding, bytes })
@@ -129,6 +138,9 @@ export class SmallBlobs implements VerifiedContents {
 }
 
 const pageBytes = 4096
+
+// Readers of the log are done in a moment.
+const [maxTruncations, truncateMs] = [50, 100]
 
 const keyOf = (digest: string, coding: ContentCoding) =>
   [Buffer.from(digest, 'hex'), contentCodings.indexOf(coding)] as const

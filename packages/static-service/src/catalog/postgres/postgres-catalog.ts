@@ -25,7 +25,7 @@ export interface PostgresCatalogOptions extends CatalogOptions {
  */
 export async function openPostgresCatalog(
   postgres: Postgres,
-  { contents, isCommand = false, ...options }: PostgresCatalogOptions,
+  { contents, ...options }: PostgresCatalogOptions,
 ): Promise<Catalog> {
   const queries = new Queries(postgres)
   const probe = await StatusProbe.start(() => queries.readStatus())
@@ -33,9 +33,7 @@ export async function openPostgresCatalog(
   const groups = new ChangeGroups<Transaction>({
     ...{ sql: postgres, limits, history, quotaBytes, contents },
   })
-  const catalog = new SqlCatalog(new PostgresDatabase(postgres, { groups, probe }), options)
-  if (!isCommand) catalog.start()
-  return catalog
+  return new SqlCatalog(new PostgresDatabase(postgres, { groups, probe }), options)
 }
 
 /** It remembers no file: each look-up reads the database. */

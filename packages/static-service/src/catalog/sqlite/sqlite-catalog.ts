@@ -35,9 +35,8 @@ export async function openSqliteCatalog(
   const file = databaseFile(dataDir)
   // Migrated here: the thread that writes starts with the first change.
   const sql = isReadOnly ? new SqliteSql({ file, isReadOnly }) : openDatabase(file)
-  const catalog = new SqlCatalog(new SqliteDatabase({ file, sql, options }), options)
-  if (!isReadOnly && !isCommand) catalog.start()
-  return catalog
+  const database = new SqliteDatabase({ file, sql, options })
+  return new SqlCatalog(database, { ...options, isCommand: isCommand || isReadOnly })
 }
 
 interface SqliteParts {
