@@ -174,7 +174,8 @@ test('an interrupted restore is resumed, and no service starts before it is comp
 
   expect([resumed.status, resumed.errors]).toEqual([0, expect.any(String)])
   const sent = stores.s3.calls.slice(calls).map(({ operation }) => operation)
-  expect(sent).not.toContain('put')
+  // What the past alone has comes after all files.
+  expect(sent.filter((operation) => operation === 'put')).toHaveLength(1)
   await using service = await startKeeping({ env: stores.env })
   expect(await answers(service)).toEqual(before)
 })
