@@ -127,7 +127,9 @@ export const deleteContents = (condition: string) =>
 
 /** Turns these objects, which were not committed, into garbage, deleted after `$1` seconds. */
 export const discardIntents = (condition: string) =>
-  toGarbage(`delete from static_service.intents where ${condition} returning object_key, upload_id, null::text digest`)
+  toGarbage(
+    `delete from static_service.intents where ${condition} returning object_key, upload_id, null::text digest`,
+  )
 
 const toGarbage = (deletion: string) =>
   `with gone as (${deletion})
