@@ -4,9 +4,9 @@ import { webhookMigrations } from '@domains-and-files/events'
 import {
   type Logger,
   type Metrics,
-  registerCounter,
+  registerCounters,
   registerDatabaseMetrics,
-  registerGauge,
+  registerGauges,
 } from '@domains-and-files/http'
 import { Postgres } from '@domains-and-files/persistence'
 import { CallBudget } from './budget/call-budget.ts'
@@ -143,17 +143,8 @@ class SharedTasks {
 const tasksLease = 'background tasks'
 
 function registerLeaseMetrics(metrics: Metrics | undefined, leases: Leases) {
-  registerGauge(
-    metrics,
-    { name: 'zone_leases_held', help: 'Leases that this replica holds, of domains and of tasks' },
-    () => leases.size,
-  )
-  registerCounter(
-    metrics,
-    {
-      name: 'zone_leases_refused_total',
-      help: 'Attempts to acquire a lease that another replica held',
-    },
-    () => leases.refusals,
-  )
+  const held = 'Leases that this replica holds, of domains and of tasks'
+  const refused = 'Attempts to acquire a lease that another replica held'
+  registerGauges(metrics, { zone_leases_held: [held, () => leases.size] })
+  registerCounters(metrics, { zone_leases_refused_total: [refused, () => leases.refusals] })
 }

@@ -15,9 +15,9 @@ export {
   createHistogram,
   createMetrics,
   type Metrics,
-  registerCounter,
+  registerCounters,
   registerDatabaseMetrics,
-  registerGauge,
+  registerGauges,
   registerStorageGauges,
 } from './monitoring/metrics.ts'
 export {

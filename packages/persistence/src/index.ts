@@ -4,7 +4,6 @@ export type {
   ArchivedService,
   BackupBlobs,
   BackupSource,
-  BackupWork,
   DatabaseTarget,
   DataPlaces,
   PrivateFiles,
@@ -34,7 +33,7 @@ export type { Transaction } from './postgres/transaction.ts'
 export { FileView, updateFile } from './shared-file.ts'
 export { isUniqueViolation, type Migrations, type Sql, type SqlTransaction } from './sql/sql.ts'
 export { SqliteSql } from './sql/sqlite.ts'
-export { DatabaseFiles, type SqliteOptions, translateSqliteError } from './sql/sqlite-connection.ts'
+export { DatabaseFiles, type SqliteOptions } from './sql/sqlite-connection.ts'
 export {
   bytes,
   type Dialect,

@@ -1,8 +1,8 @@
 import type { HashQueue } from '@domains-and-files/auth'
 import {
   type Metrics,
-  registerCounter,
-  registerGauge,
+  registerCounters,
+  registerGauges,
   registerStorageGauges,
 } from '@domains-and-files/http'
 import type { BlobStore } from './blobs/blob-store.ts'
@@ -24,7 +24,7 @@ interface Parts {
 
 export function registerMetrics({ config, metrics, catalog, store, compressor, hashes }: Parts) {
   const totals = () => catalog.status().totals
-  const figures = {
+  registerGauges(metrics, {
     static_files: ['Stored files', () => totals()?.totalFiles ?? Number.NaN],
     static_file_bytes: ['Bytes of all files', () => totals()?.totalSize ?? Number.NaN],
     static_stored_bytes: [
@@ -40,9 +40,7 @@ export function registerMetrics({ config, metrics, catalog, store, compressor, h
     ],
     static_compressions_waiting: ['Files queued for compression', () => compressor.waiting],
     auth_hashes_waiting: ['Password hashes queued', () => hashes.pendingCount],
-  } as const
-  for (const [name, [help, read]] of Object.entries(figures))
-    registerGauge(metrics, { name, help }, read)
+  })
   registerStorageGauges(metrics, config)
 }
 
@@ -52,24 +50,18 @@ type Kept = Pick<LruLoader<object>, 'counts' | 'bytes'>
 export function registerCacheMetrics(metrics: Metrics | undefined, memory: Record<string, Kept>) {
   const read = (figure: (kept: Kept) => number) => () =>
     Object.fromEntries(Object.entries(memory).map(([name, kept]) => [name, figure(kept)]))
-  const label = 'kept'
-  registerCounter(
-    metrics,
-    { name: 'static_memory_hits_total', help: 'Lookups answered from memory', label },
-    read(({ counts }) => counts.hit),
-  )
-  registerCounter(
-    metrics,
-    { name: 'static_memory_misses_total', help: 'Lookups not answered from memory', label },
-    read(({ counts }) => counts.miss),
-  )
-  registerGauge(
-    metrics,
-    {
-      name: 'static_memory_bytes',
-      help: 'Estimated cache size, entry overhead included',
-      label,
-    },
-    read(({ bytes }) => bytes),
-  )
+  const size = 'Estimated cache size, entry overhead included'
+  registerCounters(metrics, {
+    static_memory_hits_total: [
+      'Lookups answered from memory',
+      read(({ counts }) => counts.hit),
+      'kept',
+    ],
+    static_memory_misses_total: [
+      'Lookups not answered from memory',
+      read(({ counts }) => counts.miss),
+      'kept',
+    ],
+  })
+  registerGauges(metrics, { static_memory_bytes: [size, read(({ bytes }) => bytes), 'kept'] })
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import underPressure from '@fastify/under-pressure'
 import type { FastifyInstance } from 'fastify'
-import { type Metrics, registerCounter } from '../monitoring/metrics.ts'
+import { type Metrics, registerCounters } from '../monitoring/metrics.ts'
 import { HttpError, problemOf } from '../problem-details.ts'
 import type { RawRouteServer } from '../requests/raw-route.ts'
 import { requestIdOf } from '../requests/request-head.ts'
@@ -21,16 +21,11 @@ export function shedLoad(
   const dropped = createLoggedCount((count) =>
     log.warn({ count }, 'connections dropped: MAX_CONNECTIONS reached'),
   )
-  registerCounter(
-    metrics,
-    { name: 'http_requests_shed_total', help: 'Requests refused with 503 under overload' },
-    shed.total,
-  )
-  registerCounter(
-    metrics,
-    { name: 'http_connections_dropped_total', help: 'Connections closed past MAX_CONNECTIONS' },
-    dropped.total,
-  )
+  const cut = 'Connections closed past MAX_CONNECTIONS'
+  registerCounters(metrics, {
+    http_requests_shed_total: ['Requests refused with 503 under overload', shed.total],
+    http_connections_dropped_total: [cut, dropped.total],
+  })
   server.on('drop', dropped.add)
   const refuse: RequestListener = (request, response) => {
     shed.add()

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { type Metrics, registerGauge } from '../monitoring/metrics.ts'
+import { type Metrics, registerGauges } from '../monitoring/metrics.ts'
 import { HttpError, malformedBody } from '../problem-details.ts'
 
 declare module 'fastify' {
@@ -171,14 +171,8 @@ export function limitBodies(
 ): RequestBodies {
   const bodies = new RequestBodies(app.server, limits)
   app.decorate('requestBodies', bodies)
-  registerGauge(
-    metrics,
-    {
-      name: 'http_body_memory_bytes',
-      help: 'Bytes of request bodies received and not yet answered',
-    },
-    () => bodies.heldBytes,
-  )
+  const help = 'Bytes of request bodies received and not yet answered'
+  registerGauges(metrics, { http_body_memory_bytes: [help, () => bodies.heldBytes] })
   return bodies
 }
 

@@ -5,7 +5,7 @@ import {
   type FastifyRequest,
   LogController,
 } from 'fastify'
-import { type Metrics, registerCounter } from '../monitoring/metrics.ts'
+import { type Metrics, registerCounters } from '../monitoring/metrics.ts'
 import { timestamp } from './log-output.ts'
 import type { Logger } from './logger.ts'
 
@@ -76,14 +76,8 @@ export class AccessLog {
 
 /** Registers the count of log lines that could not be written. */
 export function registerLogMetrics(metrics: Metrics | undefined, { output }: Logger) {
-  registerCounter(
-    metrics,
-    {
-      name: 'log_lines_dropped_total',
-      help: 'Log lines lost: disk full, or reader slow or closed',
-    },
-    () => output.droppedLines,
-  )
+  const help = 'Log lines lost: disk full, or reader slow or closed'
+  registerCounters(metrics, { log_lines_dropped_total: [help, () => output.droppedLines] })
 }
 
 /** Logs requests whose clients do not wait for the response: the framework reports none of them as completed. */

@@ -27,52 +27,36 @@ export async function createMetrics(
   return { client, registry, token: typeof token === 'string' ? () => token : token }
 }
 
-/** A Prometheus metric, and the label of its series if it has several. */
-interface Metric {
-  name: string
-  help: string
-  label?: string
-}
-
 type Figures = number | Record<string, number>
 
 type Read = () => Figures | Promise<Figures>
 
-/** A gauge that is read on each scrape; `NaN` if that fails, so that one failure hides no other metric. */
-export function registerGauge(
-  metrics: Metrics | undefined,
-  { name, help, label }: Metric,
-  read: Read,
-) {
+/** What a metric shows, by its name: its help, how it is read on each scrape, and the label of its series if it has several. */
+type Readings = Record<string, readonly [help: string, read: Read, label?: string]>
+
+/** Gauges; `NaN` where reading one fails, so that one failure hides no other metric. */
+export function registerGauges(metrics: Metrics | undefined, readings: Readings) {
   if (!metrics) return
-  new metrics.client.Gauge({
-    name,
-    help,
-    labelNames: label ? [label] : [],
-    registers: [metrics.registry],
-    async collect() {
-      for (const [labels, value] of await readAll(read, label)) this.set(labels, value)
-    },
-  })
+  for (const [name, [help, read, label]] of Object.entries(readings))
+    new metrics.client.Gauge({
+      ...{ name, help, labelNames: label ? [label] : [], registers: [metrics.registry] },
+      async collect() {
+        for (const [labels, value] of await readAll(read, label)) this.set(labels, value)
+      },
+    })
 }
 
-/** A counter that is kept elsewhere and read on each scrape. */
-export function registerCounter(
-  metrics: Metrics | undefined,
-  { name, help, label }: Metric,
-  read: Read,
-) {
+/** Counters that are kept elsewhere. */
+export function registerCounters(metrics: Metrics | undefined, readings: Readings) {
   if (!metrics) return
-  new metrics.client.Counter({
-    name,
-    help,
-    labelNames: label ? [label] : [],
-    registers: [metrics.registry],
-    async collect() {
-      this.reset()
-      for (const [labels, value] of await readAll(read, label)) this.inc(labels, value)
-    },
-  })
+  for (const [name, [help, read, label]] of Object.entries(readings))
+    new metrics.client.Counter({
+      ...{ name, help, labelNames: label ? [label] : [], registers: [metrics.registry] },
+      async collect() {
+        this.reset()
+        for (const [labels, value] of await readAll(read, label)) this.inc(labels, value)
+      },
+    })
 }
 
 /** A histogram; undefined without metrics. */
@@ -88,40 +72,24 @@ export function registerStorageGauges(
   { dataDir: folder, backupDir }: { dataDir: string; backupDir: string | undefined },
 ) {
   if (backupDir) registerBackupGauges(metrics, backupDir)
-  registerGauge(
-    metrics,
-    { name: 'data_disk_size_bytes', help: 'Size of the disk that holds DATA_DIR' },
-    async () => {
-      const { blocks, bsize } = await statfs(folder)
-      return blocks * bsize
-    },
-  )
-  registerGauge(
-    metrics,
-    { name: 'data_disk_free_bytes', help: 'Free space on it for this service' },
-    async () => {
-      const { bavail, bsize } = await statfs(folder)
-      return bavail * bsize
-    },
-  )
+  const disk = async (figure: 'blocks' | 'bavail') => {
+    const found = await statfs(folder)
+    return found[figure] * found.bsize
+  }
+  registerGauges(metrics, {
+    data_disk_size_bytes: ['Size of the disk that holds DATA_DIR', () => disk('blocks')],
+    data_disk_free_bytes: ['Free space on it for this service', () => disk('bavail')],
+  })
 }
 
 function registerBackupGauges(metrics: Metrics | undefined, folder: string) {
   const secondsOf = (which: 'made' | 'verified') => async () =>
     (await readBackupTimes(folder))[which] / 1000
-  registerGauge(
-    metrics,
-    { name: 'backup_last_success_timestamp_seconds', help: 'Begin of the last finished backup' },
-    secondsOf('made'),
-  )
-  registerGauge(
-    metrics,
-    {
-      name: 'backup_last_verified_timestamp_seconds',
-      help: 'Last check of every byte of a backup',
-    },
-    secondsOf('verified'),
-  )
+  const verified = 'Last check of every byte of a backup'
+  registerGauges(metrics, {
+    backup_last_success_timestamp_seconds: ['Begin of the last finished backup', secondsOf('made')],
+    backup_last_verified_timestamp_seconds: [verified, secondsOf('verified')],
+  })
 }
 
 /** The connections of a process to PostgreSQL, and what the probe last saw. */
@@ -129,27 +97,17 @@ export function registerDatabaseMetrics(
   metrics: Metrics | undefined,
   database: Pick<Postgres, 'isAvailable' | 'pool'>,
 ) {
-  registerGauge(
-    metrics,
-    { name: 'database_available', help: '1 if PostgreSQL answered the last check, else 0' },
-    () => Number(database.isAvailable),
-  )
-  registerGauge(
-    metrics,
-    { name: 'database_connections', help: 'Connections to PostgreSQL', label: 'state' },
-    () => {
-      const { total, idle } = database.pool
-      return { idle, used: total - idle }
-    },
-  )
-  registerGauge(
-    metrics,
-    {
-      name: 'database_connections_waiting',
-      help: 'Statements and transactions queued for a connection',
-    },
-    () => database.pool.waiting,
-  )
+  const available = '1 if PostgreSQL answered the last check, else 0'
+  const states = () => {
+    const { total, idle } = database.pool
+    return { idle, used: total - idle }
+  }
+  const waiting = 'Statements and transactions queued for a connection'
+  registerGauges(metrics, {
+    database_available: [available, () => Number(database.isAvailable)],
+    database_connections: ['Connections to PostgreSQL', states, 'state'],
+    database_connections_waiting: [waiting, () => database.pool.waiting],
+  })
 }
 
 async function readAll(read: Read, label = ''): Promise<[Record<string, string>, number][]> {

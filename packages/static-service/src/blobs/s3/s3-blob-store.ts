@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { accessSync, constants } from 'node:fs'
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Metrics, registerCounter, registerGauge } from '@domains-and-files/http'
+import { type Metrics, registerCounters, registerGauges } from '@domains-and-files/http'
 import { type Postgres, Probe, type Transaction } from '@domains-and-files/persistence'
 import {
   type CompressedCoding,
@@ -255,23 +255,13 @@ export function registerS3Metrics(
     seconds: 'Time of calls to the object store',
   } as const
   for (const figure of ['calls', 'failures', 'seconds'] as const)
-    registerCounter(
-      metrics,
-      { name: `static_s3_${figure}_total`, help: figures[figure], label: 'operation' },
-      () => bucket.counts.by(figure),
-    )
-  registerGauge(
-    metrics,
-    {
-      name: 'static_s3_objects_waiting',
-      help: 'Objects that wait for their deletion (garbage), and uploads without a commit (intents)',
-      label: 'kind',
-    },
-    () => store.sweep.count(),
-  )
-  registerCounter(
-    metrics,
-    { name: 'static_s3_objects_deleted_total', help: 'Objects deleted by this process' },
-    () => store.sweep.deleted,
-  )
+    registerCounters(metrics, {
+      [`static_s3_${figure}_total`]: [figures[figure], () => bucket.counts.by(figure), 'operation'],
+    })
+  const waiting =
+    'Objects that wait for their deletion (garbage), and uploads without a commit (intents)'
+  const { sweep } = store
+  registerGauges(metrics, { static_s3_objects_waiting: [waiting, () => sweep.count(), 'kind'] })
+  const deleted = 'Objects deleted by this process'
+  registerCounters(metrics, { static_s3_objects_deleted_total: [deleted, () => sweep.deleted] })
 }
