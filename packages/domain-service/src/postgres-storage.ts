@@ -51,9 +51,7 @@ export async function openPostgresStorage(
   const budget = new CallBudget(postgres, { account: accountName, replica })
   const isAvailable = () => postgres.isAvailable
   const quota = await SharedCallQuota.open({ limits, budget, isAvailable, clock })
-  const onError = (error: unknown) => log.warn({ err: error }, 'lease not renewed or released')
-  const ttlMs = timeoutMs + leaseMarginMs
-  const leases = new Leases({ sql: postgres, holder: replica, ttlMs, onError })
+  const leases = openLeases(postgres, { replica, log, ttlMs: timeoutMs + leaseMarginMs })
   registerDatabaseMetrics(metrics, postgres)
   registerLeaseMetrics(metrics, leases)
   const versions = new ZoneVersions(postgres)
@@ -80,12 +78,17 @@ export async function openPostgresStorage(
     isActive: () => tasks.isActive,
     startTasks: (run) => tasks.start(run),
     close: async () => {
-      await tasks.close()
-      await leases.close()
-      await awaited.close()
-      await postgres.close()
+      for (const each of [tasks, leases, awaited, postgres]) await each.close()
     },
   }
+}
+
+const openLeases = (
+  postgres: Postgres,
+  { replica, log, ttlMs }: { replica: string; log: Logger; ttlMs: number },
+) => {
+  const onError = (error: unknown) => log.warn({ err: error }, 'lease not renewed or released')
+  return new Leases({ sql: postgres, holder: replica, ttlMs, onError })
 }
 
 const listTurns = (leases: Leases, account: string) => ({

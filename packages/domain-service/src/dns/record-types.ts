@@ -78,6 +78,8 @@ const target: RecordType = {
   parse: parseTarget,
 }
 
+const { print: _, ...unprinted } = target
+
 function validateTarget(address: string): string | undefined {
   const name = withoutDot(address)
   const labels = name.split('.')
@@ -183,17 +185,7 @@ const types = new Map<string, RecordType>([
   ['A', { ...ipv4, print: ({ address }) => address, parse: parseAddress }],
   ['AAAA', ipv6],
   // No type of DNS, but other providers export it like CNAME.
-  [
-    'ALIAS',
-    {
-      describe: target.describe,
-      normalize: target.normalize,
-      show: target.show,
-      canonicalize: target.canonicalize,
-      validate: validateForeignTarget,
-      parse: parseTarget,
-    },
-  ],
+  ['ALIAS', { ...unprinted, validate: validateForeignTarget }],
   [
     'CAA',
     {

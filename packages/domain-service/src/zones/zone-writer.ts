@@ -39,7 +39,8 @@ export class ZoneWriter {
   /** The changes that another person has to approve. */
   readonly approvals: Approvals
   readonly #outside: OutsideChanges
-  #lateWrites = 0
+  /** Late writes that were repaired. */
+  lateWrites = 0
 
   constructor(options: Options) {
     const { registrar, ledger, clock, log, timeoutMs, cacheTtlMs } = options
@@ -48,7 +49,7 @@ export class ZoneWriter {
     this.#outside = new OutsideChanges({ ledger, clock, log, ignore: options.driftIgnore })
     registrar.onZone = (zone, readAt) => this.#outside.observe(zone, readAt)
     this.#cache = new ResponseCache({ ...registrar.cacheOptions(cacheTtlMs), versions })
-    const onLateWrite = () => this.#lateWrites++
+    const onLateWrite = () => this.lateWrites++
     this.#queue = options.openQueue({
       registrar,
       batch: { ...options, cache: this.#cache, onLateWrite },
@@ -130,11 +131,6 @@ export class ZoneWriter {
   /** Hits and misses of the zone cache. */
   get counts() {
     return this.#cache.counts
-  }
-
-  /** Late writes that were repaired. */
-  get lateWrites(): number {
-    return this.#lateWrites
   }
 
   /** Changes made outside that this process has recorded. */
