@@ -60,7 +60,7 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
  * A dialog that does one thing: a form, or a question. A failure of `action` stays in it, so that it can be tried again.
  * @param {{ title: string, body: unknown | ((update: () => void) => unknown), confirm: string, busy?: string,
  *   className?: string, danger?: boolean, isReady?: () => boolean, action: () => Promise<unknown>,
- *   done?: (close: () => void) => unknown }} options `body`: a function where it has fields; `done`: shown after it was
+ *   done?: () => unknown }} options `body`: a function where it has fields; `done`: shown after it was
  *   done, as what is shown only once
  * @returns {Promise<boolean>} whether it was done
  */
@@ -90,7 +90,10 @@ export async function confirmDialog(options) {
         isBusy = false
         update()
       }
-      if (isDone && options.done) return options.done(close)
+      if (isDone && options.done)
+        return html`
+          <div class="dialog-body">${options.done()}</div>
+          <footer class="dialog-footer"><button class="button" @click=${() => close()}>Done</button></footer>`
       return html`
         <form class="dialog-form" @submit=${run}>
           <div class="dialog-body">${typeof body === 'function' ? body(update) : body} ${errorNotice(error)}</div>

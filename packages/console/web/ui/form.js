@@ -87,6 +87,25 @@ export const selectField = (field) => html`
     ${note(field)}
   </div>`
 
+/**
+ * A choice of `form[name]`.
+ * @template {string} Name
+ * @param {Record<Name, string>} form
+ * @param {Name} name
+ * @param {string} label
+ * @param {(string | [value: string, label: string])[]} options
+ */
+export const formSelect = (form, name, label, options) =>
+  selectField({
+    id: `field-${name}`,
+    label,
+    value: form[name],
+    options,
+    onInput: (value) => {
+      form[name] = value
+    },
+  })
+
 /** @param {(string | [value: string, label: string])[]} options @param {string} chosen */
 export const optionsOf = (options, chosen) =>
   options.map((option) => {

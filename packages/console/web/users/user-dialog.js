@@ -1,7 +1,7 @@
 import { send } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
 import { confirmDialog } from '../ui/dialog.js'
-import { formField, selectField } from '../ui/form.js'
+import { formField, formSelect } from '../ui/form.js'
 import { secretOnce } from '../ui/secret-once.js'
 import { toast } from '../ui/toast.js'
 
@@ -24,18 +24,6 @@ const writes = [
   ['propose', 'Wait for another person’s approval'],
 ]
 
-/** @param {Record<string, string>} form @param {string} name @param {string} label @param {[string, string][]} options */
-const choice = (form, name, label, options) =>
-  selectField({
-    id: `user-${name}`,
-    label,
-    value: form[name] ?? '',
-    options,
-    onInput: (value) => {
-      form[name] = value
-    },
-  })
-
 /**
  * Adds a user, who sets the password by an invite that is shown once, or changes one.
  * @param {ServiceName} service
@@ -56,21 +44,22 @@ export async function openUserDialog(service, user) {
     confirm: user ? 'Save' : 'Add',
     body: () => html`
       ${formField(form, 'username', 'User name', { hint: 'Letters, digits and . _ -', isRequired: true, isDisabled: user !== undefined })}
-      ${choice(form, 'role', 'Role', roles)}
+      ${formSelect(form, 'role', 'Role', roles)}
       ${formField(form, 'domains', 'Only these domains', { hint: 'With commas; *.example.net for all below. Empty: all' })}
       ${formField(form, 'folders', 'Only these folders', { hint: 'With commas, such as docs/, site/assets/. Empty: all' })}
-      ${choice(form, 'writes', 'Writes of zones', writes)}
+      ${formSelect(form, 'writes', 'Writes of zones', writes)}
       ${user ? nothing : html`<p class="note">You get an invite code, with which the person sets the password.</p>`}`,
     action: async () => {
       invite = (await save(service, form, user)) ?? ''
     },
     done: user
       ? undefined
-      : (close) => html`
-        <div class="dialog-body">
-          ${secretOnce(html`<strong>Send this code to ${form.username}.</strong> It is shown this once, and valid for 72 hours: on the login page, “I have an invite”.`, invite, 'Invite')}
-        </div>
-        <footer class="dialog-footer"><button class="button" @click=${close}>Done</button></footer>`,
+      : () =>
+          secretOnce(
+            html`<strong>Send this code to ${form.username}.</strong> It is shown this once, and valid for 72 hours: on the login page, “I have an invite”.`,
+            invite,
+            'Invite',
+          ),
   })
   if (isDone && user) toast(`${form.username} changed`)
   return isDone

@@ -52,10 +52,11 @@ export function openWebhookDialog(service) {
       }
       ;({ secret } = await send(service, 'post', '/api/webhooks', { json }))
     },
-    done: (close) => html`
-      <div class="dialog-body">
-        ${secretOnce(html`<strong>Copy the secret now.</strong> The receiver checks signatures with it. It is shown this once.`, secret, 'Secret')}
-      </div>
-      <footer class="dialog-footer"><button class="button" @click=${close}>Done</button></footer>`,
+    done: () =>
+      secretOnce(
+        html`<strong>Copy the secret now.</strong> The receiver checks signatures with it. It is shown this once.`,
+        secret,
+        'Secret',
+      ),
   })
 }

@@ -9,7 +9,7 @@ import { attempt } from '../../ui/toast.js'
 import { getBlob } from '../content.js'
 import { hrefToPath, nameOf } from '../paths.js'
 import { openShareDialog } from '../sharing/share-dialog.js'
-import { chooseFiles } from '../upload/choose-files.js'
+import { chooseFiles } from '../upload/pick-files.js'
 
 /** @import { RouteView } from '../../core/view.js' */
 

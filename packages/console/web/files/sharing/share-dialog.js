@@ -4,7 +4,7 @@ import { urlOf } from '../../core/services.js'
 import { isAdmin } from '../../core/session.js'
 import { Resource, View } from '../../core/view.js'
 import { openDialog } from '../../ui/dialog.js'
-import { checkbox, selectField, textField } from '../../ui/form.js'
+import { checkbox, formField, formSelect } from '../../ui/form.js'
 import { formatTime } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { secretOnce } from '../../ui/secret-once.js'
@@ -32,8 +32,7 @@ class ShareDialog extends View {
     this,
     async (signal) => (await get('files', '/api/access', { signal })).rules,
   )
-  #days = '7'
-  #downloads = ''
+  #form = { days: '7', downloads: '' }
   #url = ''
   #isBusy = false
   /** @type {unknown} */
@@ -52,7 +51,7 @@ class ShareDialog extends View {
     return html`
       <div class="dialog-body">
         ${this.#isLockable() ? show(this.#rules, (rules) => this.#lock(rules), 1) : nothing}
-        ${this.#url ? secretOnce(html`<strong>Copy it now.</strong> The link is shown this once. Whoever has it reads the files.`, this.#url, 'Link') : this.#form()} ${errorNotice(this.#error)}
+        ${this.#url ? secretOnce(html`<strong>Copy it now.</strong> The link is shown this once. Whoever has it reads the files.`, this.#url, 'Link') : this.#newLink()} ${errorNotice(this.#error)}
         ${show(this.#links, (links) => this.#list(links), 1)}
       </div>`
   }
@@ -75,34 +74,17 @@ class ShareDialog extends View {
     })
   }
 
-  #form() {
+  #newLink() {
     return html`
       <form class="share-form" @submit=${this.#create}>
         <div class="field-pair">
-          ${selectField({
-            id: 'link-days',
-            label: 'Link valid for',
-            value: this.#days,
-            options: [
-              ['1', '1 day'],
-              ['7', '7 days'],
-              ['30', '30 days'],
-              ['365', '1 year'],
-            ],
-            onInput: (value) => {
-              this.#days = value
-            },
-          })}
-          ${textField({
-            id: 'link-downloads',
-            label: 'Downloads',
-            value: this.#downloads,
-            inputMode: 'numeric',
-            hint: 'Empty: as many as they like',
-            onInput: (value) => {
-              this.#downloads = value.trim()
-            },
-          })}
+          ${formSelect(this.#form, 'days', 'Link valid for', [
+            ['1', '1 day'],
+            ['7', '7 days'],
+            ['30', '30 days'],
+            ['365', '1 year'],
+          ])}
+          ${formField(this.#form, 'downloads', 'Downloads', { inputMode: 'numeric', hint: 'Empty: as many as they like' })}
         </div>
         <button class="button primary" ?disabled=${this.#isBusy}>${icon('link')} Make a link</button>
       </form>`
@@ -129,8 +111,8 @@ class ShareDialog extends View {
   #create = (event) => {
     event.preventDefault()
     return this.#do(async () => {
-      const downloads = this.#downloads ? { downloads: Number(this.#downloads) } : {}
-      const json = { path: this.path, expires_in: Number(this.#days) * day, ...downloads }
+      const downloads = this.#form.downloads ? { downloads: Number(this.#form.downloads) } : {}
+      const json = { path: this.path, expires_in: Number(this.#form.days) * day, ...downloads }
       const { url } = await send('files', 'post', '/api/links', { json })
       this.#url = new URL(url, urlOf('files')).href
       await this.#links.reload()

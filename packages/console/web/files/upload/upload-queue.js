@@ -12,7 +12,7 @@ import { SpeedMeter } from './speed.js'
 import { sendFile } from './upload-request.js'
 
 /**
- * @import { PickedFile } from './dropped-files.js'
+ * @import { PickedFile } from './pick-files.js'
  * @typedef {'waiting' | 'sending' | 'paused' | 'done' | 'exists' | 'failed' | 'skipped' | 'cancelled'} UploadState
  * @typedef {{ id: number, file: File, wantedPath: string, path: string, state: UploadState, sent: number,
  *   replace: boolean, isInterrupted?: boolean, error?: unknown, abort?: AbortController }} Upload

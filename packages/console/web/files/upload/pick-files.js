@@ -1,3 +1,5 @@
+import { uploads } from './upload-queue.js'
+
 /**
  * Files with the path that they have inside of what was dropped or chosen.
  * @typedef {{ file: File, path: string }} PickedFile
@@ -15,10 +17,6 @@ export async function readDrop(transfer) {
   const found = await Promise.all(entries.map((entry) => readEntry(entry)))
   return found.flat()
 }
-
-/** What an input chose: with folders, each file knows its path in them. @param {FileList} files @returns {PickedFile[]} */
-export const readInput = (files) =>
-  [...files].map((file) => ({ file, path: file.webkitRelativePath || file.name }))
 
 /** @param {FileSystemEntry} entry @returns {Promise<PickedFile[]>} */
 async function readEntry(entry) {
@@ -46,4 +44,21 @@ async function readAllEntries(reader) {
     if (some.length === 0) return all
     all.push(...some)
   }
+}
+
+/** Opens the browser's dialog and uploads what is chosen. @param {string} folder @param {boolean} isWholeFolder */
+export function chooseFiles(folder, isWholeFolder) {
+  const input = document.createElement('input')
+  input.type = 'file'
+  input.multiple = true
+  input.webkitdirectory = isWholeFolder
+  input.addEventListener('change', () => {
+    const chosen = [...(input.files ?? [])]
+    // With folders, each file knows its path in them.
+    uploads.add(
+      folder,
+      chosen.map((file) => ({ file, path: file.webkitRelativePath || file.name })),
+    )
+  })
+  input.click()
 }
