@@ -16,6 +16,7 @@ import { sharingFlows } from './flows/sharing.ts'
 import { tokenFlows } from './flows/tokens.ts'
 import { uploadFlows } from './flows/uploads.ts'
 import { userFlows } from './flows/users.ts'
+import { versionFlows } from './flows/versions.ts'
 import { startWithProvider } from './provider.ts'
 import { Tester } from './tester.ts'
 import { measureFirstLoad, showViews } from './views.ts'
@@ -44,6 +45,7 @@ try {
     ...fileHistoryFlows,
     ...uploadFlows,
     ...sharingFlows,
+    ...versionFlows,
     ...sessionFlows,
     ...userFlows,
   }

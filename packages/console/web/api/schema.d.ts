@@ -97,4 +97,5 @@ export type CategoryCount = Static['Category']
 export type DirectoryNode = Static['DirectoryNode']
 export type VersionRecord = Static['ListedVersion']
 export type VersionList = Answer<Files['listVersions']>
+export type VersionDiff = Answer<Files['compareVersions']>
 export type Statistics = Static['Stats']

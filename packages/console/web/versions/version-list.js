@@ -8,6 +8,7 @@ import { empty, show } from '../ui/states.js'
 import { age } from '../ui/table.js'
 import { attempt } from '../ui/toast.js'
 import { versionDialog } from './version-dialog.js'
+import { openVersionDiff } from './version-diff.js'
 
 /** @import { VersionList, VersionRecord } from '../api/schema.d.ts' */
 
@@ -51,15 +52,21 @@ class VersionListView extends RouteView {
     }
     return html`
       <ol class="versions">
-        ${versions.map((version, at) => this.#version(version, pagination.page === 1 && at === 0))}
+        ${versions.map((each, at) => {
+          const others = versions.flatMap(({ version }) =>
+            version === each.version ? [] : [version],
+          )
+          return this.#version(each, pagination.page === 1 && at === 0, others)
+        })}
       </ol>
       ${pager(pagination, (page) => this.open({ page: String(page) }))}`
   }
 
-  /** @param {VersionRecord} record @param {boolean} isCurrent */
+  /** @param {VersionRecord} record @param {boolean} isCurrent @param {string[]} others */
   #version(
     { version, changelog, changelog_truncated: isCut, created_by: by, created_at: at },
     isCurrent,
+    others,
   ) {
     const whole = this.#whole.get(version)
     return html`
@@ -68,6 +75,8 @@ class VersionListView extends RouteView {
           <h2>${version}</h2>
           ${isCurrent ? html`<span class="chip good">${icon('check')} current</span>` : nothing}
           <span class="muted">${by}, ${age(at)}</span>
+          <span class="spacer"></span>
+          <button class="button" aria-label="What changed since ${version}" @click=${() => openVersionDiff(version, others)}>What changed since</button>
         </div>
         ${changelog ? html`<p class="changelog">${whole ?? changelog}${isCut && !whole ? '…' : nothing}</p>` : nothing}
         ${isCut && !whole ? html`<div><button class="link-button" @click=${() => this.#loadWhole(version)}>Show all</button></div>` : nothing}
