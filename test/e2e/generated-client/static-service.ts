@@ -146,6 +146,9 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
     parseAs: 'text',
   })
   const reverted = await api.POST('/api/changes/{id}/revert', { params: { path: { id } } })
+  const of140 = { params: { path: { version: '1.4.0' } } }
+  const shown = await api.GET('/api/versions/{version}/files', of140)
+  const compared = await api.GET('/api/versions/{version}/diff', of140)
   const gone = await api.GET('/api/files/{path}', { params: atFile })
 
   expect(rules.data).toEqual({ rules: [rule.data] })
@@ -170,6 +173,8 @@ export async function runScenario(baseUrl: string, password: string, watch: Watc
   expect([content.data, part.data]).toEqual(['Hello, files\n', 'Hello'])
   expect(current.data).toEqual(version.data)
   expect(stats.data).toMatchObject({ total_files: 4, versions: 1 })
+  expect(shown.data?.files.length).toBeGreaterThan(0)
+  expect(compared.data?.added.length).toBeGreaterThan(0)
   expect([moved.data?.files_moved, bulk.data?.files_deleted]).toEqual([1, 2])
   expect(inSite.data?.pagination).toMatchObject({ total_items: 2 })
   expect(deleted.response.status).toBe(204)

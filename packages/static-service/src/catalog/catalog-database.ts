@@ -1,18 +1,16 @@
 import type { Sql } from '@domains-and-files/persistence'
-import type { FileRow, ListedVersion } from '../files/file-record.ts'
-import type { CatalogStatus, ContentReader, RulesCheck, Usage } from './catalog.ts'
+import type { FileRow } from '../files/file-record.ts'
+import type { CatalogStatus, ContentReader, RulesCheck } from './catalog.ts'
 import type { CatalogCommand, DirectoryMove, Outcome } from './changes/commands.ts'
 import { findMoveRefusal, type SliceLimits } from './changes/directory-changes.ts'
 import type { HistoryRules } from './changes/prune-past.ts'
-import { type HistoryReads, historyReads } from './history/past-files.ts'
-import type { FileList, ListQuery, TreeQuery } from './list-query.ts'
+import { historyReads } from './history/past-files.ts'
+import type { ListQuery, TreeQuery } from './list-query.ts'
 import { readTree } from './listing/directory-tree.ts'
 import { FileListing } from './listing/list-files.ts'
 import {
-  type OpenedTree,
   openTree,
   readTreePage,
-  type TreeFile,
   type TreePageQuery,
   type TreeQueryAt,
 } from './listing/tree-files.ts'
@@ -49,36 +47,26 @@ export interface CatalogOptions {
 }
 
 /** Queries that take longer than a look-up: in SQLite they run in a thread of their own. */
-export interface LongQueries extends HistoryReads {
-  list(query: ListQuery): Promise<FileList>
-  /** The tree as JSON; undefined when there is no such directory. */
-  tree(query: TreeQuery): Promise<Uint8Array | undefined>
-  usage(directory: string): Promise<Usage>
-  openTree(query: TreeQueryAt): Promise<OpenedTree | undefined>
-  treePage(query: TreePageQuery): Promise<TreeFile[]>
-  versions(span: { skip: number; take: number }): Promise<ListedVersion[]>
-  /** Why a directory cannot be moved; undefined: it can. */
-  findMoveRefusal(move: DirectoryMove): Promise<Outcome | undefined>
-  contentPrefixes(): Promise<string[]>
-  contents(prefix: string): Promise<{ digest: string; size: number }[]>
-  contentSizes(query: ContentReader & { digests: string[] }): Promise<Map<string, number>>
-}
+export type LongQueries = ReturnType<typeof longQueries>
 
-export function longQueries(database: Sql): LongQueries {
+export function longQueries(database: Sql) {
   const listing = new FileListing(database)
   const queries = new Queries(database)
   return {
-    list: (query) => listing.list(query),
-    tree: (query) => readTree(database, query),
-    usage: (directory) =>
+    list: (query: ListQuery) => listing.list(query),
+    /** The tree as JSON; undefined when there is no such directory. */
+    tree: (query: TreeQuery) => readTree(database, query),
+    usage: (directory: string) =>
       database.snapshot((transaction) => new Queries(transaction).usage(directory)),
-    openTree: (query) => openTree(database, query),
-    treePage: (query) => readTreePage(database, query),
-    versions: (span) => listVersions(database, span),
+    openTree: (query: TreeQueryAt) => openTree(database, query),
+    treePage: (query: TreePageQuery) => readTreePage(database, query),
+    versions: (span: { skip: number; take: number }) => listVersions(database, span),
     ...historyReads(database),
-    findMoveRefusal: (move) => findMoveRefusal(database, move),
+    /** Why a directory cannot be moved; undefined: it can. */
+    findMoveRefusal: (move: DirectoryMove) => findMoveRefusal(database, move),
     contentPrefixes: () => queries.contentPrefixes(),
-    contents: (prefix) => queries.contents(prefix),
-    contentSizes: ({ digests, ...reader }) => queries.contentSizes(digests, reader),
+    contents: (prefix: string) => queries.contents(prefix),
+    contentSizes: ({ digests, ...reader }: ContentReader & { digests: string[] }) =>
+      queries.contentSizes(digests, reader),
   }
 }

@@ -49,6 +49,7 @@ import { errorOf } from './rejection-errors.ts'
 
 /** The catalog in a database. Changes are committed in groups. */
 export class SqlCatalog extends Queries implements Catalog {
+  readonly isExclusive: boolean
   readonly #database: CatalogDatabase
   readonly #quotaBytes: number | undefined
   readonly #keepDays: number
@@ -62,6 +63,7 @@ export class SqlCatalog extends Queries implements Catalog {
     { quotaBytes, history, isCommand = false }: CatalogOptions,
   ) {
     super(database.sql)
+    this.isExclusive = database.isExclusive
     this.#database = database
     this.#quotaBytes = quotaBytes
     this.#keepDays = history?.keepDays ?? 0
@@ -78,10 +80,6 @@ export class SqlCatalog extends Queries implements Catalog {
       toError: (outcome) => errorOf(outcome, this.#quotaBytes),
     })
     if (!isCommand) this.#background.start()
-  }
-
-  get isExclusive(): boolean {
-    return this.#database.isExclusive
   }
 
   async put(

@@ -10,63 +10,45 @@ import { nameOf } from '../../files/path-segments.ts'
 import type { ChangeAction } from '../changes/change-entry.ts'
 import { below } from '../changes/load-files.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
-import {
-  type ChangeList,
-  type ChangePage,
-  type ChangePageQuery,
-  type ChangeQuery,
-  listChanges,
-  readChange,
-} from './change-log.ts'
-import { type DiffQuery, readDiff, type TreeDiff } from './tree-diff.ts'
+import { type ChangePageQuery, type ChangeQuery, listChanges, readChange } from './change-log.ts'
+import { type DiffQuery, readDiff } from './tree-diff.ts'
 
 /** What requests did to files, and files as they were. */
-export interface HistoryReads {
+export type HistoryReads = ReturnType<typeof historyReads>
+
+export const historyReads = (database: Sql) => ({
   /** Changes, newest first. */
-  changes(query: ChangeQuery): Promise<ChangeList>
+  changes: (query: ChangeQuery) => listChanges(database, query),
 
   /** A change and a page of its files, by path; undefined: there is none with this number. */
-  change(query: ChangePageQuery): Promise<ChangePage | undefined>
+  change: (query: ChangePageQuery) => readChange(database, query),
 
   /** The last change at a time (ISO 8601 in UTC, with milliseconds) or before it; 0: none. */
-  changeAt(time: string): Promise<number>
+  changeAt: (time: string) => changeAt(database, time),
 
   /** A page of the states of a path, newest first. */
-  states(query: StatesQuery): Promise<PathStates>
+  states: (query: StatesQuery) => readStates(database, query),
 
   /** The file at a path as a change left it; undefined: there was none, or its row is not kept: see `isGone`. */
-  fileAt(query: { path: string; change: number }): Promise<FileRow | undefined>
+  fileAt: (query: { path: string; change: number }) => fileAt(database, query),
 
   /** Files below a directory (the root is empty) as a change left them, by path: those whose rows are kept; see `isGone`. */
-  filesAt(query: PastQuery): Promise<FileRow[]>
+  filesAt: (query: PastQuery) => filesAt(database, query),
 
   /** How many they are. */
-  countAt(scope: { directory: string; change: number }): Promise<number>
+  countAt: (scope: { directory: string; change: number }) => countAt(database, scope),
 
   /** What differs below a directory between two moments, by path. */
-  diff(query: DiffQuery): Promise<TreeDiff>
+  diff: (query: DiffQuery) => readDiff(database, query),
 
   /**
    * The file that a deploy, a restore or a revert ended at this time (ISO 8601 in UTC, with milliseconds) or later, if
    * that was the last end at its path.
    */
-  lastDeployed(query: { path: string; since: string }): Promise<FileRow | undefined>
+  lastDeployed: (query: { path: string; since: string }) => lastDeployed(database, query),
 
   /** Whether a file of the scope was there after the change, and its row is not kept any more. */
-  isGone(scope: PastScope): Promise<boolean>
-}
-
-export const historyReads = (database: Sql): HistoryReads => ({
-  changes: (query) => listChanges(database, query),
-  change: (query) => readChange(database, query),
-  changeAt: (time) => changeAt(database, time),
-  states: (query) => readStates(database, query),
-  fileAt: (query) => fileAt(database, query),
-  filesAt: (query) => filesAt(database, query),
-  countAt: (scope) => countAt(database, scope),
-  diff: (query) => readDiff(database, query),
-  lastDeployed: (query) => lastDeployed(database, query),
-  isGone: (scope) => isGone(database, scope),
+  isGone: (scope: PastScope) => isGone(database, scope),
 })
 
 // Files as a change left them: rows that it or a change before made, and that it or a change before did not end.
