@@ -61,6 +61,7 @@ export async function openEmbeddedStorage(
       await tidied
       await uploads.close()
       await uploadDatabase.close()
+      await catalog.stopBackground() // The store removes what it has freed.
       await store.close()
       backups[Symbol.dispose]()
       await catalog.close()

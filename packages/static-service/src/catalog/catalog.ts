@@ -27,7 +27,8 @@ import type { OpenedTree, TreeFile, TreePageQuery, TreeQueryAt } from './listing
 export interface Catalog extends CatalogChanges, CatalogReads, CatalogArchive {
   /** Holds the events that it appends, to be read. */
   readonly outbox: Sql
-  /** Changes that are carried out in slices go on when the catalog is opened again. */
+  /** Ends what runs in the background, so that it frees no more contents; changes in slices go on after the next opening. */
+  stopBackground(): Promise<void>
   close(): Promise<void>
 }
 

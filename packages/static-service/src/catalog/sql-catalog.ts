@@ -262,8 +262,12 @@ export class SqlCatalog extends Queries implements Catalog {
     return findMiscounts(this.#database.sql)
   }
 
+  stopBackground(): Promise<void> {
+    return this.#background.close()
+  }
+
   async close(): Promise<void> {
-    await this.#background.close()
+    await this.stopBackground()
     await this.#database.close()
   }
 
