@@ -60,9 +60,10 @@ async function cutRepeatedly(kind: FileSystem) {
     if (!losesUnflushed(disk)) losses.push('the cut itself: it takes nothing, so it proves nothing')
     for (let round = 0; round < rounds; round += 1) {
       const backup = join(outside, `backup-${round}`)
-      acknowledged += await writeUntilCut({ disk, dataDir, backup }, writers)
+      const { count, isBackedUp } = await writeUntilCut({ disk, dataDir, backup }, writers)
+      acknowledged += count
       losses.push(...(await findAllLosses(dataDir, writers)))
-      if (existsSync(backup)) losses.push(...(await findBackupLosses(backup, outside)))
+      if (isBackedUp) losses.push(...(await findBackupLosses(backup, outside)))
     }
   } finally {
     rmSync(outside, { recursive: true })
@@ -96,15 +97,11 @@ async function writeUntilCut({ disk, dataDir, backup }: Cutting, writers: Writer
     disk.cutPower()
     program.child.kill('SIGKILL')
   }
-  const acknowledged = await writeUntilKilled(
-    program,
-    { token, writers },
-    { kill: cut, withinMs: 2500 },
-  )
+  const count = await writeUntilKilled(program, { token, writers }, { kill: cut, withinMs: 2500 })
   await program.kill()
-  await backingUp
+  const { status } = await backingUp
   disk.remount()
-  return acknowledged
+  return { count, isBackedUp: status === 0 }
 }
 
 async function findAllLosses(dataDir: string, writers: Writer[]): Promise<string[]> {

@@ -51,8 +51,8 @@ export async function uploadInterrupted(
   const bytes = randomBytes(size)
   const url = urlOf(await create({ path, overwrite: 'false' }, size))
   const first = Math.ceil(size * announced)
-  const { status } = await patch(url, 0, bytes.subarray(0, first))
-  assert.equal(status, 204)
+  const begun = await patch(url, 0, bytes.subarray(0, first))
+  assert.equal(begun.status, 204, `${path}: ${begun.status} ${begun.bytes}`)
 
   if (first < size) {
     const { port } = next()
@@ -76,7 +76,8 @@ export async function uploadInterrupted(
   const known = await head(url)
   assert.ok(offsetOf(known) >= Math.min(first, size - 1), `${path}: an acknowledged offset is lost`)
   const done = await finish()
-  assert.equal(done.headers['content-location'], `/api/files/${path}`)
+  const failure = `${path}: ${done.status} ${done.bytes}`
+  assert.equal(done.headers['content-location'], `/api/files/${path}`, failure)
   const served = await next().ask({ method: 'GET', path: `/static/${path}`, headers: {} })
   assert.ok(served.bytes.equals(bytes), `${path}: other bytes are served`)
 
@@ -84,8 +85,8 @@ export async function uploadInterrupted(
     for (;;) {
       const offset = offsetOf(await head(url))
       const answer = await patch(url, offset, bytes.subarray(offset))
-      // The interrupted request may still be under way, or a proxy has not yet seen that a replica is gone.
-      if (![409, 423, 502].includes(answer.status)) return answer
+      // The interrupted request may still be under way, a proxy not yet know that a replica is gone, or a service be busy.
+      if (![409, 423, 502, 503].includes(answer.status)) return answer
     }
   }
 }

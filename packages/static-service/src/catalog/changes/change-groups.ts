@@ -123,7 +123,7 @@ export class ChangeGroups<Transaction extends SqlTransaction = SqlTransaction> {
       if (added.length + freed.length > 0)
         await this.#contents?.apply(transaction, { added, freed })
       const last = outcomes.findLast((outcome) => 'freed' in outcome)
-      last?.freed.push(...group.pruned)
+      for (const digest of group.pruned) last?.freed.push(digest)
       return outcomes
     })
   }
