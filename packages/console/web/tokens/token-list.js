@@ -1,11 +1,10 @@
 import { get, send } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
-import { titleOf } from '../core/services.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { formatAge, formatDate } from '../ui/format.js'
 import { icon } from '../ui/icons.js'
 import { ServiceLists } from '../ui/service-lists.js'
-import { empty, show } from '../ui/states.js'
+import { empty } from '../ui/states.js'
 import { table } from '../ui/table.js'
 import { toast } from '../ui/toast.js'
 import { openTokenDialog } from './token-dialog.js'
@@ -33,13 +32,7 @@ class TokenList extends ServiceLists {
           <button class="button primary" data-key="n" @click=${this.#create}>${icon('plus')} New token</button>
         </header>
         <p class="muted">Tokens are for programs and devices: each has its own limits, and can be revoked at any time.</p>
-        ${this.lists.map(
-          ({ service, items }) => html`
-            <section aria-label=${titleOf(service)} class="token-section">
-              <h2>${titleOf(service)}</h2>
-              ${show(items, (tokens) => this.#table(service, tokens), 2)}
-            </section>`,
-        )}
+        ${this.sections((service, tokens) => this.#table(service, tokens))}
       </div>`
   }
 

@@ -58,10 +58,12 @@ export function openDialog({ title, className = '', isLocked = () => false, draw
 
 /**
  * A dialog that does one thing: a form, or a question. A failure of `action` stays in it, so that it can be tried again.
- * @param {{ title: string, body: unknown | ((update: () => void) => unknown), confirm: string, busy?: string,
+ * @param {{ title: string, body: unknown | ((update: () => void) => unknown), confirm: string | (() => string),
+ *   busy?: string,
  *   className?: string, danger?: boolean, isReady?: () => boolean, action: () => Promise<unknown>,
- *   done?: () => unknown }} options `body`: a function where it has fields; `done`: shown after it was
- *   done, as what is shown only once
+ *   ways?: Record<string, [label: string, decide: () => void]>, done?: () => unknown }} options `body`: a function where it
+ *   has fields; `action`: false where there is more to decide; `ways`: what lets it pass, by the code of the problem;
+ *   `done`: shown after it was done, as what is shown only once
  * @returns {Promise<boolean>} whether it was done
  */
 export async function confirmDialog(options) {
@@ -77,13 +79,15 @@ export async function confirmDialog(options) {
     draw: ({ close, update }) => {
       const run = async (/** @type {Event} */ event) => {
         event.preventDefault()
+        await act()
+      }
+      const act = async () => {
         isBusy = true
         error = undefined
         update()
         try {
-          await options.action()
-          isDone = true
-          if (!options.done) close()
+          isDone = (await options.action()) !== false
+          if (isDone && !options.done) close()
         } catch (failure) {
           error = failure
         }
@@ -94,13 +98,22 @@ export async function confirmDialog(options) {
         return html`
           <div class="dialog-body">${options.done()}</div>
           <footer class="dialog-footer"><button class="button" @click=${() => close()}>Done</button></footer>`
+      /** @type {NonNullable<typeof options.ways>} */
+      const ways = {}
+      for (const [code, [label, decide]] of Object.entries(options.ways ?? {})) {
+        const goOn = () => {
+          decide()
+          void act()
+        }
+        ways[code] = [label, goOn]
+      }
       return html`
         <form class="dialog-form" @submit=${run}>
-          <div class="dialog-body">${typeof body === 'function' ? body(update) : body} ${errorNotice(error)}</div>
+          <div class="dialog-body">${typeof body === 'function' ? body(update) : body} ${errorNotice(error, ways)}</div>
           <footer class="dialog-footer">
             <button class="button" type="button" ?autofocus=${danger} @click=${() => close()}>Cancel</button>
             <button class="button ${danger ? 'danger' : 'primary'}" ?disabled=${isBusy || options.isReady?.() === false}>
-              ${isBusy ? busy : confirm}
+              ${isBusy ? busy : typeof confirm === 'function' ? confirm() : confirm}
             </button>
           </footer>
         </form>`

@@ -1,6 +1,8 @@
-import { offeredServices } from '../core/services.js'
+import { html } from '../core/html.js'
+import { offeredServices, titleOf } from '../core/services.js'
 import { session } from '../core/session.js'
 import { Resource, RouteView } from '../core/view.js'
+import { show } from './states.js'
 
 /** @import { ServiceName } from '../core/services.js' */
 
@@ -25,6 +27,22 @@ export class ServiceLists extends RouteView {
   /** @param {ServiceName} _service @param {AbortSignal} _signal @returns {Promise<Item[]>} */
   async read(_service, _signal) {
     return []
+  }
+
+  /**
+   * A section for each service.
+   * @param {(service: ServiceName, items: Item[]) => unknown} draw
+   * @param {(service: ServiceName) => unknown} [button] beside the title
+   */
+  sections(draw, button, lists = this.lists) {
+    return lists.map(({ service, items }) => {
+      const title = lists.length < this.lists.length ? 'Both services' : titleOf(service)
+      return html`
+        <section aria-label=${titleOf(service)} class="token-section">
+          <div class="toolbar"><h2>${title}</h2>${button?.(service)}</div>
+          ${show(items, (list) => draw(service, list), 3)}
+        </section>`
+    })
   }
 
   reload() {

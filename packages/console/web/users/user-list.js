@@ -1,12 +1,10 @@
 import { get, send } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
-import { titleOf } from '../core/services.js'
 import { isAdmin, session } from '../core/session.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { formatAge, formatDate } from '../ui/format.js'
 import { icon } from '../ui/icons.js'
 import { ServiceLists } from '../ui/service-lists.js'
-import { show } from '../ui/states.js'
 import { table } from '../ui/table.js'
 import { toast } from '../ui/toast.js'
 import { openUserDialog } from './user-dialog.js'
@@ -46,30 +44,21 @@ class UserList extends ServiceLists {
   }
 
   template() {
-    const shown = this.#shown()
     return html`
       <div class="view">
         <header class="view-header">
           <h1>Users</h1>
         </header>
         <p class="muted">Changes count at once, everywhere. Who is removed is logged out, and their API tokens end.</p>
-        ${shown.map(
-          ({ service, items }) => html`
-            <section aria-label=${titleOf(service)} class="token-section">
-              <div class="toolbar">
-                <h2>${shown.length < this.lists.length ? 'Both services' : titleOf(service)}</h2>
-                <button class="button primary" @click=${() => this.#edit(service)}>${icon('plus')} New user</button>
-              </div>
-              ${show(
-                items,
-                (users) =>
-                  table(
-                    ['Name', 'May', 'Last login', 'Added', ''],
-                    users.map((user) => this.#row(service, user)),
-                  ),
-                3,
-              )}
-            </section>`,
+        ${this.sections(
+          (service, users) =>
+            table(
+              ['Name', 'May', 'Last login', 'Added', ''],
+              users.map((user) => this.#row(service, user)),
+            ),
+          (service) =>
+            html`<button class="button primary" @click=${() => this.#edit(service)}>${icon('plus')} New user</button>`,
+          this.#shown(),
         )}
       </div>`
   }

@@ -1,12 +1,11 @@
 import { get, send } from '../api/client.js'
 import { html, nothing } from '../core/html.js'
-import { titleOf } from '../core/services.js'
 import { isAdmin } from '../core/session.js'
 import { confirmDialog } from '../ui/dialog.js'
 import { formatDate } from '../ui/format.js'
 import { icon } from '../ui/icons.js'
 import { ServiceLists } from '../ui/service-lists.js'
-import { empty, show } from '../ui/states.js'
+import { empty } from '../ui/states.js'
 import { table } from '../ui/table.js'
 import { attempt, toast } from '../ui/toast.js'
 import { openDeliveries } from './deliveries-dialog.js'
@@ -37,15 +36,10 @@ class WebhookList extends ServiceLists {
       <div class="view">
         <header class="view-header"><h1>Webhooks</h1></header>
         <p class="muted">Events are sent to these addresses, signed, and again until they are taken. <a href="#/events">See the events.</a></p>
-        ${this.lists.map(
-          ({ service, items }) => html`
-            <section aria-label=${titleOf(service)} class="token-section">
-              <div class="toolbar">
-                <h2>${titleOf(service)}</h2>
-                <button class="button primary" @click=${() => this.#create(service)}>${icon('plus')} New webhook</button>
-              </div>
-              ${show(items, (webhooks) => this.#table(service, webhooks), 2)}
-            </section>`,
+        ${this.sections(
+          (service, webhooks) => this.#table(service, webhooks),
+          (service) =>
+            html`<button class="button primary" @click=${() => this.#create(service)}>${icon('plus')} New webhook</button>`,
         )}
       </div>`
   }

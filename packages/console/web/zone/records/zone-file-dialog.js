@@ -1,11 +1,10 @@
 import { ApiError } from '../../api/problem.js'
 import { writeZone } from '../../api/zones.js'
 import { html, nothing } from '../../core/html.js'
-import { openDialog } from '../../ui/dialog.js'
+import { confirmDialog } from '../../ui/dialog.js'
 import { checkbox, textArea } from '../../ui/form.js'
-import { errorNotice, notice } from '../../ui/states.js'
+import { notice } from '../../ui/states.js'
 import { addChanges } from '../draft.js'
-import { waysOut } from '../review/refusals.js'
 import { isSameRecord } from '../zone-diff.js'
 import { tableToZoneFile } from './spreadsheet.js'
 
@@ -24,100 +23,81 @@ import { tableToZoneFile } from './spreadsheet.js'
  * @param {ZoneStore} store
  * @returns {Promise<Draft | undefined>} the draft with the changes
  */
-export function openZoneFile({ domain, draft, base }) {
+export async function openZoneFile({ domain, draft, base }) {
   let text = ''
   let isReplacing = false
-  let isBusy = false
   let force = false
   let emailType = draft.emailType
-  /** @type {Outcome | undefined} */
+  /** @type {Outcome | undefined} with skipped lines, shown before the rest is taken */
   let outcome
-  /** @type {unknown} */
-  let error
   const { zone, etag } = base.value ?? {}
-
-  const merge = (/** @type {WrittenZone} */ { changes: { added, removed } }) => {
-    const gone = removed.filter(
-      (old) => isReplacing || added.some((each) => isSameRecord(old, each)),
-    )
-    const next = addChanges(draft, { added, removed: gone })
-    const type = emailType ?? /^; domain-service email-type (\w+)/m.exec(text)?.[1]
-    return type && type !== zone?.email_type ? { ...next, emailType: type } : next
+  const set = (/** @type {string} */ value, /** @type {() => void} */ update) => {
+    text = value
+    outcome = undefined
+    update()
   }
-
-  return openDialog({
+  const isDone = await confirmDialog({
     title: 'Import records',
-    draw: ({ close, update }) => {
-      const check = async () => {
-        isBusy = true
-        error = undefined
-        update()
-        try {
-          const lines = tableToZoneFile(text, domain)
-          const settings = emailType ? `\n; domain-service email-type ${emailType}\n` : ''
-          outcome = await preview(domain, lines + settings, { dryRun: true, etag, force })
-          if (outcome.zone && outcome.skipped.length === 0) close(merge(outcome.zone))
-        } catch (failure) {
-          error = failure
-        }
-        isBusy = false
-        update()
-      }
-      const set = (/** @type {string} */ value) => {
-        text = value
-        outcome = undefined
-        update()
-      }
-      const drop = async (/** @type {DragEvent} */ event) => {
-        const [file] = event.dataTransfer?.files ?? []
-        if (!file) return
-        event.preventDefault()
-        set(await file.text())
-      }
-      const ways = {
-        chooseEmail: (/** @type {string} */ type) => {
-          emailType = type
-          void check()
+    confirm: () => (outcome ? 'Add the rest to the draft' : 'Add to the draft'),
+    busy: 'Checking…',
+    isReady: () => text.trim() !== '' && (!outcome || outcome.zone !== undefined),
+    ways: {
+      email_type_conflict: [
+        'Use own mail servers (MX)',
+        () => {
+          emailType = 'MX'
         },
-        force: () => {
+      ],
+      unsupported_records: [
+        'Go on and lose those records',
+        () => {
           force = true
-          void check()
         },
-      }
-      return html`
-        <div class="dialog-body" @drop=${drop} @dragover=${(/** @type {Event} */ event) => event.preventDefault()}>
-          ${textArea({
-            id: 'zone-file',
-            label: 'Zone file',
-            value: text,
-            rows: 12,
-            placeholder: `$ORIGIN ${domain}.\nwww 300 IN A 192.0.2.10`,
-            hint: 'Paste a zone file or rows of a spreadsheet (name, type, value, TTL), or drop a file here.',
-            onInput: set,
-          })}
-          ${checkbox({
-            label: 'Remove records that are not in the file',
-            isChecked: isReplacing,
-            hint: 'Otherwise they stay beside the imported ones.',
-            onChange: (value) => {
-              isReplacing = value
-            },
-          })}
-          ${error ? html`${errorNotice(error)} ${waysOut(error, ways)}` : nothing}
-          ${outcome ? skippedNotice(outcome.skipped) : nothing}
-        </div>
-        <footer class="dialog-footer">
-          <button class="button" @click=${() => close()}>Cancel</button>
-          ${
-            outcome
-              ? html`<button class="button primary" ?disabled=${!outcome.zone} @click=${() => outcome?.zone && close(merge(outcome.zone))}>Add the rest to the draft</button>`
-              : html`<button class="button primary" ?disabled=${isBusy || text.trim() === ''} @click=${check}>
-                ${isBusy ? 'Checking…' : 'Add to the draft'}
-              </button>`
-          }
-        </footer>`
+      ],
+    },
+    body: (/** @type {() => void} */ update) => html`
+      <div @drop=${(/** @type {DragEvent} */ event) => takeDropped(event, (value) => set(value, update))} @dragover=${(/** @type {Event} */ event) => event.preventDefault()}>
+        ${textArea({
+          id: 'zone-file',
+          label: 'Zone file',
+          value: text,
+          rows: 12,
+          placeholder: `$ORIGIN ${domain}.\nwww 300 IN A 192.0.2.10`,
+          hint: 'Paste a zone file or rows of a spreadsheet (name, type, value, TTL), or drop a file here.',
+          onInput: (value) => set(value, update),
+        })}
+      </div>
+      ${checkbox({
+        label: 'Remove records that are not in the file',
+        isChecked: isReplacing,
+        hint: 'Otherwise they stay beside the imported ones.',
+        onChange: (value) => {
+          isReplacing = value
+        },
+      })}
+      ${outcome ? skippedNotice(outcome.skipped) : nothing}`,
+    action: async () => {
+      if (outcome) return true
+      const settings = emailType ? `\n; domain-service email-type ${emailType}\n` : ''
+      const lines = tableToZoneFile(text, domain) + settings
+      outcome = await preview(domain, lines, { dryRun: true, etag, force })
+      return outcome.skipped.length === 0
     },
   })
+  if (!isDone || !outcome?.zone) return undefined
+  const { added, removed } = outcome.zone.changes
+  const gone = removed.filter((old) => isReplacing || added.some((each) => isSameRecord(old, each)))
+  const next = addChanges(draft, { added, removed: gone })
+  const type = emailType ?? /^; domain-service email-type (\w+)/m.exec(text)?.[1]
+  return type && type !== zone?.email_type ? { ...next, emailType: type } : next
+}
+
+/** @param {DragEvent} event @param {(text: string) => void} take */
+async function takeDropped(event, take) {
+  const [file] = event.dataTransfer?.files ?? []
+  if (!file) return
+  event.preventDefault()
+  take(await file.text())
 }
 
 /**

@@ -6,9 +6,9 @@ import { openDialog } from '../../ui/dialog.js'
 import { selectField } from '../../ui/form.js'
 import { errorNotice, loading, notice } from '../../ui/states.js'
 import { toast } from '../../ui/toast.js'
-import { isEmptyDiff, pairChanges } from '../zone-diff.js'
+import { toPatch } from '../draft.js'
+import { describe, isEmptyDiff, pairChanges } from '../zone-diff.js'
 import { diffList, emailTypeLine, summarizeDiff } from './diff-list.js'
-import { nameFaults, waysOut } from './refusals.js'
 
 /**
  * @import { WriteAnswer, WriteOptions } from '../../api/zones.js'
@@ -164,14 +164,12 @@ class ZoneReview extends View {
   }
 
   #failure() {
-    return html`${errorNotice(this.#error)}
-      ${waysOut(this.#error, {
-        chooseEmail: this.proposal?.send ? undefined : (type) => this.#chooseEmail(type),
-        force: () => {
-          this.#force = true
-          void (this.#preview ? this.#apply() : this.#check())
-        },
-      })}`
+    return errorNotice(this.#error, {
+      unsupported_records: ['Write anyway and lose those records', this.#forceWrite],
+      email_type_conflict: this.proposal?.send
+        ? undefined
+        : ['Use own mail servers (MX)', this.#useOwnMail],
+    })
   }
 
   /** @param {NonNullable<ZoneStore['conflict']>} conflict */
@@ -211,11 +209,33 @@ class ZoneReview extends View {
     void this.#check()
   }
 
-  /** @param {string} emailType */
-  #chooseEmail(emailType) {
-    this.#store.change({ ...this.#store.draft, emailType })
+  #useOwnMail = () => {
+    this.#store.change({ ...this.#store.draft, emailType: 'MX' })
     void this.#check()
   }
+
+  #forceWrite = () => {
+    this.#force = true
+    void (this.#preview ? this.#apply() : this.#check())
+  }
+}
+
+/** The same refusal with records in place of JSON pointers into the patch. @param {unknown} error @param {ZoneStore} store */
+export function nameFaults(error, { draft, base }) {
+  if (!(error instanceof ApiError) || error.errors.length === 0 || !base.value) return error
+  const { zone } = base.value
+  const { add = [], update = [] } = toPatch(draft, zone)
+  const named = (/** @type {string} */ text) =>
+    text.replace(/\/(add|update)\/(\d+)(?:\/\w+)?/g, (pointer, list, at) => {
+      const id = update[at]?.id
+      const record = list === 'add' ? add[at] : id && (draft.records.get(id) ?? undefined)
+      return record ? describe(record) : pointer
+    })
+  const errors = error.errors.map(({ path, message }) => ({
+    path: named(path),
+    message: named(message),
+  }))
+  return new ApiError({ ...error, detail: error.message, errors })
 }
 
 /** @param {Conflict} conflict @param {number} at */
