@@ -1,3 +1,5 @@
+import { byName } from '../ui/format.js'
+
 /**
  * Paths of files and directories. A directory's path ends in a slash here; the root is empty. Pure.
  * @import { DirectoryNode } from '../api/schema.d.ts'
@@ -43,11 +45,6 @@ export function hrefToPath(path, query = new URLSearchParams()) {
   const encoded = path.split('/').map(encodeURIComponent).join('/')
   return `#/files/${encoded}${query.size > 0 ? `?${query}` : ''}`
 }
-
-const natural = new Intl.Collator('en', { numeric: true })
-
-/** "part 2" before "part 10". @param {{ name: string }} left @param {{ name: string }} right */
-export const byName = (left, right) => natural.compare(left.name, right.name)
 
 /** The directories directly in one, in the order in which people count. @param {DirectoryNode} [tree] @returns {DirectoryNode[]} */
 export const directoriesIn = (tree) =>

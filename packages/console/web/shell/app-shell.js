@@ -7,6 +7,7 @@ import { loginPage, loginPanel } from '../login/login-view.js'
 import { openRenewal } from '../login/renewal-dialog.js'
 import { icon } from '../ui/icons.js'
 import { empty, failed, loading, notice } from '../ui/states.js'
+import { toUnicode } from '../ui/unicode.js'
 import { openAccount } from './account-dialog.js'
 import { listenForKeys, openShortcuts } from './keyboard.js'
 import { placeOf, places } from './routes.js'
@@ -119,9 +120,11 @@ class AppShell extends View {
   /** @param {Place | undefined} place */
   #announce(place) {
     // A domain, a folder or a file by its name.
-    const [first, ...names] = currentRoute().segments
+    const { segments, query } = currentRoute()
+    const [first, ...names] = segments
     const name = ['domains', 'files'].includes(first ?? '') ? names.at(-1) : undefined
-    document.title = `${name ?? place?.title ?? 'Not found'} · Domains and files`
+    const view = [toUnicode(name ?? place?.title ?? 'Not found'), query.get('tab')]
+    document.title = `${view.filter(Boolean).join(', ')} · Domains and files`
     if (this.#shownTitle && this.#shownTitle !== document.title) {
       const main = this.querySelector('main')
       if (document.activeElement === document.body) main?.focus({ preventScroll: true })

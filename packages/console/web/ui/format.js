@@ -57,6 +57,11 @@ export function formatDuration(seconds) {
   return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
 }
 
+const natural = new Intl.Collator('en', { numeric: true })
+
+/** "part 2" before "part 10". @param {{ name: string }} left @param {{ name: string }} right */
+export const byName = (left, right) => natural.compare(left.name, right.name)
+
 /** Days from now until a calendar date. @param {string} date @param {number} [now] */
 export const daysUntil = (date, now = Date.now()) =>
   Math.ceil((new Date(date).getTime() - now) / 86_400_000)

@@ -45,6 +45,7 @@ export const historyFlows: Flows = {
     const newest = page.locator('.moment').first()
     await newest.getByText('oliver').waitFor()
     await newest.getByText('1 removed').waitFor()
+    assert.match(await page.title(), /^meadowpost\.com, history/)
     await tester.checkAccessibility('history')
     await tester.picture('history')
 

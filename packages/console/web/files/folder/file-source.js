@@ -1,5 +1,5 @@
 import { get } from '../../api/client.js'
-import { byName } from '../paths.js'
+import { byName } from '../../ui/format.js'
 
 /** @import { FileRecord } from '../../api/schema.d.ts' */
 

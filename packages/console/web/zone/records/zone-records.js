@@ -4,7 +4,7 @@ import { mayEdit } from '../../core/session.js'
 import { View } from '../../core/view.js'
 import { saveText } from '../../ui/clipboard.js'
 import { inputHandler, optionsOf, searchBox } from '../../ui/form.js'
-import { formatAge, formatCount } from '../../ui/format.js'
+import { byName, formatAge, formatCount } from '../../ui/format.js'
 import { icon } from '../../ui/icons.js'
 import { empty, notice, show } from '../../ui/states.js'
 import { attempt, toast } from '../../ui/toast.js'
@@ -70,7 +70,8 @@ class ZoneRecords extends View {
   #records({ zone, readAt }) {
     const { store } = this
     const isEditable = mayEdit('domains') && zone.uses_registrar_dns
-    const rows = rowsOf(zone, store.draft, store.pending)
+    const sorted = { ...zone, hosts: zone.hosts.toSorted(byName) }
+    const rows = rowsOf(sorted, store.draft, store.pending)
     const shown = rows.filter((row) => this.#isShown(row))
     const table = {
       rows: shown,
