@@ -102,7 +102,7 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     await db.setTime(start + 60_000)
     expect(await store.due(await log.end())).toEqual([])
     answer = 200
-    await store.update(id, { isPaused: false })
+    await store.update(id, { paused: false })
     const received = await receiver.count(3)
     expect(received.map(({ body }) => body.data?.number)).toEqual([1, 1, 2])
   })
@@ -171,7 +171,7 @@ describe.each(forms)('stored webhooks in $form', ({ open }) => {
     const store = new WebhookStore(sql)
     const by = { createdBy: 'admin', position: '' }
     const webhook = await losing(() => store.create({ url: 'https://example.com/' }, by))
-    const paused = await losing(() => store.update(webhook.id, { isPaused: true, name: 'chat' }))
+    const paused = await losing(() => store.update(webhook.id, { paused: true, name: 'chat' }))
     const attempt = { status: 500, ms: 1, answer: 'no' }
     const tested = await losing(() => store.recordTest(webhook.id, { event: 'one', attempt }))
     const again = await losing(() => store.retry(webhook.id, 'one'))

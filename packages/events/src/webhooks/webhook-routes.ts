@@ -5,7 +5,13 @@ import type { EventSource } from '../event-source.ts'
 import type { EventLog } from '../outbox.ts'
 import { AddressRefused, resolveHost } from './addresses.ts'
 import type { WebhookDispatcher } from './dispatcher.ts'
-import { DeliveryRecord, eventId, exampleId, schemasOf } from './webhook-schemas.ts'
+import {
+  DeliveryRecord,
+  eventId,
+  exampleId,
+  schemasOf,
+  type WebhookDefinition,
+} from './webhook-schemas.ts'
 import type { WebhookConfig } from './webhook-settings.ts'
 import {
   type Delivery,
@@ -13,7 +19,6 @@ import {
   maxWebhooks,
   tooManyWebhooks,
   type Webhook,
-  type WebhookDefinition,
   type WebhookStore,
   webhookNotFound,
 } from './webhook-store.ts'
@@ -105,11 +110,11 @@ function changeWebhook(app: App, parts: Dependencies, { Changes, Shown }: Schema
     ...answers(200, 'The changed webhook', Shown),
   }
   app.patch(`${path}/:id`, { config, schema: changed }, async (request) => {
-    const { paused: isPaused, ...changes } = request.body
+    const { body } = request
     const webhook = await find(parts, request)
-    requireWithin(callerOf(request), { ...webhook, ...changes })
-    if (changes.url !== undefined) await checkUrl(changes.url, parts.config)
-    return describe(await store.update(webhook.id, { ...changes, isPaused }), source)
+    requireWithin(callerOf(request), { ...webhook, ...body })
+    if (body.url !== undefined) await checkUrl(body.url, parts.config)
+    return describe(await store.update(webhook.id, body), source)
   })
   const deleted = {
     ...aboutOne('deleteWebhook', 'Delete a webhook', 'With what was still to be delivered to it.'),

@@ -31,6 +31,11 @@ export const DeliveryRecord = z
     ],
   })
 
+type Schemas = ReturnType<typeof schemasOf>
+/** What an admin says of a webhook. Absent: all types, domains or folders. */
+export type WebhookDefinition = z.infer<Schemas['New']>
+export type WebhookChanges = z.infer<Schemas['Changes']>
+
 /** The schemas of webhooks, which a service limits to its domains or folders. */
 export const schemasOf = ({ types, scope }: EventSource) => {
   const limits = { domains: Domains.optional(), folders: Folders.optional() }

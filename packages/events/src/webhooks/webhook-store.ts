@@ -9,7 +9,9 @@ import {
   type SqlTransaction,
   sql,
 } from '@domains-and-files/persistence'
+import type { z } from 'zod'
 import type { Attempt } from './send-delivery.ts'
+import type { DeliveryRecord, WebhookChanges, WebhookDefinition } from './webhook-schemas.ts'
 
 const webhooks = name('webhooks')
 const deliveries = name('webhook_deliveries')
@@ -31,19 +33,6 @@ export const retryDelaysMs = [
 /** The type of the event that POST …/test sends. */
 export const testType = 'webhook.test'
 
-/** What an admin says of a webhook. Absent: all types, domains or folders. */
-export interface WebhookDefinition {
-  url: string
-  name?: string | undefined
-  types?: string[] | undefined
-  domains?: string[] | undefined
-  folders?: string[] | undefined
-}
-
-export type WebhookChanges = {
-  [Key in keyof WebhookDefinition]?: WebhookDefinition[Key] | undefined
-} & { isPaused?: boolean | undefined }
-
 export interface Webhook extends WebhookDefinition {
   id: string
   secret: string
@@ -59,16 +48,11 @@ export interface ClaimedWebhook extends Webhook {
   claim: string
 }
 
-export interface Delivery {
+/** Times are milliseconds since 1970. */
+export type Delivery = Omit<z.infer<typeof DeliveryRecord>, 'id' | 'at' | 'next_at'> & {
   event: string
-  type: string
-  status: 'pending' | 'delivered' | 'failed'
-  tries: number
-  next_at: number
   at: number
-  ms: number
-  response_status: number | null
-  answer: string | null
+  next_at: number
 }
 
 /** A try that has ended; `tries` were before it. */
@@ -125,7 +109,7 @@ export class WebhookStore {
   }
 
   /** @throws 404 `webhook_not_found` */
-  update(id: string, { isPaused, ...changes }: WebhookChanges): Promise<Webhook> {
+  update(id: string, { paused, ...changes }: WebhookChanges): Promise<Webhook> {
     return this.#sql.transaction(async (transaction) => {
       const before = await transaction.get<WebhookRow>(
         sql`select ${columns} from ${webhooks} where id = ${id} ${forUpdate}`,
@@ -133,7 +117,7 @@ export class WebhookStore {
       const definition = { ...JSON.parse(before?.definition ?? '{}'), ...changes }
       const row = await transaction.get<WebhookRow>(sql`
         update ${webhooks} set definition = ${JSON.stringify(definition)},
-          is_paused = coalesce(${isPaused}, is_paused) where id = ${id} returning ${columns}`)
+          is_paused = coalesce(${paused}, is_paused) where id = ${id} returning ${columns}`)
       if (!row) throw webhookNotFound(id)
       return toWebhook(row)
     })
