@@ -16,7 +16,7 @@ import { beginSingleSignOn, readMethods } from './single-sign-on.js'
  * Asks for a name and a password and logs in at all `services` at once. One that accepts is enough; if none does, the
  * first refusal is shown.
  */
-export class LoginForm extends View {
+class LoginForm extends View {
   /** @type {ServiceName[]} */
   services = offeredServices()
   username = ''

@@ -10,7 +10,7 @@ const spareRows = 8
  * Properties: `count`, `label`, `header` (a row template), `drawRow(index)`, and `onRange(first, last)`, called with the
  * rows that are about to be shown.
  */
-export class VirtualList extends View {
+class VirtualList extends View {
   label = ''
   /** @type {unknown} */
   header
@@ -46,12 +46,6 @@ export class VirtualList extends View {
     const observer = new ResizeObserver(() => this.#measure())
     observer.observe(this)
     signal.addEventListener('abort', () => observer.disconnect())
-  }
-
-  /** Shows the list from its beginning. */
-  scrollToStart() {
-    this.scrollTop = 0
-    this.#measure()
   }
 
   #measure() {
@@ -125,9 +119,9 @@ export class VirtualList extends View {
   focusRow(index) {
     const top = index * this.#rowHeight
     const bottom = top + 2 * this.#rowHeight // The header covers the height of a row.
-    if (top < this.scrollTop) this.scrollTop = top
+    if (top < this.scrollTop) this.scrollTo(0, top)
     else if (bottom > this.scrollTop + this.clientHeight)
-      this.scrollTop = bottom - this.clientHeight
+      this.scrollTo(0, bottom - this.clientHeight)
     this.#focused = index
     this.#measure()
     this.update()
