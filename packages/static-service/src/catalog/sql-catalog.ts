@@ -31,7 +31,7 @@ import type {
   Usage,
 } from './catalog.ts'
 import type { CatalogDatabase, CatalogOptions } from './catalog-database.ts'
-import type { Actor, ChangeEntry } from './changes/change-entry.ts'
+import { type ChangeEntry, nobody } from './changes/change-entry.ts'
 import type { TreeChange } from './changes/commands.ts'
 import {
   type CatalogCommand,
@@ -294,9 +294,6 @@ export class SqlCatalog extends Queries implements Catalog {
     return outcomes
   }
 }
-
-// Of changes that no request asks for.
-const nobody: Actor = { by: '', token: null, requestId: '' }
 
 type Done = Extract<Outcome, { done: string }>['done']
 

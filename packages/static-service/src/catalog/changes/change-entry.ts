@@ -9,6 +9,9 @@ export interface Actor {
   requestId: string
 }
 
+/** Of changes that no request asks for. */
+export const nobody: Actor = { by: '', token: null, requestId: '' }
+
 export const changeActions = ['upload', 'delete', 'move', 'deploy', 'restore', 'revert'] as const
 
 export type ChangeAction = (typeof changeActions)[number]
