@@ -84,9 +84,14 @@ export async function uploadInterrupted(
   async function finish() {
     for (;;) {
       const offset = offsetOf(await head(url))
-      const answer = await patch(url, offset, bytes.subarray(offset))
+      // A body that is refused while it is sent breaks the connection.
+      const answer = await patch(url, offset, bytes.subarray(offset)).catch(ignoreHangUp)
       // The interrupted request may still be under way, a proxy not yet know that a replica is gone, or a service be busy.
-      if (![409, 423, 502, 503].includes(answer.status)) return answer
+      if (answer && ![409, 423, 502, 503].includes(answer.status)) return answer
     }
   }
+}
+
+function ignoreHangUp(error: NodeJS.ErrnoException): undefined {
+  if (!['EPIPE', 'ECONNRESET'].includes(error.code ?? '')) throw error
 }
