@@ -25,7 +25,7 @@ export async function keepHistory(folder: string): Promise<Finding[]> {
     ...(await measureBoth('uploads of 4 KiB over files, history kept', 'files/s', replaceFiles)),
     ...(await measureBoth('deletions, history kept', 'files/s', deleteFiles)),
     ...(await measureBoth('GET /api/files/{path}, history kept', 'req/s', (service) => () => {
-      const url = `${service.url}/api/files/same-1.bin`
+      const url = `${service.url}/api/files/same-100.bin`
       return load({ url, headers: bearer(service) })
     })),
   ]
