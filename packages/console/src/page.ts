@@ -44,12 +44,10 @@ export function readPage(): Page {
     (module) => `<link rel="modulepreload" href="assets/${version}/${module}">`,
   )
   const html = index
-    .replace(
-      /(?:<link rel="stylesheet"[^>]*>\n)+/,
-      '<link rel="stylesheet" href="assets/style.css">\n',
-    )
+    .replaceAll(/<link rel="stylesheet"[^<>]*>\n/g, '')
+    .replace('<!-- preloads -->', '<link rel="stylesheet" href="assets/style.css">')
     .replaceAll('"assets/', `"assets/${version}/`)
-    .replace('<!-- preloads -->', preloads.join('\n'))
+    .replace('</head>', `${preloads.join('\n')}\n</head>`)
   return { version, html, styles, modules, litModules }
 }
 

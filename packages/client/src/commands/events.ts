@@ -72,10 +72,10 @@ async function* openStream(get: GetEvents, query: { after: string; types?: strin
   try {
     const body = await unwrap(get({ params: { query }, headers, parseAs: 'stream', signal }))
     let text = ''
-    const chunks = (body as ReadableStream<BufferSource>).pipeThrough(new TextDecoderStream())
-    for await (const chunk of chunks) {
+    const decoder = new TextDecoder()
+    for await (const chunk of body as ReadableStream<Uint8Array>) {
       silence.refresh()
-      const blocks = (text + chunk).split('\n\n')
+      const blocks = (text + decoder.decode(chunk, { stream: true })).split('\n\n')
       text = blocks.pop() ?? ''
       yield* blocks
     }
