@@ -39,3 +39,16 @@ export function jsonObject(fields: Record<string, string>): Statement {
 /** Conditions of which all hold. */
 export const all = (conditions: Statement[]): Statement =>
   conditions.length === 0 ? sql`1 = 1` : join(conditions, ' and ')
+
+/** The columns of a file as a change made it, in `files` and `past_files`, with their types in PostgreSQL. */
+export const stateTypes = {
+  path: 'text',
+  digest: 'text',
+  size: 'bigint',
+  content_type: 'text',
+  category: 'text',
+  uploaded_by: 'text',
+  created_at: 'text',
+  updated_at: 'text',
+  change_id: 'bigint',
+} as const

@@ -3,7 +3,7 @@ import { nameOf, parentOf } from '../../files/path-segments.ts'
 import { insertPast } from '../history/past-rows.ts'
 import type { RecordedState } from '../listing/list-changes.ts'
 import { fold, searchIndexOf } from '../listing/search-index.ts'
-import { among, records } from '../records.ts'
+import { among, records, stateTypes } from '../records.ts'
 import type { Target } from './apply-command.ts'
 import { appendFileEvents } from './file-events.ts'
 import type { Group } from './load-files.ts'
@@ -79,15 +79,7 @@ async function writeFiles(transaction: SqlTransaction, files: TrackedRows<Stored
 }
 
 const fileTypes = {
-  path: 'text',
-  digest: 'text',
-  size: 'bigint',
-  content_type: 'text',
-  category: 'text',
-  uploaded_by: 'text',
-  created_at: 'text',
-  updated_at: 'text',
-  change_id: 'bigint',
+  ...stateTypes,
   id: 'bigint',
   directory: 'text',
   name: 'text',

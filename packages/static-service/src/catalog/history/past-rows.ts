@@ -1,17 +1,9 @@
 import { name, type SqlTransaction, sql } from '@domains-and-files/persistence'
 import type { Group } from '../changes/load-files.ts'
-import { among, records } from '../records.ts'
+import { among, records, stateTypes } from '../records.ts'
 
 const pastTypes = {
-  path: 'text',
-  digest: 'text',
-  size: 'bigint',
-  content_type: 'text',
-  category: 'text',
-  uploaded_by: 'text',
-  created_at: 'text',
-  updated_at: 'text',
-  change_id: 'bigint',
+  ...stateTypes,
   ended_by: 'bigint',
   ended_at: 'text',
 } as const
