@@ -102,6 +102,8 @@ export class StagedBlob implements AsyncDisposable {
       : storeFile(file, { digest, size })
     await this.#storing.catch(throwStorageFailure)
     if (!isSmall) this.#isOnDisk = false
+    // In the folder a stored content needs no memory any more; S3's small ones stay there until a file refers to them.
+    if (this.#options.isFlushed) this.#hold(-this.#heldBytes)
     return { digest, size }
   }
 

@@ -273,3 +273,17 @@ test('while memory is short, contents go to their files as they come, small ones
   const { digest } = await second.keep()
   expect(digest).toBe(digestOf('\0'.repeat(20_010)))
 })
+
+test('a small content that is stored takes no memory from those that follow in the request', async () => {
+  const { store, dataDir } = await open(undefined, { maxStagingBytes: 100_000 })
+  await using drafts = new AsyncDisposableStack()
+
+  for (const fill of 'abcdefgh') {
+    const draft = drafts.use(store.draft())
+    await draft.write(Buffer.alloc(20_000, fill))
+    await draft.seal()
+    await draft.keep()
+  }
+
+  expect(readdirSync(join(dataDir, 'tmp'))).toEqual([])
+})
