@@ -41,7 +41,6 @@ COPY --from=packages /app ./
 COPY --from=build /app/program/dist program/dist
 COPY --from=build --chown=node /app/program/node_modules/.cache program/node_modules/.cache
 USER node
-VOLUME ["/data", "/users"]
 EXPOSE $PORT
 HEALTHCHECK --interval=5s --timeout=3s --start-period=10s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/health').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
