@@ -31,7 +31,7 @@ const tags = ['files']
 
 export const prefixFaults = [invalidPath('a segment is empty'), reservedPath('tree')]
 
-const prefixQuery = (description: string) =>
+export const prefixQuery = (description: string) =>
   z.string('must be given once').default('').meta({ description })
 
 const ListQuery = z.strictObject({

@@ -22,6 +22,7 @@ import {
 } from '../../errors.ts'
 import { checkEncoding, readDirectory } from '../../files/file-path.ts'
 import { actorOf } from '../actor.ts'
+import { prefixQuery } from '../files/browse.ts'
 import { change, changedFile } from '../openapi-examples.ts'
 import {
   Change,
@@ -50,10 +51,7 @@ const listChangesSchema = {
   querystring: z.strictObject({
     ...pageQuery(50, 200),
     ...afterQuery(z.int().positive()),
-    prefix: z
-      .string('must be given once')
-      .default('')
-      .meta({ description: 'only changes of a file below this directory' }),
+    prefix: prefixQuery('only changes of a file below this directory'),
     by: z
       .string('must be given once')
       .optional()

@@ -81,12 +81,12 @@ function getHistory(app: App, slash: string, { catalog }: Dependencies) {
       const { page, page_size: pageSize } = request.query
       const { states, total } = await catalog.history.states({ path, page, pageSize })
       if (total === 0) throw neverStored(path)
-      return { history: states.map(describeState), pagination: paginate(request.query, total) }
+      return { history: states.map(describePathState), pagination: paginate(request.query, total) }
     },
   )
 }
 
-const describeState = ({ file: state, isCurrent, isForgotten, ...rest }: PathState) => ({
+const describePathState = ({ file: state, isCurrent, isForgotten, ...rest }: PathState) => ({
   ...rest,
   sha256: state?.digest ?? null,
   size: state?.size ?? null,

@@ -12,7 +12,7 @@ import type { Catalog } from '../../catalog/catalog.ts'
 import type { DiffFile } from '../../catalog/history/tree-diff.ts'
 import { historyGone, versionNotFound } from '../../errors.ts'
 import { checkEncoding, readDirectory } from '../../files/file-path.ts'
-import { prefixFaults } from '../files/browse.ts'
+import { prefixFaults, prefixQuery } from '../files/browse.ts'
 import { type DescribeFiles, FileList } from '../files/file-schema.ts'
 import { changedFile, version } from '../openapi-examples.ts'
 import { ChangedFile, describeState } from './change-schema.ts'
@@ -37,10 +37,7 @@ const VersionPath = z.object({
 const PageQuery = z.strictObject({
   ...pageQuery(50, 1000),
   ...afterQuery(z.string()),
-  prefix: z
-    .string('must be given once')
-    .default('')
-    .meta({ description: 'only files below this directory' }),
+  prefix: prefixQuery('only files below this directory'),
 })
 
 const errors = [...prefixFaults, versionNotFound(version.version), historyGone()]
