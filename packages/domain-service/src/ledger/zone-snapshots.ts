@@ -34,7 +34,7 @@ export async function putZones(
     if (digests.has(snapshot)) continue
     await nextSlice()
     const text = encodeSnapshot(snapshot)
-    const digest = hash('sha256', text, 'base64url')
+    const digest = digestOfText(text)
     digests.set(snapshot, digest)
     texts.set(digest, text)
   }
@@ -57,6 +57,10 @@ export async function putZones(
   }
   return (snapshot) => digests.get(snapshot) ?? fail('was not put')
 }
+
+/** The digest under which `putZones` stores a snapshot. */
+export const zoneDigest = (snapshot: Snapshot): string => digestOfText(encodeSnapshot(snapshot))
+const digestOfText = (text: string) => hash('sha256', text, 'base64url')
 
 /** The snapshots of these digests; null and undefined are skipped. */
 export async function getZones(
