@@ -9338,6 +9338,8 @@ export interface operations {
                 path: string;
                 page?: number;
                 page_size?: number;
+                /** @description the `next` of the page before */
+                after?: string;
             };
             header?: never;
             path?: never;
@@ -9375,12 +9377,15 @@ export interface operations {
                      *         "page_size": 50,
                      *         "total_items": 1,
                      *         "total_pages": 1
-                     *       }
+                     *       },
+                     *       "next": null
                      *     }
                      */
                     "application/json": {
                         history: components["schemas"]["PathState"][];
                         pagination: components["schemas"]["Pagination"];
+                        /** @description send it as `after` for the following rows; null: there are none */
+                        next: string | null;
                     };
                 };
             };

@@ -83,8 +83,14 @@ export interface CatalogChanges {
    */
   moveDirectory(move: DirectoryMove, actor?: Actor): Promise<number>
 
-  /** Keeps durable contents for a day without a file, for a caller. */
-  keepContents(contents: StoredBlob[], callerId: string): Promise<void>
+  /**
+   * Keeps durable contents for a day without a file, for a caller.
+   * @throws {HttpError} `quota_exceeded` where they are limited and exceed the quota with the current files.
+   */
+  keepContents(
+    contents: StoredBlob[],
+    options: { callerId: string; isLimited: boolean },
+  ): Promise<void>
 
   /**
    * Makes a directory what the source is, whatever the number of its files.

@@ -131,9 +131,12 @@ export class SqlCatalog extends Queries implements Catalog {
     return (await this.#background.carryOut(id)).files
   }
 
-  async keepContents(contents: StoredBlob[], callerId: string): Promise<void> {
+  async keepContents(
+    contents: StoredBlob[],
+    { callerId, isLimited }: { callerId: string; isLimited: boolean },
+  ): Promise<void> {
     const keepDays = this.#keepDays
-    await this.#submit({ kind: 'keepContents', contents, callerId, keepDays }, 'other')
+    await this.#submit({ kind: 'keepContents', contents, callerId, keepDays, isLimited }, 'keep')
   }
 
   async replaceTree(command: TreeReplacement): Promise<TreeChange> {

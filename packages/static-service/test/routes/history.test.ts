@@ -16,6 +16,7 @@ const History = z.object({
     }),
   ),
   pagination: z.object({ total_items: z.number() }),
+  next: z.string().nullable(),
 })
 
 const keeping = { KEEP_HISTORY_DAYS: '30' }
@@ -68,6 +69,11 @@ test('the history of a path has every state, also when the file is gone', async 
   ])
   const second = await historyOf(service, 'a.txt', '&page=2&page_size=3')
   expect(second.history).toEqual(history.slice(3))
+  const first = await historyOf(service, 'b.html', '&page_size=1')
+  expect(first.next).toBeNull()
+  const { next } = await historyOf(service, 'a.txt', '&page_size=3')
+  const following = await historyOf(service, 'a.txt', `&page_size=3&after=${next}`)
+  expect(following).toMatchObject({ history: history.slice(3), next: null })
   expect(history.map(({ change }) => change)).toEqual(ids.toReversed())
 })
 

@@ -261,8 +261,8 @@ describe('PUT /api/trees/{prefix}', () => {
   test('a dry run changes nothing', async () => {
     const { headers } = await put('dry/', await tar(['a', '1'], ['b', '1']))
     const query = '?dry_run=true&version=dry'
-    const dry = await put('dry/', await tar(['a', '2'], ['c', '1']), { query })
-    expect(dry.body).toMatchObject({ change: null, added: 1, replaced: 1, removed: 1 })
+    const dry = await put('dry/', await tar(['a', '2'], ['c', '1'], ['d', '1']), { query })
+    expect(dry.body).toMatchObject({ change: null, files: 3, added: 2, replaced: 1, removed: 1 })
     expect(dry.headers.etag).toBe(headers.etag)
     expect((await get('dry/')).headers.etag).toBe(headers.etag)
     expect((await service.call('GET', '/api/versions/dry')).status).toBe(404)
@@ -607,6 +607,13 @@ describe('PUT /api/trees/{prefix}', () => {
       ],
       ['JSON that is cut', async () => Buffer.from('{"files":{'), 400, 'malformed_body'],
       ['unknown JSON', async () => Buffer.from('{"form":"x/"}'), 400, 'validation_failed'],
+      [
+        'an unknown field of a file',
+        async () => Buffer.from(`{"files":{"a":{"sha256":"${digestOf('old')}","mode":1}}}`),
+        400,
+        'validation_failed',
+        '/files/a/mode',
+      ],
     ])('%s', async (_name, archive, status, code, detail = '') => {
       await service.put('refused/old', 'old')
       const answer = await put('refused/', await archive())
@@ -642,6 +649,28 @@ describe('PUT /api/trees/{prefix}', () => {
       )
     await expect.poll(left).toEqual([])
   })
+})
+
+test('a content without a file is refused where it exceeds the quota with the files and other such contents', async () => {
+  await using limited = await start({ env: { QUOTA_BYTES: '300000', KEEP_HISTORY_DAYS: '30' } })
+  const send = (content: string) =>
+    limited.call('PUT', `/api/contents/${digestOf(content)}`, { body: content })
+  await limited.put('a', 'a'.repeat(100_000))
+  expect((await send('b'.repeat(100_000))).status).toBe(201)
+  await limited.put('past', 'p'.repeat(90_000))
+  await limited.call('DELETE', '/api/files/past')
+
+  // The past makes room, both others do not.
+  expect((await send('c'.repeat(90_000))).status).toBe(201)
+  const refused = await send('d'.repeat(20_000))
+
+  expect(refused).toMatchObject({ status: 507, body: { code: 'quota_exceeded' } })
+  const early = await send('e'.repeat(250_000))
+  expect(early).toMatchObject({ status: 507, body: { code: 'quota_exceeded' } })
+  expect((await send('b'.repeat(100_000))).status).toBe(204)
+  const left = async () => (await limited.storedContents()).join()
+  await expect.poll(left).not.toContain(digestOf('p'.repeat(90_000)))
+  await expect.poll(left).not.toContain(digestOf('d'.repeat(20_000)))
 })
 
 test('small contents of an archive do not wait in the memory of a replica', async () => {

@@ -255,6 +255,7 @@ function digestsOf(command: CatalogCommand): string[] {
 }
 
 function failureOf(error: unknown): Outcome {
+  if (error instanceof Rejected) return refusalOf(error)
   const cause = error instanceof DatabaseFullError ? error.cause : error
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   return { failed: String(cause), code, error }

@@ -133,7 +133,9 @@ export type Outcome =
   | ({ done: 'revert'; change: ChangeEntry } & Changed)
   | ({ done: 'prune'; rows: number; bytes: number; isLast: boolean } & Changed)
   | { done: 'record'; version: VersionRow }
-  /** Contents are kept, rows of a restore or events are there, or a change is given up. */
+  /** Contents are kept. */
+  | ({ done: 'keep' } & Changed)
+  /** Rows of a restore or events are there, or a change is given up. */
   | { done: 'other' }
   /** `paths`: up to ten, where there are several. */
   | { refused: Rejection; path: string; paths?: string[] }
@@ -229,4 +231,6 @@ export interface KeepCommand {
   callerId: string
   /** Days that the past is kept. */
   keepDays: number
+  /** Rejected where they and the current files exceed the quota. */
+  isLimited: boolean
 }

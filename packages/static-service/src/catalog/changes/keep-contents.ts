@@ -1,8 +1,9 @@
 import { name, sql } from '@domains-and-files/persistence'
 import { addPast, keptPath } from '../history/past-rows.ts'
 import { among } from '../records.ts'
-import type { KeepCommand, Outcome } from './commands.ts'
+import { type KeepCommand, type Outcome, Rejected } from './commands.ts'
 import type { Group } from './load-files.ts'
+import { dropOldest } from './prune-past.ts'
 
 const dayMs = 86_400_000
 
@@ -12,7 +13,7 @@ const dayMs = 86_400_000
  */
 export async function keepContents(
   group: Group,
-  { contents, callerId, keepDays }: KeepCommand,
+  { contents, callerId, keepDays, isLimited }: KeepCommand,
 ): Promise<Outcome> {
   const { transaction, nowMs, missing } = group
   const lost = contents.find(({ digest }) => missing.has(digest))
@@ -29,5 +30,18 @@ export async function keepContents(
     ...empty,
   }))
   await addPast(group, rows)
-  return { done: 'other' }
+  if (isLimited) await fitQuota(group)
+  return { done: 'keep', changed: [], freed: [] }
+}
+
+// Older past makes room; current files and other kept contents do not.
+async function fitQuota(group: Group) {
+  const { transaction, quota } = group
+  if (quota === undefined) return
+  const total = await transaction.get<{ bytes: number }>(
+    sql`select stored_size + past_size bytes from ${name('catalog')}`,
+  )
+  const excess = (total?.bytes ?? 0) - quota
+  if ((await dropOldest(group, excess, { keepsContents: true })) > 0)
+    throw new Rejected('quota_exceeded', '')
 }

@@ -33,8 +33,10 @@ export async function prune(
   const { transaction, nowMs } = group
   const timeBefore = (days: number) => new Date(nowMs - days * dayMs).toISOString()
   const expired = sql`ended_at < ${timeBefore(rules.keepDays)} and ${isShownByNone(rules.keepVersions)}`
-  const rows = await readOldest(transaction, need === undefined ? expired : sql`1 = 1`)
-  const some = need === undefined ? rows : upTo(rows, need)
+  const some =
+    need === undefined
+      ? await readOldest(transaction, expired)
+      : await readDroppable(transaction, need)
   const bytes = await drop(group, some)
   const isDone = some.length < batchRows
   const { entryDays, keepDays } = rules
@@ -52,13 +54,33 @@ export async function prune(
   }
 }
 
-/** Removes the oldest past until `excess` bytes of it are gone, or all is. */
-export async function dropOldest(group: Group, excess: number): Promise<void> {
+/**
+ * Removes the oldest past until `excess` bytes of it are gone, or all is; returns how many are left. `keepsContents`: without
+ * contents that are kept without a file.
+ */
+export async function dropOldest(
+  group: Group,
+  excess: number,
+  { keepsContents = false } = {},
+): Promise<number> {
   for (let left = excess; left > 0; ) {
-    const rows = upTo(await readOldest(group.transaction, sql`1 = 1`), left)
-    if (rows.length === 0) return
+    const rows = await readDroppable(group.transaction, left, { keepsContents })
+    if (rows.length === 0) return left
     left -= await drop(group, rows)
   }
+  return 0
+}
+
+// Contents that are kept without a file go last: they wait for a manifest.
+async function readDroppable(
+  transaction: SqlTransaction,
+  bytes: number,
+  { keepsContents = false } = {},
+): Promise<PastRow[]> {
+  const past = await readOldest(transaction, sql`change_id > 0`)
+  const rows =
+    past.length > 0 || keepsContents ? past : await readOldest(transaction, sql`change_id = 0`)
+  return upTo(rows, bytes)
 }
 
 async function drop(group: Group, rows: PastRow[]): Promise<number> {

@@ -17,7 +17,10 @@ export async function replaceTree(group: Group, command: TreeCommand): Promise<O
   try {
     const { table, dates, result } = await applyTree(group, command)
     const { actor, directory, version, isDryRun } = command
-    if (isDryRun) return { done: 'tree', tree: result, freed: [], changed: [] }
+    if (isDryRun) {
+      const files = result.files + result.added - result.removed
+      return { done: 'tree', tree: { ...result, files }, freed: [], changed: [] }
+    }
     const cause = causeOf(actor, isRestore(command) ? 'restore' : 'deploy', directory)
     const change = table.accept({ ...cause, version: version?.version ?? null }, dates.of())
     if (change) await writeChanges(group, { table, dates })

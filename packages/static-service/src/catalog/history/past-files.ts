@@ -181,32 +181,38 @@ export interface StatesQuery {
   path: string
   page: number
   pageSize: number
+  /** States that changes before this one left, in place of the page. */
+  before?: number | undefined
 }
 
 export interface PathStates {
   states: PathState[]
   total: number
+  /** The change before which the next page begins. */
+  next: number | undefined
 }
 
 async function readStates(
   database: Pick<SqlTransaction, 'all' | 'get'>,
-  { path, page, pageSize }: StatesQuery,
+  { path, page, pageSize, before }: StatesQuery,
 ): Promise<PathStates> {
+  const skip = before === undefined ? (page - 1) * pageSize : 0
   const rows = await database.all<StateRow>(
     sql`select entry.id change, entry.at, entry.changed_by "by", entry.action, file.after file,
         file.before is null and file.after is null forgotten
       from ${name('changed_files')} file join ${name('changes')} entry on entry.id = file.change_id
-      where file.path = ${path} order by file.change_id desc
-      limit ${pageSize} offset ${(page - 1) * pageSize}`,
+      where file.path = ${path} and file.change_id < ${before ?? Number.MAX_SAFE_INTEGER}
+      order by file.change_id desc limit ${pageSize + 1} offset ${skip}`,
   )
   const counted = await database.get<{ total: number }>(
     sql`select count(*) total from ${name('changed_files')} where path = ${path}`,
   )
-  const states = rows.map(({ file, forgotten, ...row }, at) => ({
+  const states = rows.slice(0, pageSize).map(({ file, forgotten, ...row }, at) => ({
     ...row,
     file: file && JSON.parse(file),
     isForgotten: Boolean(forgotten),
-    isCurrent: page === 1 && at === 0 && file !== null,
+    isCurrent: before === undefined && skip + at === 0 && file !== null,
   }))
-  return { states, total: counted?.total ?? 0 }
+  const next = rows.length > pageSize ? states.at(-1)?.change : undefined
+  return { states, total: counted?.total ?? 0, next }
 }

@@ -1,6 +1,14 @@
 import { Readable } from 'node:stream'
 import { callerOf } from '@domains-and-files/auth'
-import { type App, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import {
+  type App,
+  afterQuery,
+  Next,
+  nextOf,
+  Pagination,
+  pageQuery,
+  paginate,
+} from '@domains-and-files/http'
 import { create as createDisposition } from 'content-disposition'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -62,12 +70,22 @@ const getHistorySchema = {
   summary: 'List every state of one path, newest first',
   description: 'Also of a file that is deleted. Old contents may be kept no more.',
   tags,
-  querystring: z.strictObject({ path: Path, ...pageQuery(50, 200) }),
+  querystring: z.strictObject({
+    path: Path,
+    ...pageQuery(50, 200),
+    ...afterQuery(z.int().positive()),
+  }),
   errors: [invalidPath('a segment is empty'), neverStored(file.path)],
   responses: { 200: { description: 'One page of the states' } },
   response: {
-    200: z.object({ history: z.array(State), pagination: Pagination }).meta({
-      examples: [{ history: [pathState], pagination: paginate({ page: 1, page_size: 50 }, 1) }],
+    200: z.object({ history: z.array(State), pagination: Pagination, next: Next }).meta({
+      examples: [
+        {
+          history: [pathState],
+          pagination: paginate({ page: 1, page_size: 50 }, 1),
+          next: null,
+        },
+      ],
     }),
   },
 }
@@ -76,12 +94,17 @@ function getHistory(app: App, slash: string, { catalog }: Dependencies) {
   app.get(
     `/api/history${slash}`,
     { config: { access: 'viewer', folders: 'handler' }, schema: getHistorySchema },
-    async (request) => {
+    async (request, reply) => {
       const path = pathOf(request)
-      const { page, page_size: pageSize } = request.query
-      const { states, total } = await catalog.history.states({ path, page, pageSize })
+      const { page, page_size: pageSize, after: before } = request.query
+      const query = { path, page, pageSize, before }
+      const { states, total, next } = await catalog.history.states(query)
       if (total === 0) throw neverStored(path)
-      return { history: states.map(describePathState), pagination: paginate(request.query, total) }
+      return {
+        history: states.map(describePathState),
+        pagination: paginate(request.query, total),
+        next: nextOf(request, reply, next),
+      }
     },
   )
 }

@@ -49,18 +49,24 @@ export async function detectType(store: BlobStore, name: string, digest: string)
 }
 
 function digestsOf(body: object): { name: string; digest: string }[] {
-  const unknown = Object.keys(body).find((key) => key !== 'files')
-  if (unknown !== undefined) throw fault(`/${unknown}`, 'is not known here')
+  checkKeys(body, ['files'], '')
   const files: unknown = 'files' in body ? body.files : undefined
   if (!isObject(files)) throw fault('/files', 'must be an object')
   return Object.entries(files).map(([name, file]) => {
     const pointer = `/files/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
     if (!isObject(file)) throw fault(pointer, 'must be an object')
+    // GET of a tree names the sizes, too.
+    checkKeys(file, ['sha256', 'size'], pointer)
     const digest = 'sha256' in file ? file.sha256 : undefined
     if (typeof digest !== 'string' || !digestPattern.test(digest))
       throw fault(`${pointer}/sha256`, 'must be 64 hex digits in lower case')
     return { name, digest }
   })
+}
+
+function checkKeys(value: object, known: string[], pointer: string) {
+  const unknown = Object.keys(value).find((key) => !known.includes(key))
+  if (unknown !== undefined) throw fault(`${pointer}/${unknown}`, 'is not known here')
 }
 
 const isObject = (value: unknown): value is object =>

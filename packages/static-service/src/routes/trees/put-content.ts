@@ -27,6 +27,9 @@ const ContentPath = z.object({
     .meta({ description: 'SHA-256 of the body', examples: [file.sha256] }),
 })
 
+// It replaces no file.
+const noPath = ''
+
 const putContentSchema = (maxBytes: number) => ({
   operationId: 'putContent',
   summary: 'Store a content that a manifest is going to name',
@@ -55,17 +58,20 @@ export function putContent(app: App, { catalog, store, limits }: Dependencies) {
       config: { access: 'editor', folders: 'none' },
       onRequest: async ({ headers }) => {
         refuseContentCoding(headers)
-        limits.checkSize(Number(headers['content-length'] ?? 0))
+        const length = Number(headers['content-length'] ?? 0)
+        limits.checkSize(length)
+        await limits.checkQuota(noPath, length)
         // Ignored, also where it is malformed: the framework would refuse it.
         delete headers['content-type']
       },
       schema: putContentSchema(limits.maxBytes),
     },
     async (request, reply) => {
+      const count = limits.meter(noPath)
       await using draft = store.draft()
       await readBody(request.raw, async (chunks) => {
         for await (const chunk of chunks) {
-          limits.checkSize(draft.size + chunk.length)
+          await count(chunk.length)
           await draft.write(chunk)
         }
         await draft.seal()
@@ -74,7 +80,7 @@ export function putContent(app: App, { catalog, store, limits }: Dependencies) {
       if (content.digest !== request.params.sha256) throw digestMismatch('its name')
       const caller = callerOf(request)
       const known = await catalog.contentSizes([content.digest], caller)
-      await catalog.keepContents([content], caller.id)
+      await catalog.keepContents([content], { callerId: caller.id, isLimited: true })
       return reply.code(known.size > 0 ? 204 : 201).send(undefined)
     },
   )

@@ -167,7 +167,8 @@ export class TreeArrivals implements AsyncDisposable {
     const held = this.#held.splice(0)
     const { catalog, callerId } = this.#dependencies
     const contents = held.map(({ content }) => content)
-    await catalog.keepContents(contents, callerId)
+    // Files decide about the quota, once they are all there.
+    await catalog.keepContents(contents, { callerId, isLimited: false })
     for (const { draft } of held) {
       this.#drafts.delete(draft)
       await draft[Symbol.asyncDispose]()

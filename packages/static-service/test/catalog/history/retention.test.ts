@@ -112,6 +112,34 @@ describe.each(databases)('%s', (database) => {
     expect(await sizes()).toEqual([1, 0])
   })
 
+  test('contents without a file may not exceed the quota with the files, and go after all of the past', async () => {
+    const { catalog, put, at, sizes } = await open({}, 10)
+    const keep = async (content: string, isLimited = true) => {
+      const { digest, size } = contentOf('', content)
+      await catalog.keepContents([{ digest, size }], { callerId: 'tester', isLimited })
+    }
+    const isKept = async (content: string) => catalog.isReferenced(contentOf('', content).digest)
+    await put('one')
+    await put('two')
+    await keep('first')
+    expect([await sizes(), await at(1), await at(2)]).toEqual([[4, 4], '', 'two'])
+    await put('three', 2)
+    await put('four', 2)
+    expect([await sizes(), await at(3)]).toEqual([[2, 6], 'three'])
+
+    await keep('second')
+    expect([await sizes(), await at(3)]).toEqual([[2, 8], ''])
+    await expect(keep('third')).rejects.toMatchObject({ code: 'quota_exceeded' })
+    expect([await sizes(), await isKept('third')]).toEqual([[2, 8], false])
+    await keep('third', false)
+    expect(await sizes()).toEqual([2, 12])
+
+    await put('five', 2)
+    expect([await sizes(), await at(4), await isKept('third')]).toEqual([[2, 8], '', true])
+    expect(await catalog.dropPast(1)).toBe(1)
+    expect(await sizes()).toEqual([2, 4])
+  })
+
   test('the oldest past makes room where it is needed', async () => {
     const { catalog, put, at, sizes } = await open()
     for (const content of ['one', 'two', 'three', 'four']) await put(content)
