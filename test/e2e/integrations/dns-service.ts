@@ -66,8 +66,8 @@ export async function startDnsService(options: Options): Promise<DnsService> {
   }
 }
 
-// Forwards the calls of the service to the sandbox, so that DNS has a zone before the service says so.
-async function startBridge(sandbox: Sandbox, onWrite: Options['onWrite']) {
+/** Forwards the calls of the service to the sandbox, so that DNS has a zone before the service says so. */
+export async function startBridge(sandbox: Sandbox, onWrite: Options['onWrite']) {
   const forward = async (request: IncomingMessage) => {
     const body = await buffer(request)
     const { method = 'POST', headers } = request

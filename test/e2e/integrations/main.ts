@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { X509Certificate } from 'node:crypto'
 import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,8 +6,9 @@ import { setTimeout } from 'node:timers/promises'
 import { step } from '../support/step.ts'
 import { type AcmeServer, startAcmeServer } from './acme-server.ts'
 import { type DnsService, startDnsService } from './dns-service.ts'
+import { expectNames, type Order, runLego } from './lego.ts'
 import { runProgram } from './program.ts'
-import { type RegistrarFront, startRegistrarFront } from './registrar-front.ts'
+import { startRegistrarFront } from './registrar-front.ts'
 
 // Real clients, as docs/integrations.md configures them, through the domain service to the sandbox.
 
@@ -28,7 +28,7 @@ async function tryAcme(acme: AcmeServer, dns: DnsService) {
   const records = ['_acme-challenge', '_acme-challenge.*'].map((name) => ({ name, types: ['TXT'] }))
   const token = await dns.createToken({ records })
   const before = dns.records(domain)
-  const obtain = (names: string[]) => runLego({ acme, dns, token, names })
+  const obtain = (names: string[]) => runLego({ folder, acme, url: dns.url, token, names })
 
   await step('lego: a certificate for a name', () => obtain([`www.${domain}`]))
   await freshQuota()
@@ -40,7 +40,7 @@ async function tryAcme(acme: AcmeServer, dns: DnsService) {
   })
   await freshQuota()
   await step('certbot with the hooks of docs/integrations.md: apex and wildcard', () =>
-    runCertbot({ acme, dns, token, names: [domain, `*.${domain}`] }),
+    runCertbot({ folder, acme, url: dns.url, token, names: [domain, `*.${domain}`] }),
   )
   await step('the zone is as before', async () => assert.deepEqual(dns.records(domain), before))
 }
@@ -52,7 +52,9 @@ async function tryRegistrarProtocol(acme: AcmeServer, dns: DnsService) {
   const before = dns.records(domain)
   await step("lego by the registrar's protocol: ten certificates at once", async () => {
     const names = Array.from({ length: 10 }, (_, n) => `host${n}.${domain}`)
-    await Promise.all(names.map((name) => runLego({ acme, dns, token, names: [name], front })))
+    await Promise.all(
+      names.map((name) => runLego({ folder, acme, url: dns.url, token, names: [name], front })),
+    )
     assert.deepEqual(dns.records(domain), before)
   })
   for (const names of [
@@ -62,7 +64,7 @@ async function tryRegistrarProtocol(acme: AcmeServer, dns: DnsService) {
   ]) {
     await freshQuota()
     await step(`lego by the registrar's protocol: ${names.join(' and ')}`, async () => {
-      await runLego({ acme, dns, token, names, front })
+      await runLego({ folder, acme, url: dns.url, token, names, front })
       assert.deepEqual(dns.records(domain), before)
     })
   }
@@ -73,42 +75,7 @@ async function freshQuota() {
   if (process.env.REGISTRAR_RATE) await setTimeout(61_000)
 }
 
-interface Order {
-  acme: AcmeServer
-  dns: DnsService
-  token: string
-  names: string[]
-  /** Leads to the service by the registrar's own protocol. */
-  front?: RegistrarFront
-}
-
-async function runLego({ acme, dns, token, names, front }: Order) {
-  const path = await mkdtemp(join(folder, 'lego-'))
-  await runProgram({
-    command: 'lego',
-    args: [
-      ...['--accept-tos', '--email', 'you@example.com', '--server', acme.directory],
-      ...['--path', path, '--dns', front ? 'namecheap' : 'httpreq'],
-      ...['--dns.disable-cp', '--dns.resolvers', acme.resolver],
-      ...names.flatMap((name) => ['--domains', name]),
-      'run',
-    ],
-    env: {
-      LEGO_CA_CERTIFICATES: acme.certificate,
-      HTTPREQ_ENDPOINT: `${dns.url}/integrations/acme`,
-      HTTPREQ_USERNAME: 'any',
-      HTTPREQ_PASSWORD: token,
-      NAMECHEAP_API_USER: 'any',
-      NAMECHEAP_API_KEY: token,
-      NAMECHEAP_POLLING_INTERVAL: '1',
-      ...front?.env,
-    },
-  })
-  const file = `${(names[0] ?? '').replace('*', '_')}.crt`
-  await expectNames(join(path, 'certificates', file), names)
-}
-
-async function runCertbot({ acme, dns, token, names }: Order) {
+async function runCertbot({ acme, url, token, names }: Order) {
   const path = join(folder, 'certbot')
   await mkdir(path)
   const tokenFile = join(path, 'dns-token')
@@ -126,7 +93,7 @@ async function runCertbot({ acme, dns, token, names }: Order) {
       ...['--agree-tos', '--email', 'you@example.com', '--server', acme.directory, ...directories],
       ...names.flatMap((name) => ['-d', name]),
     ],
-    env: { REQUESTS_CA_BUNDLE: acme.certificate, DNS_SERVICE: dns.url, DNS_WAIT: '0' },
+    env: { REQUESTS_CA_BUNDLE: acme.certificate, DNS_SERVICE: url, DNS_WAIT: '0' },
   })
   await expectNames(join(path, 'config/live', domain, 'cert.pem'), names)
 }
@@ -145,12 +112,6 @@ async function hooksOfDocs(path: string, tokenFile: string): Promise<string[]> {
       return file
     }),
   )
-}
-
-async function expectNames(file: string, names: string[]) {
-  const { subjectAltName = '' } = new X509Certificate(await readFile(file))
-  const found = subjectAltName.split(', ').map((name) => name.replace('DNS:', ''))
-  assert.deepEqual(found.sort(), names.toSorted())
 }
 
 async function tryDynamicDns(dns: DnsService) {

@@ -1,143 +1,204 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Sandbox, startSandbox } from '@domains-and-files/registrar-sandbox'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type Door, type DoorRow, openDoor } from '../support/door.ts'
-import { basic, createToken, send } from '../support/protocol-client.ts'
-import { type Service, start } from '../support/start.ts'
+import { z } from 'zod'
+import { startAcmeServer } from '../../../../test/e2e/integrations/acme-server.ts'
+import { startBridge } from '../../../../test/e2e/integrations/dns-service.ts'
+import { runLego } from '../../../../test/e2e/integrations/lego.ts'
+import { startRegistrarFront } from '../../../../test/e2e/integrations/registrar-front.ts'
+import {
+  consoleClient,
+  type DoorClient,
+  domain,
+  dyndnsClient,
+  npmClient,
+  protocolClient,
+  repeat,
+  restClient,
+} from '../support/door-clients.ts'
+import { killPoints } from '../support/kill-at.ts'
+import { turnNpmClients } from '../support/npm-client.ts'
+import { createToken } from '../support/protocol-client.ts'
+import { ServiceProcess } from '../support/service-process.ts'
+import { apiKey } from '../support/start.ts'
 
-// Two clients of the registrar's protocol, REST and dyndns2 write one domain at the same time, each its own records.
-// DOOR_WRITES=1000 makes the campaign long.
+// Clients of the registrar's protocol, the console, REST and dyndns2 write one domain at the same time, each its own
+// records, while the service is killed. DOOR_WRITES=1000 makes the campaign long, DOOR_CLIENTS that many of each kind,
+// FAULT_RATE=20/minute,700/hour,8000/day the registrar's own, and DOOR_LEGO=1 adds lego, with Debian's pebble.
 const writes = Number(process.env.DOOR_WRITES ?? 60)
+const clientsOfKind = Number(process.env.DOOR_CLIENTS ?? 1)
 const seed = Number(process.env.RANDOM_SEED ?? 1)
+const rate = process.env.FAULT_RATE ?? '1200/minute'
+const hasLego = process.env.DOOR_LEGO !== undefined
 
-/** What a client does next: to the record of this number, or to a new one. */
-interface Step {
-  at: number
-  kind: 'add' | 'change' | 'remove'
-}
+const Step = fc.record({ at: fc.nat(1_000), kind: fc.constantFrom('add', 'change', 'remove') })
 
-const stepsOf = (index: number): Step[] =>
-  fc.sample(fc.record({ at: fc.nat(1_000), kind: fc.constantFrom('add', 'change', 'remove') }), {
-    seed: seed + index,
-    numRuns: Math.ceil(writes / 4),
-  })
-
-/** The records that one client wants: names that it alone has, with their values. */
-class OwnRecords {
-  readonly records = new Map<string, string>()
-  readonly #prefix: string
-  #count = 0
-
-  constructor(prefix: string) {
-    this.#prefix = prefix
-  }
-
-  apply({ at, kind }: Step): { name: string; value: string | undefined } {
-    const value = `value-${this.#count++}`
-    const known = [...this.records.keys()].filter((_, index, all) => index === at % all.length)[0]
-    if (known === undefined || kind === 'add')
-      return this.#set(`${this.#prefix}${this.#count}`, value)
-    if (kind === 'change') return this.#set(known, value)
-    this.records.delete(known)
-    return { name: known, value: undefined }
-  }
-
-  #set(name: string, value: string) {
-    this.records.set(name, value)
-    return { name, value }
-  }
-
-  toRows = (): DoorRow[] =>
-    [...this.records].map(([name, value]) => ({
-      HostName: name,
-      RecordType: 'TXT',
-      Address: value,
-    }))
-
-  /** A list with these records in the place of those that the client had. */
-  replaceIn = (rows: DoorRow[]): DoorRow[] => [
-    ...rows.filter(({ HostName }) => !HostName.startsWith(this.#prefix)),
-    ...this.toRows(),
-  ]
-}
-
-// As such clients do: the same list again, until it is taken.
-async function setUntilDone(door: Door, rows: DoorRow[]) {
-  let answer = await door.setHosts(rows)
-  for (let tries = 0; answer.status !== 'OK' && tries < 20; tries++) {
-    expect([answer.http, ...answer.numbers].join()).toMatch(/^(?:405|200,3050900)$/)
-    answer = await door.setHosts(rows)
-  }
-  expect(answer.status).toBe('OK')
-}
-
-/** Reads the zone before each of its writes. */
-async function runReader(door: Door, own: OwnRecords, steps: Step[]) {
-  for (const step of steps) {
-    const rows = await door.rows()
-    own.apply(step)
-    await setUntilDone(door, own.replaceIn(rows))
-  }
-}
-
-/** Reads the zone once, and goes on from its own list. */
-async function runWriter(door: Door, own: OwnRecords, steps: Step[]) {
-  const first = await door.rows()
-  for (const step of steps) {
-    own.apply(step)
-    await setUntilDone(door, own.replaceIn(first))
-  }
-}
-
-async function runRest(service: Service, own: OwnRecords, steps: Step[]) {
-  for (const step of steps) {
-    const { name, value } = own.apply(step)
-    const path = `/api/domains/example.com/dns/rrsets/${name}/TXT`
-    const call = () =>
-      value === undefined
-        ? service.call('DELETE', path)
-        : service.call('PUT', path, { body: { values: [value], ttl: 300 } })
-    let { status } = await call()
-    for (let tries = 0; status >= 500 && tries < 20; tries++) status = (await call()).status
-    expect([200, 201, 204, 404]).toContain(status)
-  }
-}
-
-async function runDyndns(service: Service, steps: Step[]): Promise<string> {
-  const headers = basic(await createToken(service, { records: [{ name: 'home', types: ['A'] }] }))
-  let address = ''
-  for (const { at } of steps.slice(0, 30)) {
-    address = `192.0.2.${at % 250}`
-    const path = `/nic/update?hostname=home.example.com&myip=${address}`
-    let { text } = await send(service, 'GET', path, { headers })
-    for (let tries = 0; text === '911' && tries < 20; tries++)
-      text = (await send(service, 'GET', path, { headers })).text
-    expect(text).toMatch(/^(?:good|nochg) /)
-  }
-  return address
-}
-
-test(`${writes} writes of two clients of the protocol, REST and dyndns2 lose no record, and leave none`, async () => {
+test(`${writes} writes of clients of the protocol, console, REST and dyndns2 lose no record, and leave none, while the service is killed`, async () => {
+  await using stack = new AsyncDisposableStack()
   const hosts = [{ name: 'www', type: 'A', address: '192.0.2.1' }]
-  await using service = await start({ domains: [{ name: 'example.com', hosts }] })
-  const [reader, writer] = [await openDoor(service), await openDoor(service)]
-  const [ofReader, ofWriter, ofRest] = ['reader', 'writer', 'rest'].map(
-    (name) => new OwnRecords(name),
+  const sandbox = stack.use(
+    await startSandbox({ apiUser: 'tester', apiKey, rate, domains: [{ name: domain, hosts }] }),
   )
-  if (!ofReader || !ofWriter || !ofRest) throw new Error('no records')
+  const folder = mkdtempSync(join(tmpdir(), 'door-'))
+  stack.defer(() => rmSync(folder, { recursive: true, force: true }))
+  const acme = hasLego ? stack.use(await startAcmeServer(folder)) : undefined
+  const bridge = acme && (await startBridge(sandbox, acme.publish))
+  stack.defer(() => bridge?.close())
+  const service = await ServiceProcess.create({
+    DATA_DIR: folder,
+    REGISTRAR_URL: bridge?.url ?? sandbox.url,
+    REGISTRAR_RATE: rate,
+  })
+  stack.defer(() => service.stop('SIGKILL'))
+  await service.start()
+  stack.use(turnNpmClients(service.url))
+  const clients = await openClients(service)
+  if (acme) clients.push(await legoClient(service, { folder, acme }, stack))
   const command = 'namecheap.domains.dns.setHosts'
   for (let after = 5; after < writes; after += 15)
-    service.sandbox.fault({ kind: after % 2 ? 'lost' : 'reset', command, after })
+    sandbox.fault({ kind: after % 2 ? 'lost' : 'reset', command, after })
 
-  const [, , , address] = await Promise.all([
-    runReader(reader, ofReader, stepsOf(0)),
-    runWriter(writer, ofWriter, stepsOf(1)),
-    runRest(service, ofRest, stepsOf(2)),
-    runDyndns(service, stepsOf(3)),
-  ])
+  let left = writes
+  const started = performance.now()
+  const running = clients.map(async (client, index) => {
+    const steps = fc.sample(Step, { seed: seed + index, numRuns: writes })
+    for (const step of steps) if (left-- > 0) await client.write(step)
+  })
+  await Promise.all([...running, crash(service, () => left <= 0)])
+  await expect.poll(() => countOpen(service), { interval: 1_000, timeout: 600_000 }).toBe(0)
 
-  const wanted = [ofReader, ofWriter, ofRest].flatMap(({ records }) =>
-    [...records].map(([name, value]) => `${name} TXT ${value}`),
+  const seconds = Math.round((performance.now() - started) / 1000)
+  const calls = sandbox.calls.length
+  process.stdout.write(
+    `${JSON.stringify({ writes, clients: clients.length, seconds, kills: service.kills, calls })}\n`,
   )
-  const found = service.live().map((each) => each.split(' ').slice(0, 3).join(' '))
-  expect(found.sort()).toEqual([...wanted, 'www A 192.0.2.1', `home A ${address}`].sort())
+  const live = sandbox.zone(domain).hosts
+  const wanted = ['www A 192.0.2.1', ...clients.flatMap((client) => client.records())]
+  expect(live.map(({ name, type, address }) => `${name} ${type} ${address}`).sort()).toEqual(
+    wanted.sort(),
+  )
+  expect(changesAtRegistrar(sandbox)).toEqual(await changesInHistory(service))
+  expect(sandbox.calls.filter(({ outcome }) => outcome === 'rate')).toEqual([])
+}, 7_200_000)
+
+async function openClients(service: ServiceProcess): Promise<DoorClient[]> {
+  const clients: DoorClient[] = []
+  for (let n = 0; n < clientsOfKind; n++)
+    clients.push(
+      await protocolClient(service, { name: `reader${n}`, readsAgain: true }),
+      await protocolClient(service, { name: `writer${n}`, readsAgain: false }),
+      await npmClient(service, `npm${n}`),
+      consoleClient(service, `console${n}`),
+      restClient(service, `rest${n}`),
+      await dyndnsClient(service, `home${n}`),
+    )
+  return clients
+}
+
+// Two writes for each certificate. lego leaves its record where the service fails while it ends: the next run for the
+// same name removes that.
+async function legoClient(
+  service: ServiceProcess,
+  { folder, acme }: { folder: string; acme: Awaited<ReturnType<typeof startAcmeServer>> },
+  stack: AsyncDisposableStack,
+): Promise<DoorClient> {
+  const front = stack.use(await startRegistrarFront(folder, service.url))
+  const token = await createToken(service, { role: 'editor' })
+  const names = [`lego.${domain}`]
+  const { url } = service
+  const write = async () => {
+    const isDone = await repeat(service, () =>
+      runLego({ folder, acme, url, token, names, front }).then(
+        () => true,
+        (error: Error) => {
+          process.stdout.write(`lego again: ${error.message.slice(-300)}\n`)
+          return undefined
+        },
+      ),
+    )
+    expect(isDone).toBe(true)
+  }
+  return { write, records: () => [] }
+}
+
+/** Kills the service at the points of a write in turn, and starts it again. */
+async function crash(service: ServiceProcess, isOver: () => boolean) {
+  for (let n = 0; !isOver(); n++) {
+    await service.stop('SIGKILL')
+    await service.start(`${killPoints[n % killPoints.length]}:${4 + ((n * 7) % 4)}`)
+    while (service.isRunning && !isOver()) await pause(50)
+  }
+  await service.stop('SIGKILL')
+  await service.start()
+}
+
+const count = (changes: string[]) => {
+  const counts = new Map<string, number>()
+  for (const change of changes.sort()) counts.set(change, (counts.get(change) ?? 0) + 1)
+  return Object.fromEntries(counts)
+}
+
+/** How often each record was added or removed by the lists that the registrar took. */
+function changesAtRegistrar({ calls }: Sandbox) {
+  const changes: string[] = []
+  let before = new Set(['www A 192.0.2.1 1800'])
+  for (const { command, params, outcome, fault } of calls) {
+    const isTaken = command.endsWith('.sethosts') && outcome === 'ok' && fault !== 'reset'
+    if (!isTaken) continue
+    const numbers = Object.keys(params).flatMap((name) => /^HostName(\d+)$/i.exec(name)?.[1] ?? [])
+    const after = new Set(
+      numbers.map((n) =>
+        ['HostName', 'RecordType', 'Address', 'TTL'].map((name) => params[`${name}${n}`]).join(' '),
+      ),
+    )
+    changes.push(...[...after].flatMap((each) => (before.has(each) ? [] : `+ ${each}`)))
+    changes.push(...[...before].flatMap((each) => (after.has(each) ? [] : `- ${each}`)))
+    before = after
+  }
+  return count(changes)
+}
+
+const Records = z.array(
+  z
+    .object({ name: z.string(), type: z.string(), address: z.string(), ttl: z.number() })
+    .transform(({ name, type, address, ttl }) => `${name} ${type} ${address} ${ttl}`),
+)
+const History = z.object({
+  history: z.array(
+    z.object({
+      by: z.literal('admin'),
+      status: z.enum(['confirmed', 'refused', 'unconfirmed']),
+      changes: z.object({ added: Records, removed: Records }),
+    }),
+  ),
+  pagination: z.object({ total_pages: z.number() }),
 })
+
+/** How often each record was added or removed by the changes of the history; the unconfirmed ones were not carried out. */
+async function changesInHistory(service: ServiceProcess) {
+  const changes: string[] = []
+  for (let page = 1, last = 1; page <= last; page++) {
+    const path = `/api/domains/${domain}/dns/history?page_size=200&page=${page}`
+    const { history, pagination } = History.parse((await service.insist('GET', path)).body)
+    last = pagination.total_pages
+    for (const { status, changes: entry } of history) {
+      if (status !== 'confirmed') continue
+      changes.push(...entry.added.map((each) => `+ ${each}`))
+      changes.push(...entry.removed.map((each) => `- ${each}`))
+    }
+  }
+  return count(changes)
+}
+
+async function countOpen(service: ServiceProcess): Promise<number> {
+  const Found = z.object({ pagination: z.object({ total_items: z.number() }) })
+  const counts = ['queued', 'sending'].map(async (status) => {
+    const path = `/api/changes?page_size=1&status=${status}`
+    return Found.parse((await service.insist('GET', path)).body).pagination.total_items
+  })
+  return (await Promise.all(counts)).reduce((sum, each) => sum + each, 0)
+}

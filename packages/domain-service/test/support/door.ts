@@ -1,6 +1,5 @@
 import { XMLParser, XMLValidator } from 'fast-xml-parser'
-import { createToken, type ProtocolAnswer, send } from './protocol-client.ts'
-import type { Service } from './start.ts'
+import { createToken, type ProtocolAnswer, type Reachable, send } from './protocol-client.ts'
 
 const path = '/integrations/registrar/xml.response'
 
@@ -26,7 +25,7 @@ export interface DoorAnswer {
 }
 
 /** A client of the registrar's API with an API token of these limits, or with this key. */
-export async function openDoor(service: Service, limits: object | string = { role: 'editor' }) {
+export async function openDoor(service: Reachable, limits: object | string = { role: 'editor' }) {
   const key = typeof limits === 'string' ? limits : await createToken(service, limits)
   const call = async (command: string, params: object = {}, method = 'POST') => {
     const all = { ApiUser: 'any', ApiKey: key, UserName: 'any', ClientIp: '127.0.0.1', ...params }

@@ -1,11 +1,16 @@
 import { expect } from 'vitest'
 import { z } from 'zod'
-import type { Service } from './start.ts'
+
+/** A service in this process, or in one of its own. */
+export interface Reachable {
+  url: string
+  sessionOf: (user: string) => Promise<string>
+}
 
 const Created = z.object({ token: z.string() })
 
 /** An API token of `admin` with these limits. */
-export async function createToken(service: Service, limits: object = {}): Promise<string> {
+export async function createToken(service: Reachable, limits: object = {}): Promise<string> {
   const answer = await fetch(`${service.url}/api/tokens`, {
     method: 'POST',
     headers: {
@@ -32,7 +37,7 @@ export interface ProtocolAnswer {
 
 /** Sends a request just as given, without credentials of its own. */
 export async function send(
-  service: Service,
+  service: Pick<Reachable, 'url'>,
   method: string,
   path: string,
   options: { headers?: Record<string, string>; body?: string } = {},

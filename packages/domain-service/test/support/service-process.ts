@@ -19,7 +19,7 @@ export interface Reply {
 /** A service in a process of its own, which can be killed and started again on the same folder and port. */
 export class ServiceProcess {
   readonly #env: Record<string, string>
-  readonly #url: string
+  readonly url: string
   #child: ChildProcess | undefined
   #token = ''
   #ready = Promise.withResolvers<void>()
@@ -29,7 +29,7 @@ export class ServiceProcess {
   readonly suspensions: Suspension[] = []
 
   private constructor(port: number, env: Record<string, string>) {
-    this.#url = `http://127.0.0.1:${port}`
+    this.url = `http://127.0.0.1:${port}`
     this.#env = {
       PATH: process.env.PATH ?? '',
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? '',
@@ -72,6 +72,9 @@ export class ServiceProcess {
     this.#isReady = true
     this.#ready.resolve()
   }
+
+  /** The session of `admin`. */
+  sessionOf = async (_user = 'admin') => this.#token
 
   /** Resolves while the service answers. */
   whenReady(): Promise<void> {
@@ -116,7 +119,7 @@ export class ServiceProcess {
 
   async #send(method: string, path: string, body?: unknown): Promise<Reply> {
     try {
-      const answer = await request(this.#url + path, {
+      const answer = await request(this.url + path, {
         method,
         headers: {
           authorization: `Bearer ${this.#token}`,

@@ -1,14 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs'
-import http from 'node:http'
-import https from 'node:https'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { type DoorRow, openDoor, readAnswer, split, toRows } from '../../support/door.ts'
+import { openNpmClient, turnNpmClients } from '../../support/npm-client.ts'
 import { createToken } from '../../support/protocol-client.ts'
 import { startReplicas } from '../../support/replicas.ts'
-import { type Service, start } from '../../support/start.ts'
+import { start } from '../../support/start.ts'
 
 const path = '/integrations/registrar/xml.response'
 const domains = [
@@ -20,36 +18,10 @@ const domains = [
 ]
 const txt = (name: string): DoorRow => ({ HostName: name, RecordType: 'TXT', Address: name })
 
-/** The part of the npm client that is used here; the package brings no types. */
-interface NpmClient {
-  dns: {
-    getHosts(domain: string): Promise<{ EmailType: string; hosts: Record<string, unknown>[] }>
-    setHosts(domain: string, hosts: object[], params: object): Promise<{ IsSuccess: boolean }>
-  }
-  domains: { getList(options: object): Promise<{ domains: { Name: string }[] }> }
-}
-
-// It knows only the registrar's own hosts: its requests are turned to the service here.
-function openNpmClient({ url }: Service, key: string): NpmClient {
-  const direct = https.request
-  const { port } = new URL(url)
-  const turned = (
-    options: http.RequestOptions,
-    listener: (answer: http.IncomingMessage) => void,
-  ) => {
-    const turnedPath = `${options.path}`.replace('/xml.response', path)
-    const to = { protocol: 'http:', hostname: '127.0.0.1', port, path: turnedPath }
-    return http.request({ ...options, ...to }, listener)
-  }
-  Object.assign(https, { request: turned })
-  onTestFinished(() => void Object.assign(https, { request: direct }))
-  const Namecheap = createRequire(import.meta.url)('@rqt/namecheap')
-  return new Namecheap({ user: 'any', key, sandbox: true, ip: '127.0.0.1' })
-}
-
 test('an npm client reads and writes beside another client', async () => {
   await using service = await start({ domains })
-  const client = openNpmClient(service, await createToken(service, { role: 'editor' }))
+  using _ = turnNpmClients(service.url)
+  const client = openNpmClient(await createToken(service, { role: 'editor' }))
   const other = await openDoor(service)
 
   const list = await client.domains.getList({})
@@ -60,7 +32,7 @@ test('an npm client reads and writes beside another client', async () => {
     { HostName: '@', RecordType: 'MX', Address: 'mx.example.net.', MXPref: 5 },
   ]
   const written = await client.dns.setHosts('example.com', hosts, { EmailType: 'MX' })
-  const wrong = openNpmClient(service, 'wrong').dns.getHosts('example.com')
+  const wrong = openNpmClient('wrong').dns.getHosts('example.com')
 
   expect(list.domains).toMatchObject([{ Name: 'example.com' }])
   expect(zone).toMatchObject({ EmailType: 'FWD', hosts: [{ Name: 'www', Type: 'A', TTL: 1800 }] })
