@@ -78,9 +78,31 @@ describe.each(forms)('the outbox in $form', ({ open }) => {
     const { found, next } = await readAll(log)
     expect(found).toEqual([3])
     await db.setTime(start + 300 * dayMs)
-    expect((await readAll(log, next)).found, 'nothing has been missed').toEqual([])
+    const later = await readAll(log, next)
+    expect(later.found, 'nothing has been missed').toEqual([])
     await append(db.sql, 4)
-    expect((await readAll(log, next)).found).toEqual([4])
+    expect((await readAll(log, later.next)).found).toEqual([4])
+    await expect(readAll(log, next)).rejects.toMatchObject(expired)
+  })
+
+  it('refuses a position that is older than 30 days, although no event after it was deleted', async () => {
+    await using db = await open()
+    const log = new EventLog(db.sql)
+    await append(db.sql, 1)
+    const old = readAll(log, '01ARZ3NDEKTSV4RRFFQ69G5FAV')
+    await expect(old).rejects.toMatchObject({ status: 410, code: 'events_expired' })
+  })
+
+  it('lets those who follow next go on where nothing happens for longer than 30 days', async () => {
+    await using db = await open()
+    const log = new EventLog(db.sql)
+    let { next } = await readAll(log)
+    for (const days of [14, 28, 42, 56]) {
+      await db.setTime(start + days * dayMs)
+      next = (await readAll(log, next)).next
+    }
+    await append(db.sql, 1)
+    expect((await readAll(log, next)).found).toEqual([1])
   })
 
   it('shows no reader an event before an earlier one, with processes that commit out of order', async () => {

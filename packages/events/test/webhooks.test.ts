@@ -45,6 +45,20 @@ describe.each(forms)('webhooks in $form', ({ open }) => {
     )
   })
 
+  it('are 50 at most, also when two processes create them at once', async () => {
+    await using stack = new AsyncDisposableStack()
+    const db = stack.use(await open())
+    const stores = [db.sql, await db.another()].map((process) => new WebhookStore(process))
+    const by = { createdBy: 'admin', position: '' }
+    const created = await Promise.allSettled(
+      Array.from({ length: 60 }, (_, n) =>
+        stores[n % 2]?.create({ url: `https://hooks.example.com/${n}` }, by),
+      ),
+    )
+    expect(created.filter(({ status }) => status === 'fulfilled')).toHaveLength(50)
+    expect(await stores[0]?.list()).toHaveLength(50)
+  })
+
   it('are tried again by schedule, with the same id, then given up; others do not wait', async () => {
     await using stack = new AsyncDisposableStack()
     const db = stack.use(await open())

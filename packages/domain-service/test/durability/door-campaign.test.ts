@@ -99,7 +99,7 @@ async function openClients(service: ServiceProcess): Promise<DoorClient[]> {
   return clients
 }
 
-// Two writes for each certificate. lego leaves its record where the service fails while it ends: the next run for the
+// lego leaves its record where the service fails while it ends: the next run for the
 // same name removes that.
 async function legoClient(
   service: ServiceProcess,

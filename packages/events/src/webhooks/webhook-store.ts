@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { HttpError } from '@domains-and-files/http'
 import {
+  dialect,
   forUpdate,
   forUpdateSkipLocked,
   name,
@@ -96,6 +97,7 @@ export class WebhookStore {
   ): Promise<Webhook> {
     const secret = `whsec_${randomBytes(32).toString('base64')}`
     return this.#sql.transaction(async (transaction) => {
+      await transaction.get(lockWebhooks)
       const row = await transaction.get<WebhookRow>(sql`
         insert into ${webhooks} (id, definition, secret, created_at, created_by, position)
         values (${randomUUID()}, ${JSON.stringify(definition)}, ${secret}, ${now}, ${createdBy}, ${position})
@@ -205,6 +207,12 @@ export class WebhookStore {
     )
   }
 }
+
+// Those that are created at the same time count each other.
+const lockWebhooks = sql`select ${dialect({
+  postgres: sql`pg_advisory_xact_lock('${webhooks}'::regclass::oid::bigint)`,
+  sqlite: sql`1`,
+})} locked`
 
 async function store(
   transaction: SqlTransaction,
