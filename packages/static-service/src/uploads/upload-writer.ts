@@ -84,6 +84,12 @@ export class UploadWriter implements AsyncDisposable {
   async receive({ body, skip, isWhole, check }: UploadBody): Promise<void> {
     const hash = this.#hash?.copy()
     let [skipped, unsaved, saving] = [0, 0, Promise.resolve()]
+    const save = async () => {
+      await saving
+      saving = this.#blob.progress().then((saved) => this.#record(saved))
+      saving.catch(() => undefined) // Thrown where it is awaited.
+      unsaved = 0
+    }
     this.#body = body
     try {
       // Not destroyed on an error: the socket must stay open for the response.
@@ -93,14 +99,11 @@ export class UploadWriter implements AsyncDisposable {
         const bytes = chunk.subarray(Math.min(skip - skipped, chunk.length))
         skipped += chunk.length - bytes.length
         if (bytes.length === 0) continue
+        // Before the bytes, since the end of the request saves the last ones.
+        if (!isWhole && unsaved + bytes.length > flushBytes) await save()
         hash?.update(bytes)
         await this.#blob.write(bytes)
         unsaved += bytes.length
-        if (isWhole || unsaved < flushBytes) continue
-        unsaved = 0
-        await saving
-        saving = this.#blob.progress().then((saved) => this.#record(saved))
-        saving.catch(() => undefined) // Thrown where it is awaited.
       }
       check()
     } catch (error) {
@@ -127,13 +130,14 @@ export class UploadWriter implements AsyncDisposable {
     const stored = publishing === digest ? await findStored(digest) : undefined
     if (stored) return this.#finish(stored)
     this.#demand(await table.setPublishing(id, writer, digest))
-    try {
-      return await this.#finish(await store({ head, keep: () => this.#blob.keep(digest) }))
-    } catch (error) {
-      const isRefused = error instanceof HttpError && error.code !== 'outcome_unknown'
-      if (isRefused) await table.setPublishing(id, writer, null)
-      throw error
-    }
+    const outcome = await store({ head, keep: () => this.#blob.keep(digest) }).catch(
+      async (error: unknown) => {
+        const isRefused = error instanceof HttpError && error.code !== 'outcome_unknown'
+        if (isRefused) await table.setPublishing(id, writer, null)
+        throw error
+      },
+    )
+    return this.#finish(outcome)
   }
 
   /** Ends the upload, and removes its bytes. */

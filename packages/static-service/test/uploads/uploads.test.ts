@@ -59,3 +59,25 @@ test('what has expired is removed, and its space', async () => {
   await expect.poll(async () => (await head(url)).status).toBe(410)
   await expect.poll(() => service.storedContents()).toEqual([])
 })
+
+test('the last PATCH can be repeated where the file was stored, and that could not be recorded', async () => {
+  await using service = await start()
+  const { create, patch, head } = tus(service)
+  const url = urlOf(await create({ path: 'a', overwrite: 'false' }, 6))
+  await patch(url, 0, 'abc')
+  const database = new SqliteSql({ file: join(service.dataDir, 'uploads.sqlite') })
+  database.database.exec(`create trigger fault before update of outcome on uploads
+    begin select raise(fail, 'the database is away'); end`)
+
+  const failed = await patch(url, 3, 'def')
+  const known = await head(url)
+  database.database.exec('drop trigger fault')
+  await database.close()
+  const partial = await patch(url, 3, 'de')
+  const repeated = await patch(url, 3, 'def')
+
+  expect([failed.status, offsetOf(known), partial.status]).toEqual([503, 5, 409])
+  expect([repeated.status, repeated.headers['content-location']]).toEqual([204, '/api/files/a'])
+  const { body } = await service.call('GET', '/api/changes')
+  expect(body.pagination?.total_items).toBe(1)
+})

@@ -196,9 +196,11 @@ async function receive(request: FastifyRequest, writer: UploadWriter, context: R
   const { offset, limits } = context
   const { headers, raw } = request
   const checksum = readChecksum(headers)
-  const { size } = writer.upload
+  const { size, publishing } = writer.upload
   const known = knownOffset(writer.upload)
-  if (offset !== known && offset !== size) throw offsetConflict(known)
+  // The file may be stored, though nobody was told: the last request comes again.
+  const isRepeat = publishing !== null
+  if (offset > size || (offset < known && !isRepeat)) throw offsetConflict(known)
   const announced = readBytes(headers, 'upload-length')
   const length = writer.upload.length ?? announced ?? null
   if (length !== null && (length < size || (announced ?? length) !== length))
@@ -209,6 +211,7 @@ async function receive(request: FastifyRequest, writer: UploadWriter, context: R
   let end = offset
   const check = (chunk?: Buffer) => {
     end += chunk?.length ?? 0
+    if (!chunk && end < size) throw offsetConflict(known)
     demandWithin(length ?? limits.maxBytes, end)
     checksum?.(chunk)
   }
