@@ -1,10 +1,14 @@
-import { hash, randomUUID } from 'node:crypto'
-import type { FileHandle } from 'node:fs/promises'
+import { createHash, hash, randomUUID } from 'node:crypto'
 import type { StoredBlob } from '../staged-blob.ts'
 import type { Bucket, UploadedPart } from './bucket.ts'
 import type { ContentTable } from './content-table.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
-import { ByteBudget, type Multipart, sendPart, uploadObject } from './send-file.ts'
+import { type FileSlice, openSlice } from './s3-transport.ts'
+
+interface Multipart {
+  key: string
+  uploadId: string
+}
 
 interface Dependencies {
   bucket: Bucket
@@ -29,7 +33,6 @@ export interface UploadedObject extends StoredObject {
  */
 export class ObjectUploads {
   readonly #dependencies: Dependencies
-  readonly #memory = new ByteBudget(uploadMemoryBytes)
   readonly #discards = new Set<Promise<void>>()
 
   constructor(dependencies: Dependencies) {
@@ -42,23 +45,15 @@ export class ObjectUploads {
     return this.#upload({ digest, size: bytes.length }, (key) => bucket.put(key, bytes, sha256))
   }
 
+  /** A large file is sent in parts. */
   uploadFile(file: string, blob: StoredBlob): Promise<UploadedObject> {
-    const { bucket, table } = this.#dependencies
-    return this.#upload(blob, (key) => {
-      let uploadId = ''
-      return uploadObject(
-        { ...blob, key, file },
-        {
-          bucket,
-          memory: this.#memory,
-          onMultipart: (id) => {
-            uploadId = id
-            return table.renewIntent(key, id)
-          },
-          onProgress: () => table.renewIntent(key, uploadId),
-        },
-      )
-    })
+    const { bucket } = this.#dependencies
+    const { digest, size } = blob
+    return this.#upload(blob, (key) =>
+      size > maxSingleBytes
+        ? this.#sendParts({ key, file, size })
+        : bucket.put(key, { file, start: 0, length: size }, digest),
+    )
   }
 
   /** Begins a multipart upload whose parts arrive over days. It is garbage once it was not renewed for its lifetime. */
@@ -76,11 +71,10 @@ export class ObjectUploads {
     await table.renewIntent(key, uploadId, lifetimeMs / 1000)
   }
 
-  /** Sends the first bytes of a file as a part. */
-  sendPart(where: Multipart & { number: number }, file: FileHandle, length: number) {
-    return this.#memory.run(length, () =>
-      sendPart(Buffer.allocUnsafeSlow(length), { ...where, file, start: 0 }, this.#dependencies),
-    )
+  async sendPart(where: Multipart & { number: number }, slice: FileSlice): Promise<UploadedPart> {
+    const sha256 = createHash('sha256')
+    for await (const piece of openSlice(slice)) sha256.update(piece)
+    return this.#dependencies.bucket.putPart(where, slice, sha256.digest('hex'))
   }
 
   /** Joins the parts, and a tail, to an object of this size. May be repeated. Returns its entity tag. */
@@ -127,6 +121,30 @@ export class ObjectUploads {
     }
   }
 
+  async #sendParts({ key, file, size }: { key: string; file: string; size: number }) {
+    const { bucket, table } = this.#dependencies
+    const uploadId = await bucket.startMultipart(key)
+    await table.renewIntent(key, uploadId)
+    const parts: UploadedPart[] = []
+    const slices = slicesOf(file, size)
+    const send = async () => {
+      // An error ends the slices for all.
+      for (const { number, ...slice } of slices) {
+        parts[number - 1] = await this.sendPart({ key, uploadId, number }, slice)
+        await table.renewIntent(key, uploadId)
+      }
+    }
+    const results = await Promise.allSettled(Array.from({ length: maxConcurrentParts }, send))
+    try {
+      for (const result of results) if (result.status === 'rejected') throw result.reason
+      return await bucket.finishMultipart({ key, uploadId, size }, parts)
+    } catch (error) {
+      // No part is on its way any more. The client does not wait for it: the store may be silent. The sweep tries again.
+      bucket.abortMultipart(key, uploadId).catch(() => undefined)
+      throw error
+    }
+  }
+
   #newKey(folder: string): string {
     const { prefix } = this.#dependencies
     return [...(prefix ? [prefix] : []), folder, randomUUID()].join('/')
@@ -140,5 +158,19 @@ export class ObjectUploads {
   }
 }
 
-// Of the bytes that uploads hold while they are sent.
-const uploadMemoryBytes = 67_108_864
+const mebibyte = 1_048_576
+const maxSingleBytes = 16 * mebibyte
+const minPartBytes = 8 * mebibyte
+// S3 allows 10,000.
+const maxParts = 9000
+const maxConcurrentParts = 3
+
+/** The size of all parts but the last. */
+export const partBytesOf = (size: number) =>
+  Math.max(minPartBytes, Math.ceil(size / maxParts / mebibyte) * mebibyte)
+
+function* slicesOf(file: string, size: number) {
+  const partBytes = partBytesOf(size)
+  for (let start = 0, number = 1; start < size; start += partBytes, number += 1)
+    yield { number, file, start, length: Math.min(partBytes, size - start) }
+}

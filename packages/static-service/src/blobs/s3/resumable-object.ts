@@ -1,4 +1,4 @@
-import { type FileHandle, rm } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
 import { maxSmallBytes } from '../blob-path.ts'
 import type { ResumableBlob, SavedBlob } from '../blob-store.ts'
@@ -7,7 +7,7 @@ import { StagingFile, type StagingMemory } from '../staging-file.ts'
 import type { UploadedPart } from './bucket.ts'
 import type { PendingContent } from './content-commit.ts'
 import type { ObjectUploads } from './object-uploads.ts'
-import { readWhole } from './send-file.ts'
+import type { FileSlice } from './s3-transport.ts'
 
 interface Dependencies {
   uploads: ObjectUploads
@@ -80,7 +80,7 @@ export class ResumableObject implements ResumableBlob {
     await this.#begin()
     await this.#sending
     const { size } = this.#part
-    const tail = size === 0 ? null : await readWhole(await this.#part.open(), size)
+    const tail = size === 0 ? null : await readFile((await this.#part.settle()).file)
     const state = this.#object ? JSON.stringify(this.#object) : null
     if (!this.#object?.isDone) this.#saved = { size: this.#sentBytes + size, state, tail }
     if (this.#object) await this.#dependencies.uploads.renew(this.#object)
@@ -147,7 +147,7 @@ export class ResumableObject implements ResumableBlob {
       this.#object ??= { ...(await uploads.begin()), parts: [], partBytes: this.#partBytes }
       const { key, uploadId, parts } = this.#object
       const where = { key, uploadId, number: this.#nextNumber }
-      const sent = await uploads.sendPart(where, await part.open(), part.size)
+      const sent = await uploads.sendPart(where, await part.settle())
       this.#object = { ...this.#object, parts: [...parts, sent] }
     } finally {
       await part.remove()
@@ -186,10 +186,10 @@ class PartFile {
     await this.#staging.write(bytes).catch(throwStorageFailure)
   }
 
-  /** The file with all bytes written. */
-  async open(): Promise<FileHandle> {
+  /** The file, with all bytes written. */
+  async settle(): Promise<FileSlice> {
     await this.#staging.settle().catch(throwStorageFailure)
-    return this.#staging.open()
+    return { file: this.#file, start: 0, length: this.size }
   }
 
   async remove(): Promise<void> {

@@ -22,9 +22,8 @@ import { ContentCommit, PendingContents } from './content-commit.ts'
 import { type ContentRow, ContentTable } from './content-table.ts'
 import { GarbageSweep } from './garbage-sweep.ts'
 import { ObjectReader } from './object-reader.ts'
-import { ObjectUploads } from './object-uploads.ts'
+import { ObjectUploads, partBytesOf } from './object-uploads.ts'
 import { ResumableObject, type SavedParts } from './resumable-object.ts'
-import { partBytesOf } from './send-file.ts'
 
 export interface S3BlobStoreOptions {
   /** With `contentMigrations` applied. */
