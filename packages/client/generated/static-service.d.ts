@@ -337,7 +337,7 @@ export interface paths {
         };
         /**
          * List users
-         * @description In the order in which they were added.
+         * @description In the order in which they were added; an admin with limits sees those within them.
          */
         get: operations["listUsers"];
         put?: never;

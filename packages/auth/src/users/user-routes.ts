@@ -9,12 +9,12 @@ import {
   paginate,
 } from '@domains-and-files/http'
 import { z } from 'zod'
-import { loggedInCallerOf } from '../access-control.ts'
+import { callerOf, loggedInCallerOf } from '../access-control.ts'
 import type { AuthContext } from '../auth-context.ts'
 import { loginRequired } from '../errors.ts'
 import { inviteDigestOf } from '../login/account-routes.ts'
 import { hashPassword, requireStrongPassword, weakPassword } from '../login/password.ts'
-import { type Caller, limitsOf, refuseExcess } from '../rights.ts'
+import { type Caller, findExcess, limitsOf, refuseExcess } from '../rights.ts'
 import type { LastLogins } from './last-logins.ts'
 import {
   bar,
@@ -48,14 +48,16 @@ const listUsers = ({ users, lastLogins }: AuthContext) =>
     schema: {
       operationId: 'listUsers',
       summary: 'List users',
-      description: 'In the order in which they were added.',
+      description:
+        'In the order in which they were added; an admin with limits sees those within them.',
       tags: ['auth'],
       querystring: z.strictObject(pageQuery(50, 200)),
       ...answers(200, 'The users', UserList),
     },
-    handler: async ({ query }, reply) => {
+    handler: async (request, reply) => {
+      const { query } = request
       reply.header('cache-control', 'no-store')
-      const all = (await listAll(users)).filter(isActive)
+      const all = (await listAll(users)).filter((user) => maySee(callerOf(request), user))
       const shown = pageOf(all, query)
       const logins = await lastLogins.find(shown.map(({ username }) => username))
       return {
@@ -180,11 +182,13 @@ const deleteUser = ({ users }: AuthContext) =>
     },
   })
 
-/** A user that the caller may change: one with at most its own rights. */
+// To an admin with limits there are only users within them.
+const maySee = (caller: Caller, user: User) =>
+  isActive(user) && findExcess(caller, user) === undefined
+
 function expectUser(all: User[], caller: Caller, username: string): User {
-  const user = all.find((each) => each.username === username && isActive(each))
+  const user = all.find((each) => each.username === username && maySee(caller, each))
   if (!user) throw userNotFound(username)
-  refuseExcess(caller, user)
   return user
 }
 

@@ -204,7 +204,7 @@ describe.each(forms)('users in %s', (_name, begin) => {
     expect(answer.status).toBe(200)
   })
 
-  test('an admin who is limited to domains gives nobody more, and manages nobody who has more', async () => {
+  test('an admin who is limited to domains gives nobody more, and sees nobody who has more', async () => {
     const limited = await makeUser('lim', { role: 'admin', domains: ['example.com'] })
     await service.users.update((users) => [...users, limited])
     const token = await service.tokenOf('lim')
@@ -228,7 +228,11 @@ describe.each(forms)('users in %s', (_name, begin) => {
       ),
     ]
 
-    expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 403, 403, 201])
+    const seen = await send('GET', '/api/users', undefined, token)
+
+    expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 404, 404, 201])
+    const names = seen.body.users?.map(({ username }: { username: string }) => username)
+    expect([names, seen.body.pagination?.total_items]).toEqual([['lim', 'x'], 2])
   })
 
   test('an admin who is limited to folders gives nobody more', async () => {

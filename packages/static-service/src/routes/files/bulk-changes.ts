@@ -1,4 +1,4 @@
-import { callerOf } from '@domains-and-files/auth'
+import { callerOf, hasRole } from '@domains-and-files/auth'
 import type { App } from '@domains-and-files/http'
 import { z } from 'zod'
 import type { BlobStore } from '../../blobs/blob-store.ts'
@@ -187,7 +187,7 @@ function deleteFiles(app: App, { catalog, store }: Dependencies) {
     async (request) => {
       const [caller, actor] = [callerOf(request), actorOf(request)]
       const { paths: written = [], prefix, forget } = request.body
-      if (forget && caller.role !== 'admin') throw forgetNeedsAdmin()
+      if (forget && !hasRole(caller, 'admin')) throw forgetNeedsAdmin()
       const paths = written.map((text) => requirePath(caller, readWrittenPath(text)))
       checkDistinct(paths)
       const directory =
