@@ -19,10 +19,12 @@ afterAll(() => shared[Symbol.asyncDispose]())
 test('npm start runs everything, and the commands that it prints work as pasted', async () => {
   // At the rates that a newcomer meets.
   await using everything = await startEverything([], {})
-  const { text, child, dataDir } = everything
+  const { text, child } = everything
   const commands = text.slice(text.indexOf('# log in'), text.indexOf('Ctrl-C stops everything.'))
 
-  const { stdout } = await promisify(execFile)('bash', ['-c', commands], { cwd: dataDir })
+  const cwd = mkdtempSync(join(tmpdir(), 'pasted-'))
+  onTestFinished(() => rmSync(cwd, { recursive: true }))
+  const { stdout } = await promisify(execFile)('bash', ['-c', commands], { cwd })
 
   const objects = stdout.split('\n').filter((line) => line.startsWith('{'))
   const bodies = objects.map((line) => JSON.parse(line))
@@ -43,6 +45,7 @@ test('npm start runs everything, and the commands that it prints work as pasted'
   expect(stdout).toMatch(/^Hello, files\nHello\n/m)
   expect(stdout.trimEnd()).toMatch(/\n204$/)
   expect(stdout).not.toContain('"request_id"')
+  expect(readdirSync(cwd)).toEqual([])
 
   child.kill('SIGTERM')
   const [code] = await once(child, 'exit')

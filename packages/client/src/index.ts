@@ -13,4 +13,4 @@ export {
 export { type Problem, ProblemError } from './problem-error.ts'
 export type { RetryOptions } from './retrying-fetch.ts'
 export type { Credentials } from './session.ts'
-export { unwrap } from './unwrap.ts'
+export { pages, unwrap } from './unwrap.ts'

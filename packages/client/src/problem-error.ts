@@ -21,7 +21,10 @@ export class ProblemError extends Error {
   /** The digests that a manifest names and that are not stored, up to 1,000; else empty. */
   readonly missing: string[]
 
-  constructor(problem: Problem) {
+  /** Seconds after which the request may be repeated, where the response has `Retry-After`. */
+  readonly retryAfter: number | undefined
+
+  constructor(problem: Problem, headers = new Headers()) {
     const faults = (problem.errors ?? []).map(({ path, message }) => `  ${path}: ${message}`)
     super([problem.detail, ...faults].join('\n'))
     this.name = 'ProblemError'
@@ -29,13 +32,15 @@ export class ProblemError extends Error {
     this.code = problem.code
     this.requestId = problem.request_id
     this.errors = problem.errors ?? []
+    const retryAfter = headers.get('retry-after')
+    this.retryAfter = retryAfter === null ? undefined : Number(retryAfter)
     this.missing = Array.isArray(problem.missing) ? problem.missing.map(String) : []
   }
 
   /** The error of a response whose body was not read yet. A body that is no problem is described by its status. */
   static async from(response: Response): Promise<ProblemError> {
     const body: unknown = await response.json().catch(() => undefined)
-    return new ProblemError(isProblem(body) ? body : describeStatus(response))
+    return new ProblemError(isProblem(body) ? body : describeStatus(response), response.headers)
   }
 }
 

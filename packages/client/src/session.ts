@@ -22,19 +22,27 @@ export class Session {
 
   /** Sends a request with the token. */
   readonly send: Fetch = async (request) => {
-    const token = await this.#token()
-    const response = await this.#fetch(authorize(request.clone(), token))
+    const login = this.#token()
+    const response = await this.#fetch(authorize(request.clone(), await login))
     if (response.status !== 401 || 'token' in this.#credentials) return response
     await response.body?.cancel()
-    this.#login = undefined
+    this.#forget(login)
     return this.#fetch(authorize(request, await this.#token()))
   }
 
+  /** Requests share a login, and repeat one that has failed. */
   #token(): Promise<string> {
-    if ('token' in this.#credentials) return Promise.resolve(this.#credentials.token)
     const credentials = this.#credentials
-    this.#login ??= 'obtain' in credentials ? credentials.obtain() : this.#logIn(credentials)
-    return this.#login
+    if ('token' in credentials) return Promise.resolve(credentials.token)
+    if (this.#login) return this.#login
+    const login = 'obtain' in credentials ? credentials.obtain() : this.#logIn(credentials)
+    login.catch(() => this.#forget(login))
+    this.#login = login
+    return login
+  }
+
+  #forget(login: Promise<string>) {
+    if (this.#login === login) this.#login = undefined
   }
 
   async #logIn(credentials: { username: string; password: string }): Promise<string> {

@@ -6,8 +6,23 @@ export async function unwrap<Data>(
 ): Promise<Data> {
   const { data, error, response } = await result
   // Both services describe every error as a problem.
-  if (error !== undefined) throw new ProblemError(error as Problem)
+  if (error !== undefined) throw new ProblemError(error as Problem, response.headers)
   if (!response.ok) throw await ProblemError.from(response)
   // A 204 has no body: its type is undefined.
   return data as Data
+}
+
+/**
+ * The pages of a list that has `next`: none of its rows is missed or repeated because others come or go meanwhile.
+ * `read` gets what its query must have: `pages((position) => unwrap(files.api.GET('/api/files', { params: { query: position } })))`.
+ */
+export async function* pages<Page extends { next: string | null }>(
+  read: (position: { after?: string }) => Promise<Page>,
+): AsyncGenerator<Page> {
+  for (let position = {}; ; ) {
+    const page = await read(position)
+    yield page
+    if (!page.next) return
+    position = { after: page.next }
+  }
 }

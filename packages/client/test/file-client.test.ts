@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { FileClient } from '../src/file-client.ts'
+import { pages, unwrap } from '../src/unwrap.ts'
 
 /** A client that records its requests; each gets this response. */
 function createClient(response: () => Response) {
@@ -47,6 +48,33 @@ test('a rejected upload fails with the code of the service', async () => {
   const uploading = client.upload('a', new Blob(['content']))
 
   await expect(uploading).rejects.toMatchObject({ code: 'quota_exceeded', status: 507 })
+})
+
+test('a failure tells when to try again, and its faults as data', async () => {
+  const errors = [{ path: '/query/page', message: 'must be between 1 and 1000000000' }]
+  const problem = { status: 429, code: 'too_many_requests', detail: 'Too many', errors }
+  const headers = { 'retry-after': '300' }
+  const { client } = createClient(() => Response.json(problem, { status: 429, headers }))
+
+  const failures = await Promise.all([
+    unwrap(client.api.GET('/api/files')).catch((error) => error),
+    client.upload('a', new Blob(['content'])).catch((error) => error),
+  ])
+
+  for (const failure of failures)
+    expect(failure).toMatchObject({ status: 429, retryAfter: 300, errors })
+})
+
+test('pages are read from the first to the last by their positions', async () => {
+  const read: unknown[] = []
+  const ends = ['p1', 'p2', null]
+  const all = pages(async (position) => ({ next: ends[read.push(position) - 1] ?? null }))
+
+  const found: unknown[] = []
+  for await (const { next } of all) found.push(next)
+
+  expect(found).toEqual(ends)
+  expect(read).toEqual([{}, { after: 'p1' }, { after: 'p2' }])
 })
 
 test('a large upload continues where the service says after each failure', async () => {

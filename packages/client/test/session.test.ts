@@ -57,6 +57,21 @@ test('a wrong password is an error with the code of the service', async () => {
   expect(failure).toMatchObject({ code: 'invalid_credentials', message: 'Wrong password' })
 })
 
+test('a login that failed is repeated by the next request', async () => {
+  const { fetch } = serve(new Set(['Bearer token-1']))
+  let isDown = true
+  const session = new Session(baseUrl, { username: 'alice', password: 'right' }, (request) => {
+    if (isDown) throw new TypeError('fetch failed')
+    return fetch(request)
+  })
+  const send = () => session.send(new Request(`${baseUrl}/x`))
+
+  await expect(send()).rejects.toThrow('fetch failed')
+  isDown = false
+
+  expect((await send()).status).toBe(200)
+})
+
 test('a rejected API token is not exchanged: its 401 is returned', async () => {
   const { fetch, requests } = serve(new Set())
   const session = new Session(baseUrl, { token: 'ds_revoked' }, fetch)

@@ -1,10 +1,9 @@
 # log in to the static service, and keep its token
 FILES=http://127.0.0.1:3002
 TOKEN=$(curl -sS -w '\n' $FILES/api/auth/login -H 'content-type: application/json' -d '{"username":"admin","password":"PASSWORD"}' | sed -e 's/.*"access_token":"\([^"]*\)".*/\1/' -e t -e 'w /dev/stderr' -e d)
-# upload a file, and two files of a folder as a batch
-echo 'Hello, files' > hello.txt && mkdir -p site && echo '<h1>Hi</h1>' > site/index.html && echo 'h1 { color: teal }' > site/style.css
-curl -sS -w '\n' -H "authorization: Bearer $TOKEN" -F path=notes/ -F file=@hello.txt $FILES/api/files/upload
-curl -sS -w '\n' -H "authorization: Bearer $TOKEN" -F path=site -F files=@site/index.html -F files=@site/style.css $FILES/api/files/upload/batch
+# upload a file, and two files as a batch; `-F file=@hello.txt` uploads one of yours
+echo 'Hello, files' | curl -sS -w '\n' -H "authorization: Bearer $TOKEN" -F path=notes/ -F 'file=@-;filename=hello.txt' $FILES/api/files/upload
+curl -sS -w '\n' -H "authorization: Bearer $TOKEN" -F path=site -F 'files=Hi;filename=index.html' -F 'files=h1 { color: teal };filename=style.css' $FILES/api/files/upload/batch
 # list, search, tree
 curl -sS -w '\n' -H "authorization: Bearer $TOKEN" "$FILES/api/files/?page_size=2"
 curl -sS -w '\n' -H "authorization: Bearer $TOKEN" "$FILES/api/files/?search=hello"

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
+import { setTimeout as wait } from 'node:timers/promises'
 
 export interface Call {
   method?: string
@@ -35,15 +36,22 @@ export class Client {
   async call(path: string, call: Call = {}): Promise<Response> {
     const { method, json, form, headers, status = 200 } = call
     const body = json === undefined ? form : JSON.stringify(json)
-    const answer = await fetch(this.#base + path, {
-      method: method ?? (body ? 'POST' : 'GET'),
-      headers: {
-        ...(this.#token ? { authorization: `Bearer ${this.#token}` } : {}),
-        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
-        ...headers,
-      },
-      ...(body === undefined ? {} : { body }),
-    })
+    const send = () =>
+      fetch(this.#base + path, {
+        method: method ?? (body ? 'POST' : 'GET'),
+        headers: {
+          ...(this.#token ? { authorization: `Bearer ${this.#token}` } : {}),
+          ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body }),
+      })
+    let answer = await send()
+    // An overloaded machine sheds requests; a client comes back.
+    for (let left = 30; left > 0 && answer.status === 503 && status !== 503; left -= 1) {
+      await wait(1000 * Number(answer.headers.get('retry-after')))
+      answer = await send()
+    }
     if (answer.status !== status) {
       assert.fail(
         `${method ?? ''} ${path}: ${answer.status}, not ${status}: ${await answer.text()}`,

@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { FileClient } from '../file-client.ts'
 import { ProblemError } from '../problem-error.ts'
-import { unwrap } from '../unwrap.ts'
+import { pages, unwrap } from '../unwrap.ts'
 import { readCredentials } from './credentials.ts'
 import { type EventFlags, printEvents } from './events.ts'
 import { logIn } from './sso-login.ts'
@@ -58,7 +58,7 @@ const commands = {
 }
 
 async function list(client: FileClient, [directory]: string[]) {
-  for await (const files of readPages(client, directory)) {
+  for await (const { files } of filesBelow(client, directory)) {
     process.stdout.write(
       formatTable(files.map(({ size, updated_at, path }) => [size, updated_at, path])),
     )
@@ -94,7 +94,7 @@ async function sync(client: FileClient, [directory, prefix]: string[], flags: Sy
     throw new UsageError('Name a directory and a prefix that ends in /.')
   }
   const stored = new Map<string, { size: number; sha256: string }>()
-  for await (const files of readPages(client, prefix)) {
+  for await (const { files } of filesBelow(client, prefix)) {
     for (const { path, size, sha256 } of files) stored.set(path, { size, sha256 })
   }
   const plan = await planSync(await listLocalFiles(directory, prefix), stored)
@@ -136,14 +136,11 @@ async function persistently<T>(task: () => Promise<T>): Promise<T> {
 const isNetworkError = (error: unknown) => error instanceof TypeError
 
 /** Pages of the files below a directory; of all files without one. */
-async function* readPages(client: FileClient, prefix?: string) {
-  for (let page = 1; ; page += 1) {
-    const query = { page, page_size: 200, ...(prefix ? { prefix } : {}) }
-    const { files, pagination } = await unwrap(client.api.GET('/api/files', { params: { query } }))
-    yield files
-    if (page >= pagination.total_pages) return
-  }
-}
+const filesBelow = ({ api }: FileClient, prefix?: string) =>
+  pages((position) => {
+    const query = { ...position, page_size: 200, ...(prefix ? { prefix } : {}) }
+    return unwrap(api.GET('/api/files', { params: { query } }))
+  })
 
 await runCommand(usage, async () => {
   const { values, positionals } = parseArgs({

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { FileClient } from '../file-client.ts'
 import { ProblemError } from '../problem-error.ts'
-import { unwrap } from '../unwrap.ts'
+import { pages, unwrap } from '../unwrap.ts'
 import { type LocalFile, listLocalFiles } from './sync-plan.ts'
 import { formatTable, ProgressBar, UsageError } from './terminal.ts'
 
@@ -103,12 +103,14 @@ type TreeResult = Omit<Awaited<ReturnType<typeof putTree>>, 'prefix' | 'files' |
 
 async function printResult({ api }: FileClient, { change, ...counts }: TreeResult) {
   if (change) {
-    const params = { path: { id: change.id }, query: { page_size: 200 } }
-    const { files } = await unwrap(api.GET('/api/changes/{id}', { params }))
-    const signOf = (isBefore: boolean, isAfter: boolean) =>
-      isBefore && isAfter ? '~' : isAfter ? '+' : '-'
-    for (const { path, before, after } of files)
-      process.stdout.write(`${signOf(before !== null, after !== null)} ${path}\n`)
+    const path = { id: change.id }
+    const read = (position: { after?: string }) =>
+      unwrap(
+        api.GET('/api/changes/{id}', { params: { path, query: { ...position, page_size: 200 } } }),
+      )
+    for await (const { files } of pages(read))
+      for (const { path: name, before, after } of files)
+        process.stdout.write(`${before === null ? '+' : after === null ? '-' : '~'} ${name}\n`)
   }
   const { added, replaced, removed, unchanged } = counts
   const number = change ? `change ${change.id}: ` : ''
@@ -160,17 +162,19 @@ async function changeBefore({ api }: FileClient, prefix: string): Promise<number
 /** Prints every state of a path, newest first. */
 export async function history({ api }: FileClient, [path]: string[]) {
   if (!path) throw new UsageError('Name a path.')
-  const query = { path, page_size: 200 }
-  const { history: states } = await unwrap(api.GET('/api/history', { params: { query } }))
-  const rows = states.map(({ change, at, by, action, sha256, size }) => [
-    change,
-    at,
-    by,
-    action,
-    size ?? '-',
-    sha256?.slice(0, 12) ?? 'no file',
-  ])
-  process.stdout.write(formatTable(rows))
+  const read = (position: { after?: string }) =>
+    unwrap(api.GET('/api/history', { params: { query: { ...position, path, page_size: 200 } } }))
+  for await (const { history: states } of pages(read)) {
+    const rows = states.map(({ change, at, by, action, sha256, size }) => [
+      change,
+      at,
+      by,
+      action,
+      size ?? '-',
+      sha256?.slice(0, 12) ?? 'no file',
+    ])
+    process.stdout.write(formatTable(rows))
+  }
 }
 
 /** Takes back what one change did. */
