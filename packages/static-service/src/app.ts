@@ -151,7 +151,11 @@ function uploadDependencies(
   { config, catalog, store, compressor }: Dependencies,
   describe: DescribeFiles,
 ): UploadDependencies {
-  const { maxBatchFiles, maxUploadBytes: maxBytes, quotaBytes } = config
+  const {
+    maxBatchFiles,
+    maxUploadBytes: maxBytes,
+    catalog: { quotaBytes },
+  } = config
   const limits = new UploadLimits({ catalog, maxBytes, quotaBytes })
   const onStored = (row: FileRow) => compressor.enqueue(row)
   return { store, catalog, limits, maxBatchFiles, describe, onStored }

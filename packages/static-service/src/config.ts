@@ -8,6 +8,7 @@ import {
   serverSettings,
 } from '@domains-and-files/http'
 import { z } from 'zod'
+import type { CatalogOptions } from './catalog/catalog-database.ts'
 import { findPathFault } from './files/path-rules.ts'
 import { requireBothStores, s3Config, s3Settings } from './s3-settings.ts'
 
@@ -91,13 +92,7 @@ export function readConfig(env: Record<string, string | undefined>) {
     maxBatchFiles: settings.MAX_BATCH_FILES,
     /** Of a directory that is replaced as one thing. */
     trees: { maxFiles: settings.MAX_TREE_FILES, maxBytes: settings.MAX_TREE_BYTES },
-    /** Maximum bytes of the distinct contents; undefined: limited by the disk. */
-    quotaBytes: settings.QUOTA_BYTES,
-    history: {
-      keepDays: settings.KEEP_HISTORY_DAYS,
-      keepVersions: settings.KEEP_VERSIONS,
-      entryDays: settings.HISTORY_DAYS,
-    },
+    catalog: catalogConfig(settings),
     /** Without a trailing slash. */
     publicBaseUrl: settings.PUBLIC_BASE_URL,
     /** Whether files are public that no access rule names. */
@@ -116,6 +111,15 @@ export function readConfig(env: Record<string, string | undefined>) {
     },
   }
 }
+
+const catalogConfig = (settings: z.output<typeof Settings>): CatalogOptions => ({
+  quotaBytes: settings.QUOTA_BYTES,
+  history: {
+    keepDays: settings.KEEP_HISTORY_DAYS,
+    keepVersions: settings.KEEP_VERSIONS,
+    entryDays: settings.HISTORY_DAYS,
+  },
+})
 
 // A directory with a trailing slash; `/` is the root.
 const isDirectory = (text: string) =>

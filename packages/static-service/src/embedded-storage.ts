@@ -16,13 +16,12 @@ import { Uploads } from './uploads/uploads.ts'
 export async function openEmbeddedStorage(
   {
     dataDir,
-    quotaBytes,
-    history,
+    catalog: catalogOptions,
     uploadLifetimeMs: lifetimeMs,
-  }: Pick<Config, 'dataDir' | 'quotaBytes' | 'history' | 'uploadLifetimeMs'>,
+  }: Pick<Config, 'dataDir' | 'catalog' | 'uploadLifetimeMs'>,
   log: Logger,
 ): Promise<Storage> {
-  const catalog = await openSqliteCatalog(dataDir, { quotaBytes, history })
+  const catalog = await openSqliteCatalog(dataDir, catalogOptions)
   const backups = new BackupWatch(dataDir)
   const store = await FolderBlobStore.open(dataDir, {
     isReferenced: (digest) => catalog.isReferenced(digest),

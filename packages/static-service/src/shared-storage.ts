@@ -13,17 +13,14 @@ import { UploadTable } from './uploads/upload-table.ts'
 import { Uploads } from './uploads/uploads.ts'
 
 interface SharedConfig
-  extends Pick<
-    Config,
-    'dataDir' | 'quotaBytes' | 'history' | 'uploadLifetimeMs' | 'maxUploadBytes'
-  > {
+  extends Pick<Config, 'dataDir' | 'catalog' | 'uploadLifetimeMs' | 'maxUploadBytes'> {
   database: NonNullable<Config['database']>
   s3: S3Config
 }
 
 /** Catalog in PostgreSQL and contents in S3, for any number of processes. */
 export async function openSharedStorage(config: SharedConfig, log: Logger): Promise<Storage> {
-  const { database, s3, dataDir, quotaBytes, history, maxUploadBytes } = config
+  const { database, s3, dataDir, maxUploadBytes } = config
   const { uploadLifetimeMs: lifetimeMs } = config
   const memory = growYoungGeneration()
   const postgres = await Postgres.open({
@@ -41,7 +38,7 @@ export async function openSharedStorage(config: SharedConfig, log: Logger): Prom
     onError: (error) => log.warn({ err: error }, 'object storage call failed, trying again later'),
   })
   const catalog = await openPostgresCatalog(postgres, {
-    ...{ quotaBytes, history },
+    ...config.catalog,
     contents: store.commits,
   })
   const uploads = new Uploads({

@@ -93,7 +93,7 @@ test('without any variable the defaults of the contract are in force', () => {
     dataDir: 'data/static-service',
     maxUploadBytes: 1_073_741_824,
     maxBatchFiles: 100,
-    quotaBytes: undefined,
+    catalog: { quotaBytes: undefined },
     publicBaseUrl: undefined,
     static: {
       cacheControl: 'public, max-age=0, must-revalidate',

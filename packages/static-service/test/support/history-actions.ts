@@ -25,7 +25,14 @@ export const historyAction = fc.oneof(
       paths: fc.uniqueArray(path, { minLength: 1, maxLength: 2 }),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant('removeBelow' as const), directory }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('removeBelow' as const), directory }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('forget' as const),
+      paths: fc.uniqueArray(path, { minLength: 1, maxLength: 2 }),
+    }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({

@@ -16,6 +16,7 @@ interface RowChange {
   path: string
   before: Row | undefined
   after: Row | undefined
+  isForgotten?: boolean
 }
 
 interface RecordedChange {
@@ -23,6 +24,7 @@ interface RecordedChange {
   action: ChangeAction
   prefix: string | null
   version: string | null
+  slices: number
   files: RowChange[]
 }
 
@@ -33,6 +35,8 @@ interface Cause {
   action: ChangeAction
   prefix?: string
   version?: string | undefined
+  /** In how many transactions it was made; 0: in one as a whole. */
+  slices?: number
 }
 
 /** Every state that the files were ever in, kept as simply as it can be: a list of rows, and loops over all of it. */
@@ -40,7 +44,8 @@ export class HistoryModel {
   readonly changes: RecordedChange[] = []
   readonly versions: { version: string; change: number }[] = []
   rules = { keepDays: 30, keepVersions: 2 }
-  readonly #rows: Row[] = []
+  #rows: Row[] = []
+  #nextId = 1
   /** Contents that are kept without a file. */
   #uploaded = new Map<string, { keepDays: number; isOld: boolean }>()
 
@@ -49,7 +54,7 @@ export class HistoryModel {
   }
 
   get paths(): string[] {
-    return [...new Set(this.#rows.map(({ path }) => path))]
+    return [...new Set(this.changes.flatMap(({ files }) => files.map(({ path }) => path)))]
   }
 
   /** By path, what is below a directory; the root is empty, others end in a slash. */
@@ -68,8 +73,12 @@ export class HistoryModel {
   /** One file likewise. */
   fileAt(change: number, path: string): string | 'missing' | 'gone' {
     const row = this.#rows.filter(isThereAt(change)).find((each) => each.path === path)
-    if (!row) return 'missing'
-    return row.isKept ? row.content : 'gone'
+    if (row) return row.isKept ? row.content : 'gone'
+    const last = this.changes
+      .filter(({ id }) => id <= change)
+      .flatMap(({ files }) => files.filter((file) => file.path === path))
+      .at(-1)
+    return last?.isForgotten ? 'gone' : 'missing'
   }
 
   /** Whether a path would be a file and a directory. */
@@ -83,8 +92,11 @@ export class HistoryModel {
   }
 
   /** Makes these changes, each of which makes or ends a row, also where the content is equal. */
-  apply({ action, prefix, version }: Cause, wanted: Wanted): RecordedChange | undefined {
-    const id = this.last + 1
+  apply(
+    { action, prefix, version, slices = 0 }: Cause,
+    wanted: Wanted,
+  ): RecordedChange | undefined {
+    const id = this.#nextId
     const files = [...wanted].flatMap(([path, content]): RowChange[] => {
       const before = this.#rows.find((row) => row.path === path && row.until === Infinity)
       const row = { path, content: content ?? '', from: id, until: Infinity }
@@ -92,6 +104,7 @@ export class HistoryModel {
       return before || after ? [{ path, before, after }] : []
     })
     if (files.length === 0) return undefined
+    this.#nextId += 1 + slices
     for (const { before, after } of files) {
       if (before) {
         before.until = id
@@ -99,9 +112,30 @@ export class HistoryModel {
       }
       if (after) this.#rows.push(after)
     }
-    const change = { id, action, prefix: prefix ?? null, version: version ?? null, files }
+    const change = { id, action, prefix: prefix ?? null, version: version ?? null, slices, files }
     this.changes.push(change)
     return change
+  }
+
+  /** Removes files with all their past; returns the contents that nothing has any more, if all the paths are known. */
+  forget(paths: string[]): Set<string> | undefined {
+    if (paths.some((path) => !this.paths.includes(path))) return undefined
+    const there = paths.filter((path) => this.now().has(path))
+    const change = this.apply({ action: 'delete' }, new Map(there.map((path) => [path, undefined])))
+    const files = change?.files ?? []
+    for (const path of paths)
+      if (!there.includes(path)) files.push({ path, before: undefined, after: undefined })
+    const recorded = { action: 'delete', prefix: null, version: null, slices: 0, files } as const
+    if (!change) this.changes.push({ ...recorded, id: this.#nextId++ })
+    for (const file of this.changes.flatMap((each) => each.files))
+      if (paths.includes(file.path)) file.isForgotten = true
+    const contents = new Set(
+      this.#rows.flatMap((row) => (paths.includes(row.path) ? row.content : [])),
+    )
+    for (const content of contents) this.#uploaded.delete(content)
+    this.#rows = this.#rows.filter(({ path }) => !paths.includes(path))
+    const { current, past } = this.contents
+    return without(without(contents, current), past)
   }
 
   /** What makes the directory equal to these contents. */
@@ -116,7 +150,8 @@ export class HistoryModel {
 
   /** What takes a change back. */
   reverted({ files }: RecordedChange, overwrite: boolean): Wanted | 'gone' | 'conflict' {
-    if (files.some(({ before }) => before && !before.isKept)) return 'gone'
+    if (files.some(({ before, isForgotten }) => isForgotten || (before && !before.isKept)))
+      return 'gone'
     const now = this.now()
     if (!overwrite && files.some(({ path, after }) => now.get(path) !== after?.content))
       return 'conflict'

@@ -81,6 +81,8 @@ export class HistoryTester implements AsyncDisposable {
         return this.#put(action)
       case 'remove':
         return this.#remove(action)
+      case 'forget':
+        return this.#forget(action)
       case 'removeBelow':
         return this.#removeBelow(action)
       case 'move':
@@ -120,7 +122,21 @@ export class HistoryTester implements AsyncDisposable {
     const paths = [...this.#model.now(directory).keys()]
     const { status } = await this.#post('files/delete', { prefix: directory || '/' })
     expect(status).toBe(paths.length > 0 || directory === '' ? 200 : 404)
-    this.#model.apply({ action: 'delete', prefix: directory || '/' }, absent(paths))
+    const cause = { action: 'delete', prefix: directory || '/' } as const
+    this.#model.apply({ ...cause, slices: slicesOf(paths.length) }, absent(paths))
+  }
+
+  async #forget({ paths }: ActionOf<'forget'>) {
+    const { size } = this.#model.now()
+    const lost = this.#model.forget(paths)
+    const { status, body } = await this.#post('files/delete', { paths, forget: true })
+    expect(status).toBe(lost ? 200 : 404)
+    if (!lost) return
+    expect(body).toMatchObject({ files_deleted: size - this.#model.now().size })
+    const digests = [...lost].map(digest)
+    const left = async () =>
+      (await this.#stored()).filter((stored) => digests.some((each) => stored.includes(each)))
+    await expect.poll(left).toEqual([])
   }
 
   async #move({ paths: [from, to], overwrite }: ActionOf<'move'>) {
@@ -144,7 +160,11 @@ export class HistoryTester implements AsyncDisposable {
     })
     const isMissing = moving.length === 0 && from !== ''
     expect(status).toBe(isMissing ? 404 : from === to ? 200 : isRefused ? 409 : 200)
-    if (status === 200 && from !== to) this.#model.apply({ action: 'move' }, wanted)
+    if (status !== 200 || from === to) return
+    const within = `${from}${from.slice(to.length).split('/')[0]}`
+    const isOneStep = from.startsWith(to) && moving.some(([path]) => isAtOrBelow(path, within))
+    const slices = isDirectory && !isOneStep ? slicesOf(moving.length) : 0
+    this.#model.apply({ action: 'move', slices }, wanted)
   }
 
   async #deployManifest(action: ActionOf<'manifest'>) {
@@ -267,6 +287,7 @@ export class HistoryTester implements AsyncDisposable {
     this.#model.rules = rules
     this.#running = await start({
       dataDir: this.#dataDir,
+      sliceLimits,
       env: {
         ...(this.#stores && {
           DATABASE_TIMEOUT_MS: '60000',
@@ -325,7 +346,7 @@ export class HistoryTester implements AsyncDisposable {
     expect(past).toEqual(new Set())
     const digests = [...current].map(digest).sort()
     const stored = async () => {
-      const found = await (this.#stores?.storedContents(this.#dataDir) ?? storedIn(this.#dataDir))
+      const found = await this.#stored()
       return [...new Set(found.map((each) => /[0-9a-f]{64}/.exec(each)?.[0] ?? each))].sort()
     }
     await expect.poll(stored).toEqual(digests)
@@ -346,19 +367,28 @@ export class HistoryTester implements AsyncDisposable {
     await expect.poll(objects, { interval: 300 }).toEqual([])
   }
 
+  async #stored(): Promise<string[]> {
+    return this.#stores?.storedContents(this.#dataDir) ?? storedIn(this.#dataDir)
+  }
+
   #compareEntry(entry: z.infer<typeof Entry> | undefined) {
     const change = this.#model.changes.find(({ id }) => id === entry?.id)
-    const { action, prefix, version, files } = change ?? { files: [] }
+    const { action, prefix, version, files, slices } = change ?? { files: [], slices: 0 }
+    const known = new Set(files.map(({ path }) => path))
+    const isNamed = ({ length }: string[]) =>
+      slices > 0 ? length > 0 && length <= 10 : length === Math.min(10, known.size)
     const count = (isIt: (file: (typeof files)[number]) => boolean) => files.filter(isIt).length
     const stored = files.flatMap(({ after }) => after?.content ?? [])
     const removed = files.flatMap(({ before, after }) => (after ? [] : (before?.content ?? [])))
-    expect({ ...entry, paths: entry?.paths.toSorted() }).toEqual({
+    expect(entry).toEqual({
       ...{ id: change?.id, action, prefix, version },
       added: count(({ before, after }) => !before && after !== undefined),
       replaced: count(({ before, after }) => before !== undefined && after !== undefined),
-      removed: count(({ after }) => !after),
+      removed: count(({ before, after }) => before !== undefined && !after),
       bytes: sum(stored.length > 0 ? stored : removed),
-      paths: files.length > 10 ? entry?.paths.toSorted() : files.map(({ path }) => path).sort(),
+      paths: expect.toSatisfy(
+        (paths: string[]) => isNamed(paths) && paths.every((path) => known.has(path)),
+      ),
     })
   }
 
@@ -395,7 +425,9 @@ export class HistoryTester implements AsyncDisposable {
   async #compareHistory(path: string) {
     const { history } = await this.#read(`/api/history?page_size=200&path=${path}`)
     const states = this.#model.changes.flatMap(({ id, files }) =>
-      files.filter((file) => file.path === path).map(({ after }) => ({ id, after })),
+      files
+        .filter((file) => file.path === path)
+        .map(({ after, isForgotten }) => ({ id, after: isForgotten ? undefined : after })),
     )
     expect(history).toEqual(
       states.reverse().map(({ id, after }) => ({
@@ -411,10 +443,10 @@ export class HistoryTester implements AsyncDisposable {
     const touched = this.#model.changes.find((change) => change.id === id)?.files ?? []
     expect(Files.parse(detail.files)).toEqual(
       touched
-        .map(({ path, before, after }) => ({
+        .map(({ path, before, after, isForgotten }) => ({
           path,
-          before: stateOf(before),
-          after: stateOf(after),
+          before: stateOf(isForgotten ? undefined : before),
+          after: stateOf(isForgotten ? undefined : after),
         }))
         .sort((one, other) => (one.path < other.path ? -1 : 1)),
     )
@@ -446,6 +478,14 @@ export class HistoryTester implements AsyncDisposable {
     }
   }
 }
+
+// Of deletions and moves of directories.
+const sliceLimits = { wholeFiles: 3, sliceFiles: 2 }
+
+const slicesOf = (files: number) =>
+  files > sliceLimits.wholeFiles ? Math.ceil(files / sliceLimits.sliceFiles) : 0
+
+const isAtOrBelow = (path: string, other: string) => path === other || path.startsWith(`${other}/`)
 
 const absent = (paths: string[]): Wanted => new Map(paths.map((path) => [path, undefined]))
 

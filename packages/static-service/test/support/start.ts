@@ -9,6 +9,7 @@ import { createLogger } from '@domains-and-files/http'
 import { z } from 'zod'
 import { runOnServer } from '../../../../test/support/postgres/test-database.ts'
 import { storeUsers } from '../../../../test/support/postgres/test-users.ts'
+import type { SliceLimits } from '../../src/catalog/changes/directory-changes.ts'
 import { readConfig } from '../../src/config.ts'
 import { createService } from '../../src/service.ts'
 import { startSharedStores } from './shared-stores.ts'
@@ -122,6 +123,8 @@ export interface Service extends AsyncDisposable {
 interface Options {
   env?: Record<string, string>
   dataDir?: string
+  /** By default those of a service. */
+  sliceLimits?: SliceLimits | undefined
 }
 
 /**
@@ -158,7 +161,8 @@ export async function start(options: Options = {}): Promise<Service> {
   writeFileSync(config.auth.usersFile, users ?? '{"users":[]}')
   // A busy machine must not shed the requests of tests.
   const connections = { ...config.connections, maxLoopDelayMs: 60_000, maxQueueMs: 60_000 }
-  const app = await createService({ ...config, connections }, log)
+  const catalog = { ...config.catalog, limits: options.sliceLimits }
+  const app = await createService({ ...config, connections, catalog }, log)
   if (config.database) await shareUsers(config.database.url)
   else users ??= addUsers(config.auth.usersFile)
   await app.listen({ host: '127.0.0.1', port: 0 })
