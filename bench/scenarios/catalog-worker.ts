@@ -154,16 +154,28 @@ async function make(folder: string, rows: number, hasPast: boolean) {
   const put = (files: NewFile[]) =>
     changes.commit([{ kind: 'put', actor: nobody, files, conditions: {}, quota: undefined }])
   for (let from = 0; from < rows; from += 5000) {
-    const files = filesFrom(from, rows, 5000)
-    if (hasPast) await put(files.map((file) => ({ ...file, digest: `f${file.digest.slice(1)}` })))
-    await put(files)
+    await put(filesFrom(from, rows, 5000))
     if (process.stderr.isTTY) process.stderr.write(`\r${from} of ${rows}`)
   }
+  if (hasPast) sql.database.exec(replaceAll)
   await sql.close()
   mkdirSync(`${folder}/made`)
   const seconds = (performance.now() - start) / 1000
   process.stdout.write(`made ${rows} rows in ${seconds.toFixed(1)} s\n`)
 }
+
+// As if each file had been stored before with another content, which takes minutes less.
+const replaceAll = `
+  begin;
+  insert into past_files select path, change_id, change_id + last_change, updated_at, 'f' || substr(digest, 2), size,
+    content_type, category, uploaded_by, created_at, updated_at from files, catalog;
+  insert into blobs select digest, size, 0, 1 from past_files;
+  insert into changed_files select change_id + last_change, path, change_id, after, after from changed_files, catalog;
+  insert into changes select id + last_change, at, changed_by, token, request_id, action, prefix, version, 0, added, 0,
+    bytes, paths, 0 from changes, catalog;
+  update files set change_id = change_id + (select last_change from catalog);
+  update catalog set last_change = last_change * 2, past_size = (select sum(size) from past_files);
+  commit`
 
 const filesFrom = (from: number, rows: number, count: number): NewFile[] =>
   Array.from({ length: Math.min(count, rows - from) }, (_, offset) => {
