@@ -1,29 +1,19 @@
-import { DatabaseUnavailableError, type Sql } from '@domains-and-files/persistence'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { forms, start } from './support/databases.ts'
 import { append, openProcess, openReceiver } from './support/deliveries.ts'
 
 // EVENT_KILLS=200 makes the campaign long.
-const kills = Number(process.env.EVENT_KILLS ?? 6)
+const kills = Number(process.env.EVENT_KILLS ?? 3)
 
-/** The database of a process that can be killed: from then on nothing of it is carried out. */
-function killable(database: Sql, isKilled: () => boolean): Sql {
-  return new Proxy(database, {
-    get: (target, key) => {
-      const member = Reflect.get(target, key, target)
-      if (typeof member !== 'function') return member
-      return async (...args: unknown[]) => {
-        if (isKilled()) throw new DatabaseUnavailableError(new Error('killed'))
-        return member.apply(target, args)
-      }
-    },
-  })
-}
+const program = join(import.meta.dirname, 'support/delivering-process.ts')
 
 it.each(forms)(
   `a webhook gets every event from processes that are killed ${kills} times, repeated only with its id, in $form`,
   {
-    timeout: 240_000 + kills * 5_000,
+    timeout: 240_000 + kills * 30_000,
   },
   async ({ open }) => {
     await using stack = new AsyncDisposableStack()
@@ -44,20 +34,16 @@ it.each(forms)(
     for (let kill = 1; kill <= kills; kill++) {
       for (const until = count + 3; count < until; count++) await append(db, count)
       const last = receiver.received.length + 1 + (kill % 3)
-      let isKilled = false
+      const child = spawn(process.execPath, [program, JSON.stringify(db.location())], {
+        stdio: ['pipe', 'ignore', 'inherit'],
+      })
       onArrival = () => {
         if (receiver.received.length < last) return
         // Before the process gets the answer, or while it records it.
-        if (kill % 2 === 0) isKilled = true
-        else setImmediate(() => (isKilled = true))
+        if (kill % 2 === 0) child.kill('SIGKILL')
+        else setImmediate(() => child.kill('SIGKILL'))
       }
-      const { close } = openProcess(
-        killable(db.sql, () => isKilled),
-        stack,
-      )
-      await receiver.count(last)
-      isKilled = true
-      await close()
+      expect(await once(child, 'exit')).toEqual([null, 'SIGKILL'])
       await db.setTime(start + kill * 31_000) // The end of its claim.
     }
     onArrival = () => {}

@@ -12,6 +12,7 @@ import { runLego } from '../../../../test/e2e/integrations/lego.ts'
 import { startRegistrarFront } from '../../../../test/e2e/integrations/registrar-front.ts'
 import {
   consoleClient,
+  createToken,
   type DoorClient,
   domain,
   dyndnsClient,
@@ -22,7 +23,6 @@ import {
 } from '../support/door-clients.ts'
 import { killPoints } from '../support/kill-at.ts'
 import { turnNpmClients } from '../support/npm-client.ts'
-import { createToken } from '../support/protocol-client.ts'
 import { ServiceProcess } from '../support/service-process.ts'
 import { apiKey } from '../support/start.ts'
 

@@ -13,14 +13,18 @@ export interface TestDatabase extends AsyncDisposable {
   /** Another process on the same database, where the form has several. */
   another: () => Promise<Sql>
   setTime: (now: number) => Promise<void>
+  /** Where another process finds it. */
+  location: () => object
 }
 
 async function openSqlite(): Promise<TestDatabase> {
   const directory = await mkdtemp(join(tmpdir(), 'events-'))
   let now = start
-  const sql = new SqliteSql({ file: join(directory, 'events.sqlite'), migrations, now: () => now })
+  const file = join(directory, 'events.sqlite')
+  const sql = new SqliteSql({ file, migrations, now: () => now })
   return {
     sql,
+    location: () => ({ file, now }),
     another: async () => sql,
     setTime: async (time) => {
       now = time
@@ -49,7 +53,8 @@ async function openPostgres(): Promise<TestDatabase> {
       as $$ select ${now}::bigint $$`)
   }
   await setTime(start)
-  return { sql, another, setTime, [Symbol.asyncDispose]: () => stack.disposeAsync() }
+  const location = () => ({ url })
+  return { sql, another, setTime, location, [Symbol.asyncDispose]: () => stack.disposeAsync() }
 }
 
 /** The first time of each database. */

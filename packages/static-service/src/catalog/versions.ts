@@ -10,17 +10,17 @@ export const versionColumns: Statement = sql`id, version, changelog, created_by 
 /** Adds a version record. Numbers have no gaps: the last one is the count. */
 export async function recordVersion(
   { transaction, nowMs }: { transaction: SqlTransaction; nowMs: number },
-  { version, changelog, createdBy }: NewVersion,
+  { version, changelog, createdBy: by, requestId }: NewVersion,
 ): Promise<Outcome> {
   const createdAt = new Date(nowMs).toISOString()
   const row = await transaction.get<VersionRow>(sql`
     insert into ${name('versions')} (id, version, changelog, created_by, created_at, change_id)
-    select coalesce(max(id), 0) + 1, ${version}, ${changelog}, ${createdBy}, ${createdAt},
+    select coalesce(max(id), 0) + 1, ${version}, ${changelog}, ${by}, ${createdAt},
       (select last_change from ${name('catalog')})
     from ${name('versions')} where true
     on conflict (version) do nothing returning ${versionColumns}`)
   if (!row) return { refused: 'version_exists', path: version }
-  await appendEvents(transaction, [{ type: 'version.created', by: createdBy, data: row }])
+  await appendEvents(transaction, [{ type: 'version.created', by, requestId, data: row }])
   return { done: 'record', version: row }
 }
 

@@ -19,6 +19,7 @@ export interface NewVersion {
   version: string
   changelog: string
   createdBy: string
+  requestId?: string
 }
 
 export interface VersionRow extends NewVersion {

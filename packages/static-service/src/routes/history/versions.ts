@@ -31,7 +31,7 @@ function createVersion(app: App, slash: string, catalog: Catalog) {
     },
     async (request, reply) => {
       const createdBy = callerOf(request).username
-      const version = await catalog.record({ ...request.body, createdBy })
+      const version = await catalog.record({ ...request.body, createdBy, requestId: request.id })
       return reply.code(201).send(describeVersion(version))
     },
   )

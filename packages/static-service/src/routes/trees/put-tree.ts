@@ -175,7 +175,7 @@ function putTree(app: App, dependencies: TreeDependencies) {
         ...{ actor, directory, source },
         isMerge: mode === 'merge',
         conditions: { ifMatch, ifNoneMatch },
-        version: version === undefined ? undefined : { version, changelog, createdBy: actor.by },
+        version: version === undefined ? undefined : { version, changelog, createdBy: actor.by, requestId: actor.requestId },
         isDryRun: dry_run,
         maxFiles: dependencies.limits.maxFiles,
       })
