@@ -7,7 +7,7 @@ export {
   defineRoute,
   type HeaderDoc,
 } from './define-route.ts'
-export { clientNetwork, FailureLimit, tooManyFailures } from './limits/failure-limit.ts'
+export { AttemptLimit, clientNetwork, tooManyFailures } from './limits/attempt-limit.ts'
 export { receiveBody } from './limits/request-bodies.ts'
 export { createLogger, type Logger } from './logging/logger.ts'
 export type { Check, HealthReport } from './monitoring/health.ts'

@@ -38,31 +38,10 @@ export interface SandboxOptions {
   now?: () => number
 }
 
-export interface Sandbox extends AsyncDisposable {
-  /** The address of the API, ending in `/xml.response`. */
-  readonly url: string
-  /** Calls since the start or the last `clearCalls()`, oldest first; at most 10,000. */
-  readonly calls: readonly Call[]
-  /** The faults that no call has met yet. */
-  readonly faults: readonly Fault[]
-  /** Rows and email type as getHosts returns them. */
-  zone(domain: string): Pick<Domain, 'emailType' | 'hosts'>
-  /** Changes a domain as in the panel, unchecked and without a call. */
-  setZone(domain: string, edit: Edit): Promise<void>
-  /** Adds a domain, or replaces the one of that name. */
-  addDomain(domain: DomainSketch): Promise<void>
-  removeDomain(name: string): Promise<void>
-  fault(...faults: FaultInput[]): void
-  /** Executes now what `late` faults put off. */
-  runLate(): Promise<void>
-  /** Removes the faults that no call has met yet; calls that a `slow` one delays go on. */
-  clearFaults(): void
-  clearCalls(): void
-  close(): Promise<void>
-}
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 /** Starts a registrar; it answers until it is closed. */
-export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+export async function startSandbox(options: SandboxOptions) {
   const { apiUser, apiKey, userName = apiUser, allowedIps = ['127.0.0.1'] } = options
   const now = options.now ?? Date.now
   const access = { apiUser, apiKey, userName, allowedIps }
@@ -82,34 +61,42 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   await handler.save()
   const app = buildServer({ handler, faults, log: options.log || undefined })
   await app.listen({ host: options.host ?? '127.0.0.1', port: options.port ?? 0 })
-  const close = () => app.close()
+  const close = (): Promise<void> => app.close()
 
   return {
+    /** The address of the API, ending in `/xml.response`. */
     url: `${originOf(app.server.address())}/xml.response`,
-    calls: handler.calls,
+    /** Calls since the start or the last `clearCalls()`, oldest first; at most 10,000. */
+    calls: handler.calls as readonly Call[],
+    /** The faults that no call has met yet. */
     get faults() {
       return faults.pending
     },
-    zone: (name) => {
+    /** Rows and email type as getHosts returns them. */
+    zone: (name: string): Pick<Domain, 'emailType' | 'hosts'> => {
       const domain = account.find(name)
       if (!domain) throw new RangeError(`The account has no domain ${name}`)
       const { emailType, hosts } = structuredClone(domain)
       return { emailType, hosts: sortHosts(hosts) }
     },
-    setZone: (name, edit) => {
+    /** Changes a domain as in the panel, unchecked and without a call. */
+    setZone: (name: string, edit: Edit) => {
       account.edit(name, edit)
       return handler.save()
     },
-    addDomain: (domain) => {
+    /** Adds a domain, or replaces the one of that name. */
+    addDomain: (domain: DomainSketch) => {
       account.add(domain)
       return handler.save()
     },
-    removeDomain: (name) => {
+    removeDomain: (name: string) => {
       account.remove(name)
       return handler.save()
     },
-    fault: (...list) => faults.add(list),
+    fault: (...list: FaultInput[]) => faults.add(list),
+    /** Executes now what `late` faults put off. */
     runLate: () => handler.runLate(),
+    /** Removes the faults that no call has met yet; calls that a `slow` one delays go on. */
     clearFaults: () => handler.clearFaults(),
     clearCalls: () => {
       handler.calls.length = 0

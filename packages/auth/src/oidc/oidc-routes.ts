@@ -1,8 +1,8 @@
 import {
   type App,
+  AttemptLimit,
   answers,
   defineRoute,
-  FailureLimit,
   HttpError,
   tooManyFailures,
 } from '@domains-and-files/http'
@@ -14,7 +14,7 @@ import { loginFailed, mayReturnTo, notBegun, type SingleSignOn } from './single-
 
 /** How to log in, and single sign-on, whose routes are 404 unless it is configured. */
 export function registerOidcRoutes(app: App, context: AuthContext) {
-  const limit = new FailureLimit(maxAttempts, context.now)
+  const limit = new AttemptLimit(maxAttempts, context.now)
   app.route(getMethods(context))
   app.route(beginLogin(context, limit))
   app.route(finishLogin(context, limit))
@@ -56,7 +56,7 @@ const getMethods = ({ oidc, isPasswordLoginOn }: AuthContext) =>
 const returnTo = 'must be an origin of CORS_ORIGIN, or http://127.0.0.1:port/ or http://[::1]:port/'
 
 /** GET /api/auth/oidc/login */
-const beginLogin = ({ sso, oidc }: AuthContext, limit: FailureLimit) =>
+const beginLogin = ({ sso, oidc }: AuthContext, limit: AttemptLimit) =>
   defineRoute({
     method: 'GET',
     url: '/api/auth/oidc/login',
@@ -96,7 +96,7 @@ const beginLogin = ({ sso, oidc }: AuthContext, limit: FailureLimit) =>
   })
 
 /** GET /api/auth/oidc/callback */
-const finishLogin = ({ sso }: AuthContext, limit: FailureLimit) =>
+const finishLogin = ({ sso }: AuthContext, limit: AttemptLimit) =>
   defineRoute({
     method: 'GET',
     url: '/api/auth/oidc/callback',
@@ -138,7 +138,7 @@ const Redemption = z
   })
 
 /** POST /api/auth/oidc/token */
-const redeemCode = (context: AuthContext, limit: FailureLimit) =>
+const redeemCode = (context: AuthContext, limit: AttemptLimit) =>
   defineRoute({
     method: 'POST',
     url: '/api/auth/oidc/token',

@@ -1,7 +1,7 @@
 import {
   type App,
+  AttemptLimit,
   defineRoute,
-  FailureLimit,
   receiveBody,
   tooManyFailures,
 } from '@domains-and-files/http'
@@ -85,7 +85,7 @@ async function readForm(request: FastifyRequest) {
 }
 
 const exchangeToken = (context: AuthContext) => {
-  const limit = new FailureLimit(maxRefused, context.now)
+  const limit = new AttemptLimit(maxRefused, context.now)
   let loaded: Promise<IssuerKeys> | undefined
   const loadKeys = () => {
     loaded ??= import('./workload-token.ts').then(({ IssuerKeys }) => new IssuerKeys())

@@ -55,11 +55,7 @@ function serveUpdate(scope: App, { challenges }: Dependencies) {
 function serveRegister(scope: App, { domains, tokens }: Dependencies) {
   scope.post(
     '/integrations/acme-dns/register',
-    {
-      config: { access: 'editor' },
-      schema: { hide: true },
-      errorHandler: answerJsonError(wordOf),
-    },
+    { config: { access: 'editor' }, schema: { hide: true }, errorHandler: answerJsonError(wordOf) },
     async (request, reply) => {
       const caller = callerOf(request)
       if (caller.token)

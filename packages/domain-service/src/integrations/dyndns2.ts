@@ -1,6 +1,6 @@
 import { isIP, isIPv4 } from 'node:net'
 import { mayWriteRrset } from '@domains-and-files/auth'
-import { type App, HttpError } from '@domains-and-files/http'
+import { type App, AttemptLimit, HttpError } from '@domains-and-files/http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import ipaddr from 'ipaddr.js'
 import type { Clock } from '../clock.ts'
@@ -25,7 +25,7 @@ interface Update {
 
 /** The dyndns2 protocol of ddclient, inadyn and home routers: one line of text per host, also for most errors. */
 export function registerDyndns2Routes(app: App, dependencies: Dependencies) {
-  const limit = new UpdateLimit(dependencies.clock)
+  const limit = new AttemptLimit(maxUpdates, dependencies.clock.now, windowMs)
   const handler = async (request: FastifyRequest, reply: FastifyReply) => {
     const update = readUpdate(request)
     const text =
@@ -45,6 +45,9 @@ export function registerDyndns2Routes(app: App, dependencies: Dependencies) {
 }
 
 const maxHosts = 20
+/** Updates of a name by a user in a window. */
+const maxUpdates = 30
+const windowMs = 300_000
 
 // The update, or the response to a request that is none. Other parameters, such as wildcard and mx, are ignored.
 function readUpdate({ query, ip }: FastifyRequest): Update | string {
@@ -70,11 +73,11 @@ const listOf = (value: unknown) =>
 async function answerUpdate(
   { hosts, addresses }: Update,
   context: WriteContext,
-  dependencies: Dependencies & { limit: UpdateLimit },
+  dependencies: Dependencies & { limit: AttemptLimit },
 ): Promise<string> {
   const { domains, limit } = dependencies
   const { caller } = context
-  if (hosts.some((host) => !limit.admit(`${caller.username} ${host.toLowerCase()}`))) return 'abuse'
+  if (hosts.some((host) => !limit.add(`${caller.username} ${host.toLowerCase()}`))) return 'abuse'
   const located = await Promise.all(
     hosts.map(async (host) =>
       canonicalHostName(host) === undefined
@@ -147,36 +150,4 @@ function basicChallenge({ status, headers }: HttpError) {
   const bearer = headers['www-authenticate']
   if (status !== 401 || bearer === undefined) return {}
   return { 'www-authenticate': ['Basic realm="domain-service", charset="UTF-8"', bearer] }
-}
-
-const windowMs = 300_000
-const maxUpdates = 30
-const maxKeys = 10_000
-
-/** Counts updates by key: at most 30 in 5 minutes. */
-class UpdateLimit {
-  readonly #clock: Clock
-  readonly #windows = new Map<string, { endsAt: number; count: number }>()
-
-  constructor(clock: Clock) {
-    this.#clock = clock
-  }
-
-  /** Counts an update. @returns whether it is within the limit. */
-  admit(key: string): boolean {
-    const now = this.#clock.now()
-    const known = this.#windows.get(key)
-    const window = known && known.endsAt > now ? known : this.#open(key, now)
-    window.count += 1
-    return window.count <= maxUpdates
-  }
-
-  #open(key: string, now: number) {
-    const window = { endsAt: now + windowMs, count: 0 }
-    this.#windows.delete(key)
-    this.#windows.set(key, window)
-    const [oldest] = this.#windows.keys()
-    if (this.#windows.size > maxKeys && oldest !== undefined) this.#windows.delete(oldest)
-    return window
-  }
 }

@@ -49,12 +49,7 @@ const mailSamples = (term: Term): DomainSketch[] => [
     hosts: workspace,
   },
   { name: 'meadowpost.com', ...term(400, 330), emailType: 'OX', hosts: privateEmail },
-  {
-    name: 'oldmillpottery.com',
-    ...term(2900, 122),
-    emailType: 'MXE',
-    hosts: mxe,
-  },
+  { name: 'oldmillpottery.com', ...term(2900, 122), emailType: 'MXE', hosts: mxe },
 ]
 
 /** Domains whose nameservers are elsewhere, or on FreeDNS. */

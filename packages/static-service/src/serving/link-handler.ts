@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { allowsPath, type Caller } from '@domains-and-files/auth'
 import {
-  FailureLimit,
+  AttemptLimit,
   HttpError,
   prepareHead,
   type RawResponse,
@@ -24,7 +24,7 @@ interface Dependencies {
   findCaller: (id: string) => Promise<Caller | undefined>
   clientAddress: (request: IncomingMessage) => string
   /** Passed in by tests. */
-  limit?: FailureLimit
+  limit?: AttemptLimit
 }
 
 /** Unknown tokens a minute of one client network. */
@@ -55,11 +55,11 @@ export class LinkHandler implements RawRoute {
   readonly url = '/l/*'
   readonly failureHeaders = headers
   readonly #dependencies: Dependencies
-  readonly #limit: FailureLimit
+  readonly #limit: AttemptLimit
 
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies
-    this.#limit = dependencies.limit ?? new FailureLimit(maxUnknown)
+    this.#limit = dependencies.limit ?? new AttemptLimit(maxUnknown)
   }
 
   /** @throws {HttpError} `link_not_found`, `method_not_allowed`, `too_many_requests`, or what `StaticHandler` throws for a file. */

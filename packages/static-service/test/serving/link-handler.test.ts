@@ -1,6 +1,6 @@
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
-import { FailureLimit } from '@domains-and-files/http'
+import { AttemptLimit } from '@domains-and-files/http'
 import { expect, test } from 'vitest'
 import { LinkHandler } from '../../src/serving/link-handler.ts'
 
@@ -10,7 +10,7 @@ test('unknown links are limited by the network of the client, before they are lo
   const parts = {
     links: { find: async (token: string) => void looked.push(token) },
     clientAddress: ({ url = '' }) => (url.includes('B') ? '192.0.2.2' : '192.0.2.1'),
-    limit: new FailureLimit(2, () => 0),
+    limit: new AttemptLimit(2, () => 0),
   } as unknown as ConstructorParameters<typeof LinkHandler>[0]
   const handler = new LinkHandler(parts)
   const open = (digit: string) => {

@@ -1,47 +1,50 @@
 import { isIPv6 } from 'node:net'
 import { HttpError } from '../problem-details.ts'
 
-const windowMs = 60_000
 const maxNetworks = 10_000
 
-/** Limits what clients without credentials may try, by their network, in the memory of this process. */
-export class FailureLimit {
+/** Limits attempts by network, or by any other key, in the memory of this process. */
+export class AttemptLimit {
   readonly #max: number
   readonly #now: () => number
+  readonly #windowMs: number
   readonly #networks = new Map<string, { count: number; until: number }>()
 
-  /** `max` failures a minute. `now` is in milliseconds. */
-  constructor(max: number, now = () => performance.now()) {
+  /** `max` attempts in `windowMs`. `now` is in milliseconds. */
+  constructor(max: number, now = () => performance.now(), windowMs = 60_000) {
     this.#max = max
     this.#now = now
+    this.#windowMs = windowMs
   }
 
-  /** @throws {HttpError} 429 after too many failures. */
+  /** @throws {HttpError} 429 after too many attempts. */
   check(address: string): void {
-    const failures = this.#recent(clientNetwork(address))
-    if (failures && failures.count >= this.#max)
-      throw tooManyFailures(Math.ceil((failures.until - this.#now()) / 1000))
+    const attempts = this.#recent(clientNetwork(address))
+    if (attempts && attempts.count >= this.#max)
+      throw tooManyFailures(Math.ceil((attempts.until - this.#now()) / 1000))
   }
 
-  add(address: string): void {
+  /** @returns whether it is within the limit. */
+  add(address: string): boolean {
     const network = clientNetwork(address)
-    const failures = this.#recent(network)
-    if (failures) {
-      failures.count += 1
-      return
+    const attempts = this.#recent(network)
+    if (attempts) {
+      attempts.count += 1
+      return attempts.count <= this.#max
     }
     // Added at the end, so that the first is the oldest.
     this.#networks.delete(network)
     const [oldest] = this.#networks.keys()
     if (this.#networks.size >= maxNetworks && oldest !== undefined) this.#networks.delete(oldest)
-    this.#networks.set(network, { count: 1, until: this.#now() + windowMs })
+    this.#networks.set(network, { count: 1, until: this.#now() + this.#windowMs })
+    return true
   }
 
-  // A clock that was set back must not extend the minute.
+  // A clock that was set back must not extend the window.
   #recent(network: string) {
-    const failures = this.#networks.get(network)
-    const leftMs = (failures?.until ?? 0) - this.#now()
-    return leftMs > 0 && leftMs <= windowMs ? failures : undefined
+    const attempts = this.#networks.get(network)
+    const leftMs = (attempts?.until ?? 0) - this.#now()
+    return leftMs > 0 && leftMs <= this.#windowMs ? attempts : undefined
   }
 }
 
