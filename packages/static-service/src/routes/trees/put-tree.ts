@@ -175,7 +175,10 @@ function putTree(app: App, dependencies: TreeDependencies) {
         ...{ actor, directory, source },
         isMerge: mode === 'merge',
         conditions: { ifMatch, ifNoneMatch },
-        version: version === undefined ? undefined : { version, changelog, createdBy: actor.by, requestId: actor.requestId },
+        version:
+          version === undefined
+            ? undefined
+            : { version, changelog, createdBy: actor.by, requestId: actor.requestId },
         isDryRun: dry_run,
         maxFiles: dependencies.limits.maxFiles,
       })
