@@ -50,7 +50,7 @@ export {
 export { type PreparedHead, prepareHead } from './requests/prepared-head.ts'
 export type { RawBody, RawResponse, RawRoute } from './requests/raw-route.ts'
 export { clientAddressReader, forwardingCheck } from './requests/request-head.ts'
-export { describeIssue, toFaults } from './requests/validation.ts'
+export { describeIssue, toFaults, uncheckedJson } from './requests/validation.ts'
 export { followSecret, InvalidEnvironment, readEnv } from './settings/read-env.ts'
 export type { TrustProxy } from './settings/server-settings.ts'
 export {

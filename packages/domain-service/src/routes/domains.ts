@@ -1,5 +1,5 @@
 import { allowsDomain, callerOf } from '@domains-and-files/auth'
-import { type App, Pagination, pageQuery, paginate } from '@domains-and-files/http'
+import { type App, Pagination, pageQuery, paginate, uncheckedJson } from '@domains-and-files/http'
 import { listTypes, sortKeys } from '@domains-and-files/registrar-sandbox/protocol'
 import { z } from 'zod'
 import type { DomainList } from '../domain-list/domain-list.ts'
@@ -149,6 +149,7 @@ function registerDomainList(app: App, domains: DomainList) {
     '/api/domains',
     {
       config: { access: 'viewer' },
+      serializerCompiler: uncheckedJson,
       schema: {
         operationId: 'listDomains',
         summary: 'List the domains of the account',

@@ -1,4 +1,11 @@
-import { type App, afterQuery, nextOf, pageQuery, paginate } from '@domains-and-files/http'
+import {
+  type App,
+  afterQuery,
+  nextOf,
+  pageQuery,
+  paginate,
+  uncheckedJson,
+} from '@domains-and-files/http'
 import { z } from 'zod'
 import type { Catalog } from '../../catalog/catalog.ts'
 import { type SortedFile, sorts } from '../../catalog/list-query.ts'
@@ -80,7 +87,11 @@ const listFilesSchema = {
 function listFiles(app: App, slash: string, { catalog, describe }: Dependencies) {
   app.get(
     `/api/files${slash}`,
-    { config: { access: 'viewer', folders: 'prefix' }, schema: listFilesSchema },
+    {
+      config: { access: 'viewer', folders: 'prefix' },
+      schema: listFilesSchema,
+      serializerCompiler: uncheckedJson,
+    },
     async (request, reply) => {
       const { query, url } = request
       checkEncoding(url)

@@ -52,6 +52,6 @@ export class FileRecordCache {
     const { catalog, describe } = this.#dependencies
     const row = await catalog.find(path)
     const [file] = row ? await describe([row]) : []
-    return file && { etag: file.etag, json: JSON.stringify(file.record) }
+    return file && { etag: file.etag(), json: JSON.stringify(file.record) }
   }
 }

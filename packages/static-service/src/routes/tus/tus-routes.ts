@@ -251,7 +251,7 @@ function outcomeOf([file]: DescribedFile[]) {
   const { record, etag } = file
   return {
     'content-location': `/api/files/${encodePath(record.path)}`,
-    etag,
+    etag: etag(),
     'repr-digest': `sha-256=:${Buffer.from(record.sha256, 'hex').toString('base64')}:`,
   }
 }
