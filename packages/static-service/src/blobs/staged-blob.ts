@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { readFile, rm } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { headLength } from '../files/media-type.ts'
 import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { maxSmallBytes } from './blob-path.ts'
@@ -76,13 +76,12 @@ export class StagedBlob implements AsyncDisposable {
     const { memory, memoryBytes } = this.#options
     this.#chunks.push(chunk)
     this.#hold(chunk.length)
-    if (this.#hash || this.#size > memoryBytes || memory.isShort)
-      await this.#writeOut().catch(throwStorageFailure)
+    if (this.#hash || this.#size > memoryBytes || memory.isShort) await this.#writeOut()
   }
 
   /** Ends the content and flushes its file. @throws {HttpError} `insufficient_storage` when the disk is full. */
   async seal(): Promise<void> {
-    if (this.#isOnDisk) await this.#sealFile().catch(throwStorageFailure)
+    if (this.#isOnDisk) await this.#sealFile()
   }
 
   /**
@@ -114,7 +113,7 @@ export class StagedBlob implements AsyncDisposable {
     // Another content of the request may have failed while this one was stored.
     const release = await this.#storing?.catch(() => undefined)
     release?.()
-    if (this.#isOnDisk) await rm(this.#options.file, { force: true })
+    if (this.#isOnDisk) await this.#file.remove()
   }
 
   async #writeOut() {

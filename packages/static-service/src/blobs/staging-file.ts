@@ -1,4 +1,5 @@
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, open, rm } from 'node:fs/promises'
+import { throwStorageFailure } from '../sqlite/storage-failure.ts'
 import { blobMode } from './blob-path.ts'
 
 type MakeRoom = (bytes: number) => Promise<boolean>
@@ -34,7 +35,10 @@ interface StagingFileOptions {
   resumeAt?: number
 }
 
-/** The file of a content that is arriving. Writes behind: the next batch arrives while the last one is written. */
+/**
+ * The file of a content that is arriving. Writes behind: the next batch arrives while the last one is written. Every method
+ * but the last two throws `insufficient_storage` when the disk is full.
+ */
 export class StagingFile {
   readonly #options: StagingFileOptions
   #chunks: Buffer[] = []
@@ -54,6 +58,10 @@ export class StagingFile {
     this.#flushedBytes = this.#size
   }
 
+  get file(): string {
+    return this.#options.file
+  }
+
   /** Bytes that were written, or wait for it. */
   get size(): number {
     return this.#size
@@ -71,7 +79,7 @@ export class StagingFile {
     this.#startWriting(handle)
     this.#startFlushing(handle)
     if (memory.isShort) await this.#writing
-    if (this.#failure) throw this.#failure
+    this.#demandNoFailure()
   }
 
   /** Writes what waits for it. The file is not flushed. */
@@ -80,7 +88,7 @@ export class StagingFile {
     this.#startWriting(handle)
     await this.#writing
     await this.#flushing
-    if (this.#failure) throw this.#failure
+    this.#demandNoFailure()
   }
 
   /** What was written before the call is durable. More may be written meanwhile. */
@@ -92,7 +100,7 @@ export class StagingFile {
     const flushing = this.#options.resumeAt === undefined ? handle.sync() : handle.datasync()
     await flushing.catch((error) => this.#fail(error))
     await this.#flushing
-    if (this.#failure) throw this.#failure
+    this.#demandNoFailure()
   }
 
   async close(): Promise<void> {
@@ -108,13 +116,20 @@ export class StagingFile {
   async open(): Promise<FileHandle> {
     if (this.#handle) return this.#handle
     const { file, resumeAt } = this.#options
-    const handle = await open(file, resumeAt === undefined ? 'wx+' : 'a', blobMode)
+    const flags = resumeAt === undefined ? 'wx+' : 'a'
+    const handle = await open(file, flags, blobMode).catch(throwStorageFailure)
     this.#handle = handle
     if (resumeAt === undefined) return handle
     const { size } = await handle.stat()
     if (size < resumeAt) throw new Error(`the staged file ${file} has lost bytes`)
     if (size > resumeAt) await handle.truncate(resumeAt)
     return handle
+  }
+
+  /** Closes the file, and removes it. */
+  async remove(): Promise<void> {
+    await this.close()
+    await rm(this.#options.file, { force: true })
   }
 
   // After the batch before: a flush may start one at any time.
@@ -140,6 +155,10 @@ export class StagingFile {
       .finally(() => {
         this.#flushing = undefined
       })
+  }
+
+  #demandNoFailure() {
+    if (this.#failure) throwStorageFailure(this.#failure)
   }
 
   // Keeps the first error: the kernel reports each failed write-back once, so the last fsync may succeed.

@@ -2,6 +2,7 @@ import {
   bytes,
   forUpdateSkipLocked,
   int8,
+  join,
   name,
   now,
   type Sql,
@@ -60,6 +61,11 @@ export interface Upload extends SavedBlob {
 
 export type NewUpload = Pick<Upload, 'id' | 'owner' | 'path' | 'metadata' | 'conditions' | 'length'>
 
+/** What a writer records: bytes that are durable, which content the catalog is about to get, that the file is stored. */
+export type UploadChange = Partial<
+  Pick<Upload, 'length' | 'size' | 'state' | 'tail' | 'publishing' | 'outcome'>
+>
+
 interface Row extends Omit<Upload, 'conditions' | 'outcome' | 'isEnded'> {
   conditions: string
   outcome: string | null
@@ -117,49 +123,34 @@ export class UploadTable {
     return row && read(row)
   }
 
-  /** Prolongs the lease. False when another writer has it: then nothing more may be recorded, here and below. */
-  renew(id: string, writer: string): Promise<boolean> {
-    return this.#update(id, writer, this.#heard)
-  }
-
-  /** Records what is durable; with `isLast` it releases the lease too. */
-  record(
+  /**
+   * Records a change, and prolongs the lease; the last one releases it. False when another writer has it: then nothing more
+   * may be recorded, here and below.
+   */
+  update(
     id: string,
     writer: string,
-    { size, state, tail, isLast = false }: SavedBlob & { isLast?: boolean },
+    { outcome, ...change }: UploadChange,
+    isLast = false,
   ): Promise<boolean> {
-    return this.#update(
-      id,
-      writer,
-      sql`size = ${size}, state = ${state}, tail = ${tail}, ${this.#heard}, writer = ${isLast ? null : writer}`,
+    const values = {
+      ...change,
+      ...(outcome && { outcome: JSON.stringify(outcome), tail: null }),
+      ...(isLast && { writer: null }),
+    }
+    const columns = Object.entries(values).map(([column, value]) =>
+      sql([`${column} = `, ''], value),
     )
-  }
-
-  setLength(id: string, writer: string, length: number): Promise<boolean> {
-    return this.#update(id, writer, sql`length = ${length}`)
-  }
-
-  /** Records which content the catalog is about to get; null: it has refused it. */
-  setPublishing(id: string, writer: string, digest: string | null): Promise<boolean> {
-    return this.#update(id, writer, sql`publishing = ${digest}`)
-  }
-
-  /** Records that the file is stored. */
-  finish(id: string, writer: string, outcome: Record<string, string>): Promise<boolean> {
-    return this.#update(
-      id,
-      writer,
-      sql`outcome = ${JSON.stringify(outcome)}, tail = null, ${this.#heard}`,
-    )
+    return this.#assign(id, writer, join([...columns, this.#heard]))
   }
 
   /** Ends an upload: its bytes can be removed. */
   end(id: string, writer: string): Promise<boolean> {
-    return this.#update(id, writer, ended)
+    return this.#assign(id, writer, ended)
   }
 
   async release(id: string, writer: string): Promise<void> {
-    await this.#update(id, writer, sql`writer = null, writer_until = 0`)
+    await this.#assign(id, writer, sql`writer = null, writer_until = 0`)
   }
 
   /** Ends what has expired, some at a time, and forgets what has ended long ago. */
@@ -184,7 +175,7 @@ export class UploadTable {
     return new Set(rows.map(({ id }) => id))
   }
 
-  async #update(id: string, writer: string, assignments: Statement): Promise<boolean> {
+  async #assign(id: string, writer: string, assignments: Statement): Promise<boolean> {
     const changed = await this.#sql.run(
       sql`update ${uploads} set ${assignments} where id = ${id} and writer = ${writer}`,
     )

@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream'
 import { HttpError } from '@domains-and-files/http'
 import type { LRUCache } from 'lru-cache'
-import type { BlobStore, ResumableBlob, SavedBlob } from '../blobs/blob-store.ts'
+import type { BlobStore, ResumableBlob } from '../blobs/blob-store.ts'
 import { ContentHash } from '../blobs/hashing.ts'
 import type { StoredBlob } from '../blobs/staged-blob.ts'
 import { truncatedBody, uploadLocked } from '../errors.ts'
-import type { Upload, UploadTable } from './upload-table.ts'
+import type { Upload, UploadChange, UploadTable } from './upload-table.ts'
 
 interface Dependencies {
   table: UploadTable
@@ -71,10 +71,8 @@ export class UploadWriter implements AsyncDisposable {
     return this.#upload
   }
 
-  async setLength(length: number): Promise<void> {
-    const { table, writer } = this.#dependencies
-    this.#demand(await table.setLength(this.#upload.id, writer, length))
-    this.#upload = { ...this.#upload, length }
+  setLength(length: number): Promise<void> {
+    return this.#record({ length })
   }
 
   /**
@@ -99,8 +97,8 @@ export class UploadWriter implements AsyncDisposable {
         const bytes = chunk.subarray(Math.min(skip - skipped, chunk.length))
         skipped += chunk.length - bytes.length
         if (bytes.length === 0) continue
-        // Before the bytes, since the end of the request saves the last ones.
-        if (!isWhole && unsaved + bytes.length > flushBytes) await save()
+        // Once more bytes come: the end of the request saves the last ones.
+        if (!isWhole && unsaved >= flushBytes) await save()
         hash?.update(bytes)
         await this.#blob.write(bytes)
         unsaved += bytes.length
@@ -120,20 +118,19 @@ export class UploadWriter implements AsyncDisposable {
 
   /** Makes the whole content a file. A failure keeps the bytes, so that it can be tried again. */
   async publish({ findStored, store }: Publication): Promise<Record<string, string>> {
-    const { table, writer, hashes } = this.#dependencies
     const { id, publishing } = this.#upload
     this.#isPublishing = true
     await this.#record(await this.#blob.seal())
     this.#hash ??= await this.#readHash()
-    hashes.set(id, this.#hash)
+    this.#dependencies.hashes.set(id, this.#hash)
     const { digest, head } = this.#hash
     const stored = publishing === digest ? await findStored(digest) : undefined
     if (stored) return this.#finish(stored)
-    this.#demand(await table.setPublishing(id, writer, digest))
+    await this.#record({ publishing: digest })
     const outcome = await store({ head, keep: () => this.#blob.keep(digest) }).catch(
       async (error: unknown) => {
         const isRefused = error instanceof HttpError && error.code !== 'outcome_unknown'
-        if (isRefused) await table.setPublishing(id, writer, null)
+        if (isRefused) await this.#record({ publishing: null })
         throw error
       },
     )
@@ -165,9 +162,7 @@ export class UploadWriter implements AsyncDisposable {
   }
 
   async #finish(outcome: Record<string, string>) {
-    const { table, writer } = this.#dependencies
-    this.#demand(await table.finish(this.#upload.id, writer, outcome))
-    this.#upload = { ...this.#upload, outcome }
+    await this.#record({ outcome })
     await this.#discard().catch(() => undefined) // The next start, or the sweep of the bucket, finds it.
     return outcome
   }
@@ -182,17 +177,17 @@ export class UploadWriter implements AsyncDisposable {
     const { hashes } = this.#dependencies
     const saved = await this.#blob.flush()
     // Only a whole upload has something to do after it: another commit would cost another fsync.
-    await this.#record({ ...saved, isLast: saved.size !== this.#upload.length })
+    await this.#record(saved, saved.size !== this.#upload.length)
     this.#hash = hash
     if (hash) hashes.set(this.#upload.id, hash)
     else hashes.delete(this.#upload.id)
   }
 
-  async #record({ isLast = false, ...saved }: SavedBlob & { isLast?: boolean }) {
+  async #record(change: UploadChange, isLast = false) {
     const { table, writer } = this.#dependencies
-    this.#demand(await table.record(this.#upload.id, writer, { ...saved, isLast }))
+    this.#demand(await table.update(this.#upload.id, writer, change, isLast))
     this.#isReleased = isLast
-    this.#upload = { ...this.#upload, ...saved }
+    this.#upload = { ...this.#upload, ...change }
   }
 
   async #readHash() {
@@ -205,7 +200,7 @@ export class UploadWriter implements AsyncDisposable {
     if (this.#isReleased || (!this.#isHeard && !this.#isPublishing)) return
     this.#isHeard = false
     const { table, writer } = this.#dependencies
-    const isHeld = await table.renew(this.#upload.id, writer).catch(() => true) // The next one may succeed.
+    const isHeld = await table.update(this.#upload.id, writer, {}).catch(() => true) // The next one may succeed.
     if (!isHeld) void this.stop()
   }
 

@@ -25,16 +25,16 @@ test('a second writer takes over once the first has been silent for ten seconds'
   await table.acquire('u', 'first')
 
   clock.now += 6000
-  await table.renew('u', 'first')
+  await table.update('u', 'first', {})
   clock.now += 9999
   const early = await table.acquire('u', 'second')
   clock.now += 1
   const late = await table.acquire('u', 'second')
 
   expect([early, late?.epoch]).toEqual([undefined, 1])
-  expect(await table.record('u', 'first', saved)).toBe(false)
-  expect(await table.renew('u', 'first')).toBe(false)
-  expect(await table.record('u', 'second', saved)).toBe(true)
+  expect(await table.update('u', 'first', saved)).toBe(false)
+  expect(await table.update('u', 'first', {})).toBe(false)
+  expect(await table.update('u', 'second', saved)).toBe(true)
   await table.release('u', 'second')
   expect(await table.acquire('u', 'third')).toMatchObject({ size: 5, epoch: 1 })
 })
@@ -44,7 +44,7 @@ test('an upload expires after its last request, is known for a day, and is then 
   await table.create({ id: 'u', ...upload })
   clock.now += hourMs - 1
   await table.acquire('u', 'writer')
-  await table.record('u', 'writer', saved)
+  await table.update('u', 'writer', saved)
   await table.release('u', 'writer')
 
   clock.now += hourMs - 1
@@ -70,10 +70,10 @@ test('an upload does not expire while its writer is heard of', async () => {
   await table.create({ id: 'u', ...upload })
   await table.acquire('u', 'writer')
   clock.now += hourMs - 5000
-  await table.renew('u', 'writer')
+  await table.update('u', 'writer', {})
 
   clock.now += 5000
 
   expect(await table.expire()).toEqual([])
-  expect(await table.record('u', 'writer', saved)).toBe(true)
+  expect(await table.update('u', 'writer', saved)).toBe(true)
 })

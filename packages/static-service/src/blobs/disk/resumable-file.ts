@@ -35,8 +35,8 @@ export class ResumableFile implements ResumableBlob {
     this.#isListed = size > 0
   }
 
-  async write(chunk: Buffer): Promise<void> {
-    await this.#staging.write(chunk).catch(throwStorageFailure)
+  write(chunk: Buffer): Promise<void> {
+    return this.#staging.write(chunk)
   }
 
   progress(): Promise<SavedBlob> {
@@ -51,7 +51,7 @@ export class ResumableFile implements ResumableBlob {
   async flush(): Promise<SavedBlob> {
     const { size } = this.#staging
     await this.#options.demandSpace()
-    await this.#staging.flush().catch(throwStorageFailure)
+    await this.#staging.flush()
     if (!this.#isListed) await fsyncDirectory(dirname(this.#options.file))
     this.#isListed = true
     return { size, state: null, tail: null }

@@ -1,14 +1,7 @@
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { S3Client, S3ClientConfig } from '@aws-sdk/client-s3'
-import {
-  type FileSlice,
-  isMissing,
-  isTransient,
-  limitedAgents,
-  sendBody,
-  storageError,
-} from './s3-transport.ts'
+import { isMissing, isTransient, limitedAgents, storageError } from './s3-transport.ts'
 
 type Sdk = typeof import('@aws-sdk/client-s3')
 
@@ -61,7 +54,6 @@ export class Bucket {
       ...(options.endpoint === undefined ? {} : { endpoint: options.endpoint }),
       ...(options.credentials === undefined ? {} : { credentials: options.credentials }),
       maxAttempts: 1, // `#call` retries.
-      logger: silent, // It would print failed streams, which are thrown, to the console.
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
       expectContinueHeader: false, // The SDK opens a connection of its own for each request that has it.
@@ -75,13 +67,12 @@ export class Bucket {
   }
 
   /** Stores an object; the store compares its bytes with their SHA-256 digest. Returns the entity tag. */
-  put(key: string, content: Uint8Array | FileSlice, sha256: string): Promise<string | undefined> {
-    return this.#call('put', () =>
-      sendBody(content, async (body) => {
-        const command = new this.#sdk.PutObjectCommand({ ...this.#at(key), ...body })
-        return (await this.#client.send(withDigest(command, sha256))).ETag
-      }),
-    )
+  put(key: string, bytes: Uint8Array, sha256: string): Promise<string | undefined> {
+    return this.#call('put', async () => {
+      const input = { ...this.#at(key), Body: bytes, ContentLength: bytes.length }
+      const command = withDigest(new this.#sdk.PutObjectCommand(input), sha256)
+      return (await this.#client.send(command)).ETag
+    })
   }
 
   /** The bytes from `start` up to `end`; undefined if there is no such object. Aborting closes the connection. */
@@ -138,17 +129,20 @@ export class Bucket {
 
   putPart(
     { key, uploadId, number }: { key: string; uploadId: string; number: number },
-    content: Uint8Array | FileSlice,
+    bytes: Uint8Array,
     sha256: string,
   ): Promise<UploadedPart> {
-    return this.#call('part', () =>
-      sendBody(content, async (body) => {
-        const where = { ...this.#at(key), UploadId: uploadId, PartNumber: number }
-        const command = new this.#sdk.UploadPartCommand({ ...where, ...body })
-        const { ETag } = await this.#client.send(withDigest(command, sha256))
-        return { number, etag: ETag }
-      }),
-    )
+    return this.#call('part', async () => {
+      const command = new this.#sdk.UploadPartCommand({
+        ...this.#at(key),
+        UploadId: uploadId,
+        PartNumber: number,
+        Body: bytes,
+        ContentLength: bytes.length,
+      })
+      const { ETag } = await this.#client.send(withDigest(command, sha256))
+      return { number, etag: ETag }
+    })
   }
 
   /** Joins the parts to an object of this size. Returns its entity tag. */
@@ -207,9 +201,6 @@ export class Bucket {
   }
 }
 
-const nothing = () => undefined
-const silent = { debug: nothing, info: nothing, warn: nothing, error: nothing }
-
 const connectMs = 3000
 const maxAttempts = 3
 
@@ -245,18 +236,13 @@ function ignoreMissing(error: unknown): undefined {
   if (!isMissing(error)) throw error
 }
 
-interface Counts {
-  calls: number
-  failures: number
-  seconds: number
-}
-
 /** Calls to the object store by operation, for the metrics. */
 class CallCounts {
-  readonly #counts = new Map<string, Counts>()
+  readonly #counts: Record<string, Record<'calls' | 'failures' | 'seconds', number>> = {}
 
   async measure<T>(operation: string, call: () => Promise<T>): Promise<T> {
-    const counts = this.#of(operation)
+    this.#counts[operation] ??= { calls: 0, failures: 0, seconds: 0 }
+    const counts = this.#counts[operation]
     const start = performance.now()
     counts.calls += 1
     try {
@@ -269,15 +255,9 @@ class CallCounts {
     }
   }
 
-  by(figure: keyof Counts): Record<string, number> {
-    return Object.fromEntries([...this.#counts].map(([name, counts]) => [name, counts[figure]]))
-  }
-
-  #of(operation: string): Counts {
-    const known = this.#counts.get(operation)
-    if (known) return known
-    const counts = { calls: 0, failures: 0, seconds: 0 }
-    this.#counts.set(operation, counts)
-    return counts
+  by(figure: 'calls' | 'failures' | 'seconds'): Record<string, number> {
+    return Object.fromEntries(
+      Object.entries(this.#counts).map(([name, counts]) => [name, counts[figure]]),
+    )
   }
 }

@@ -1,13 +1,20 @@
 import { createHash, hash, randomUUID } from 'node:crypto'
+import { open, readFile } from 'node:fs/promises'
+import pLimit from 'p-limit'
 import type { StoredBlob } from '../staged-blob.ts'
 import type { Bucket, UploadedPart } from './bucket.ts'
 import type { ContentTable } from './content-table.ts'
 import { ObjectReader, type StoredObject } from './object-reader.ts'
-import { type FileSlice, openSlice } from './s3-transport.ts'
 
 interface Multipart {
   key: string
   uploadId: string
+}
+
+interface FileSlice {
+  file: string
+  start: number
+  length: number
 }
 
 interface Dependencies {
@@ -33,6 +40,8 @@ export interface UploadedObject extends StoredObject {
  */
 export class ObjectUploads {
   readonly #dependencies: Dependencies
+  /** Of the bytes that uploads hold while they are sent. */
+  readonly #memory = pLimit(maxBuffers)
   readonly #discards = new Set<Promise<void>>()
 
   constructor(dependencies: Dependencies) {
@@ -52,7 +61,7 @@ export class ObjectUploads {
     return this.#upload(blob, (key) =>
       size > maxSingleBytes
         ? this.#sendParts({ key, file, size })
-        : bucket.put(key, { file, start: 0, length: size }, digest),
+        : this.#memory(async () => bucket.put(key, await readFile(file), digest)),
     )
   }
 
@@ -71,10 +80,8 @@ export class ObjectUploads {
     await table.renewIntent(key, uploadId, lifetimeMs / 1000)
   }
 
-  async sendPart(where: Multipart & { number: number }, slice: FileSlice): Promise<UploadedPart> {
-    const sha256 = createHash('sha256')
-    for await (const piece of openSlice(slice)) sha256.update(piece)
-    return this.#dependencies.bucket.putPart(where, slice, sha256.digest('hex'))
+  sendPart(where: Multipart & { number: number }, slice: FileSlice): Promise<UploadedPart> {
+    return this.#memory(() => this.#sendPart(where, slice, Buffer.allocUnsafeSlow(slice.length)))
   }
 
   /** Joins the parts, and a tail, to an object of this size. May be repeated. Returns its entity tag. */
@@ -127,14 +134,18 @@ export class ObjectUploads {
     await table.renewIntent(key, uploadId)
     const parts: UploadedPart[] = []
     const slices = slicesOf(file, size)
+    // One buffer for all its parts: new ones for each would wait for the garbage collector.
     const send = async () => {
+      const buffer = Buffer.allocUnsafeSlow(partBytesOf(size))
       // An error ends the slices for all.
       for (const { number, ...slice } of slices) {
-        parts[number - 1] = await this.sendPart({ key, uploadId, number }, slice)
+        parts[number - 1] = await this.#sendPart({ key, uploadId, number }, slice, buffer)
         await table.renewIntent(key, uploadId)
       }
     }
-    const results = await Promise.allSettled(Array.from({ length: maxConcurrentParts }, send))
+    const results = await Promise.allSettled(
+      Array.from({ length: maxConcurrentParts }, () => this.#memory(send)),
+    )
     try {
       for (const result of results) if (result.status === 'rejected') throw result.reason
       return await bucket.finishMultipart({ key, uploadId, size }, parts)
@@ -143,6 +154,28 @@ export class ObjectUploads {
       bucket.abortMultipart(key, uploadId).catch(() => undefined)
       throw error
     }
+  }
+
+  async #sendPart(
+    where: Multipart & { number: number },
+    { file, start, length }: FileSlice,
+    buffer: Buffer,
+  ): Promise<UploadedPart> {
+    const sha256 = createHash('sha256')
+    await using handle = await open(file)
+    // In pieces, so that hashing them does not hold up the event loop.
+    for (let at = 0; at < length; ) {
+      const piece = Math.min(mebibyte, length - at)
+      const { bytesRead } = await handle.read(buffer, at, piece, start + at)
+      if (bytesRead === 0) throw new Error('a temporary file was truncated before it was uploaded')
+      sha256.update(buffer.subarray(at, at + bytesRead))
+      at += bytesRead
+    }
+    return this.#dependencies.bucket.putPart(
+      where,
+      buffer.subarray(0, length),
+      sha256.digest('hex'),
+    )
   }
 
   #newKey(folder: string): string {
@@ -164,6 +197,7 @@ const minPartBytes = 8 * mebibyte
 // S3 allows 10,000.
 const maxParts = 9000
 const maxConcurrentParts = 3
+const maxBuffers = 6
 
 /** The size of all parts but the last. */
 export const partBytesOf = (size: number) =>

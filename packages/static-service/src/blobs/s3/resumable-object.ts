@@ -1,5 +1,4 @@
-import { readFile, rm } from 'node:fs/promises'
-import { throwStorageFailure } from '../../sqlite/storage-failure.ts'
+import { readFile } from 'node:fs/promises'
 import { maxSmallBytes } from '../blob-path.ts'
 import type { ResumableBlob, SavedBlob } from '../blob-store.ts'
 import type { StoredBlob } from '../staged-blob.ts'
@@ -7,7 +6,6 @@ import { StagingFile, type StagingMemory } from '../staging-file.ts'
 import type { UploadedPart } from './bucket.ts'
 import type { PendingContent } from './content-commit.ts'
 import type { ObjectUploads } from './object-uploads.ts'
-import type { FileSlice } from './s3-transport.ts'
 
 interface Dependencies {
   uploads: ObjectUploads
@@ -40,7 +38,7 @@ export class ResumableObject implements ResumableBlob {
   readonly #epoch: number
   #saved: SavedBlob
   #object: SavedParts | undefined
-  #part: PartFile
+  #part: StagingFile
   #isBegun = false
   #sending: Promise<void> = Promise.resolve()
   #release: (() => void) | undefined
@@ -50,7 +48,7 @@ export class ResumableObject implements ResumableBlob {
     this.#object = saved.state === null ? undefined : JSON.parse(saved.state)
     this.#epoch = epoch
     this.#dependencies = dependencies
-    this.#part = new PartFile(dependencies)
+    this.#part = this.#newPart()
   }
 
   async write(chunk: Buffer): Promise<void> {
@@ -62,7 +60,7 @@ export class ResumableObject implements ResumableBlob {
       if (this.#part.size < this.#partBytes) continue
       await this.#sending
       const part = this.#part
-      this.#part = new PartFile(this.#dependencies)
+      this.#part = this.#newPart()
       this.#sending = this.#send(part)
       this.#sending.catch(() => undefined) // Thrown by the next write or flush.
     }
@@ -79,8 +77,9 @@ export class ResumableObject implements ResumableBlob {
   async flush(): Promise<SavedBlob> {
     await this.#begin()
     await this.#sending
-    const { size } = this.#part
-    const tail = size === 0 ? null : await readFile((await this.#part.settle()).file)
+    const { size, file } = this.#part
+    if (size > 0) await this.#part.settle()
+    const tail = size > 0 ? await readFile(file) : null
     const state = this.#object ? JSON.stringify(this.#object) : null
     if (!this.#object?.isDone) this.#saved = { size: this.#sentBytes + size, state, tail }
     if (this.#object) await this.#dependencies.uploads.renew(this.#object)
@@ -141,17 +140,24 @@ export class ResumableObject implements ResumableBlob {
     if (this.#saved.tail) await this.#part.write(this.#saved.tail)
   }
 
-  async #send(part: PartFile) {
+  async #send(part: StagingFile) {
     const { uploads } = this.#dependencies
+    const { file, size: length } = part
     try {
+      await part.settle()
       this.#object ??= { ...(await uploads.begin()), parts: [], partBytes: this.#partBytes }
       const { key, uploadId, parts } = this.#object
       const where = { key, uploadId, number: this.#nextNumber }
-      const sent = await uploads.sendPart(where, await part.settle())
+      const sent = await uploads.sendPart(where, { file, start: 0, length })
       this.#object = { ...this.#object, parts: [...parts, sent] }
     } finally {
       await part.remove()
     }
+  }
+
+  #newPart() {
+    const { newTmpFile, memory } = this.#dependencies
+    return new StagingFile({ file: newTmpFile(), memory })
   }
 
   get #partBytes() {
@@ -165,36 +171,6 @@ export class ResumableObject implements ResumableBlob {
   // A writer that was replaced may still send its next part: under a number that is not used again.
   get #nextNumber() {
     return (this.#object?.parts.length ?? 0) + 1 + this.#epoch
-  }
-}
-
-/** The bytes of a part, which collect in a temporary file. */
-class PartFile {
-  readonly #file: string
-  readonly #staging: StagingFile
-
-  constructor({ newTmpFile, memory }: Dependencies) {
-    this.#file = newTmpFile()
-    this.#staging = new StagingFile({ file: this.#file, memory })
-  }
-
-  get size(): number {
-    return this.#staging.size
-  }
-
-  async write(bytes: Buffer): Promise<void> {
-    await this.#staging.write(bytes).catch(throwStorageFailure)
-  }
-
-  /** The file, with all bytes written. */
-  async settle(): Promise<FileSlice> {
-    await this.#staging.settle().catch(throwStorageFailure)
-    return { file: this.#file, start: 0, length: this.size }
-  }
-
-  async remove(): Promise<void> {
-    await this.#staging.close()
-    await rm(this.#file, { force: true })
   }
 }
 

@@ -1,8 +1,6 @@
-import { createReadStream } from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
-import type { Readable } from 'node:stream'
 import { HttpError } from '@domains-and-files/http'
 import { contentsUnavailable, insufficientStorage } from '../../errors.ts'
 
@@ -43,32 +41,6 @@ class SilenceError extends Error {
 
   constructor(timeoutMs: number) {
     super(`the object store made no progress for ${timeoutMs} ms`)
-  }
-}
-
-/** A part of a file, of at least one byte. */
-export interface FileSlice {
-  file: string
-  start: number
-  length: number
-}
-
-export const openSlice = ({ file, start, length }: FileSlice): Readable =>
-  createReadStream(file, { start, end: start + length - 1, highWaterMark: 1_048_576 })
-
-/** Sends bytes, or a part of a file, as the body of one attempt. */
-export async function sendBody<T>(
-  content: Uint8Array | FileSlice,
-  send: (input: { Body: Uint8Array | Readable; ContentLength: number }) => Promise<T>,
-): Promise<T> {
-  if (content instanceof Uint8Array) return send({ Body: content, ContentLength: content.length })
-  const body = openSlice(content)
-  // The SDK does not look for errors of the body.
-  const failure = new Promise<never>((_, reject) => void body.once('error', reject))
-  try {
-    return await Promise.race([failure, send({ Body: body, ContentLength: content.length })])
-  } finally {
-    body.destroy()
   }
 }
 

@@ -60,36 +60,29 @@ function addRoutes(app: App, dependencies: Dependencies) {
   const config = { access: 'editor', folders: 'handler' } as const
   const { maxBytes } = dependencies.limits
   const url = '/api/uploads/:id'
+  const atUpload = (handle: Handler) => (request: NamedRequest, reply: FastifyReply) =>
+    handle(request, reply, { ...dependencies, id: request.params.id })
   for (const each of ['/api/uploads', '/api/uploads/', url])
     app.options(each, { schema: { hide: true } }, async (_request, reply) => reply.code(204).send())
   for (const slash of ['', '/'])
     app.post(`/api/uploads${slash}`, { config, schema: createSchema(maxBytes) }, (request, reply) =>
       create(request, reply, { ...dependencies, folder: request.query.folder }),
     )
-  app.patch(url, { config, schema: patchSchema(maxBytes) }, (request, reply) =>
-    append(request, reply, { ...dependencies, id: request.params.id }),
-  )
-  app.delete(url, { config, schema: deleteSchema }, (request, reply) =>
-    remove(request, reply, { ...dependencies, id: request.params.id }),
-  )
-  // The document has no HEAD.
-  const { params } = deleteSchema
-  app.head(url, { config, schema: { hide: true, params } }, (request, reply) =>
-    describe(request, reply, { ...dependencies, id: request.params.id }),
-  )
-  app.post(url, { config, schema: { hide: true, params } }, (request, reply) => {
+  app.patch(url, { config, schema: patchSchema(maxBytes) }, atUpload(append))
+  app.delete(url, { config, schema: deleteSchema }, atUpload(remove))
+  // The document has neither.
+  const schema = { hide: true, params: deleteSchema.params }
+  app.head(url, { config, schema }, atUpload(describe))
+  app.post(url, { config, schema }, (request, reply) => {
     const method = request.headers['x-http-method-override']?.toString().toUpperCase() ?? 'POST'
     const handle = handlers[method]
     if (!handle) throw methodNotAllowed(method, Object.keys(handlers).join(', '))
-    return handle(request, reply, { ...dependencies, id: request.params.id })
+    return atUpload(handle)(request, reply)
   })
 }
 
-interface Named extends Dependencies {
-  /** Of the upload. */
-  id: string
-}
-
+type NamedRequest = FastifyRequest & { params: { id: string } }
+type Named = Dependencies & { id: string }
 type Handler = (request: FastifyRequest, reply: FastifyReply, upload: Named) => Promise<unknown>
 
 /** Of `X-HTTP-Method-Override`. */
