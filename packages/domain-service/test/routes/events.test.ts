@@ -1,5 +1,9 @@
+import { join } from 'node:path'
+import { appendEvents } from '@domains-and-files/events'
+import { SqliteSql } from '@domains-and-files/persistence'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { databaseName } from '../../src/ledger/schema.ts'
 import { FakeClock } from '../support/fake-clock.ts'
 import { type Service, start } from '../support/start.ts'
 
@@ -151,6 +155,41 @@ describe('GET /api/events', () => {
     expect(await comment()).toMatch(/^:\nid: [0-9A-Z]{26}$/)
     await service.call('DELETE', `/api/tokens/${created.id}`)
     for (let last: string | undefined = ''; last !== undefined; ) last = await comment()
+  })
+
+  it('cuts a listener that does not read, which goes on after what it has got', async () => {
+    await using service = await start({ domains, env: { STALL_TIMEOUT_MS: '1000' } })
+    // More than what the sockets hold.
+    const database = new SqliteSql({ file: join(service.dataDir, databaseName) })
+    const data = { registrar: 'x'.repeat(200_000) }
+    const added = Array.from({ length: 100 }, () => ({ type: 'registrar.failing', data }))
+    await database.transaction((transaction) => appendEvents(transaction, added))
+    await database.close()
+    const { events: all } = await read(service, '?limit=200')
+    const seen: string[] = []
+    let cuts = 0
+    while (seen.length < all.length) {
+      const last = seen.at(-1)
+      const headers: Record<string, string> = last === undefined ? {} : { 'last-event-id': last }
+      const { block, close } = await openStream(service, '/api/events', headers)
+      if (cuts === 0) {
+        const isCut = () =>
+          service
+            .lines()
+            .some(({ path, msg }) => path === '/api/events' && msg === 'request aborted')
+        await expect.poll(isCut).toBe(true)
+      }
+      const next = () => block().catch(() => undefined)
+      for (let text = await next(); text !== undefined; text = await next()) {
+        const [, id] = /^id: (\w+)\nevent:/.exec(text) ?? []
+        if (id !== undefined) seen.push(id)
+        if (seen.length === all.length) break
+      }
+      close()
+      cuts++
+    }
+    expect(seen).toEqual(all.map(({ id }) => id))
+    expect(cuts).toBeGreaterThan(1)
   })
 
   it('has at most 100 listeners, and ends them when the service stops', async () => {

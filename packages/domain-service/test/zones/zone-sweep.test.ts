@@ -1,17 +1,23 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startSandbox } from '@domains-and-files/registrar-sandbox'
 import { expect, test } from 'vitest'
 import { FakeClock } from '../support/fake-clock.ts'
-import { start, www } from '../support/start.ts'
+import { startReplicas } from '../support/replicas.ts'
+import { apiKey, type Service, start, www } from '../support/start.ts'
 
 const domains = ['a.com', 'b.com', 'c.com'].map((name) => ({ name, hosts: [www] }))
 const getHosts = 'dns.gethosts'
+const env = { DRIFT_INTERVAL_S: '3600', REGISTRAR_RATE: '20/minute,700/hour,8000/day' }
+const sweepOf = async (service: Service) =>
+  JSON.parse((await service.call('GET', '/api/registrar')).text).sweep
 
 test('a sweep reads each zone once in its interval, at most a sixth of the readers in a minute', async () => {
   const clock = new FakeClock()
-  const env = { DRIFT_INTERVAL_S: '3600', REGISTRAR_RATE: '20/minute,700/hour,8000/day' }
   await using service = await start({ domains, clock, env })
   await service.call('GET', '/api/domains')
-  const sweepState = async () =>
-    JSON.parse((await service.call('GET', '/api/registrar')).text).sweep
+  const sweepState = () => sweepOf(service)
   const reads = () => service.commands().filter((each) => each === getHosts).length
   /** Moves the clock until so many zones were read. @returns how long that took. */
   const advanceTo = async (count: number) => {
@@ -45,4 +51,39 @@ test('a sweep reads each zone once in its interval, at most a sixth of the reade
   expect(tookMs).toBeGreaterThan(115_000)
   expect(readsAfter).toBe(3)
   expect(await found()).toMatchObject([{ by: null, reason: 'outside', domain: 'b.com' }])
+})
+
+test('a sweep goes on where it was after a restart', async () => {
+  const clock = new FakeClock()
+  await using sandbox = await startSandbox({ apiUser: 'tester', apiKey, domains, now: clock.now })
+  const dataDir = mkdtempSync(join(tmpdir(), 'sweep-'))
+  const readZones = () =>
+    sandbox.calls.flatMap(({ command, domain }) => (command.endsWith(getHosts) ? domain : []))
+  for (const count of [1, 3]) {
+    await using service = await start({ sandbox, dataDir, clock, env })
+    await service.call('GET', '/api/domains')
+    const step = async () => {
+      await clock.advance(5_000)
+      return readZones().length
+    }
+    await expect.poll(step).toBe(count)
+    await expect.poll(async () => (await sweepOf(service)).seen).toBe(count)
+  }
+  rmSync(dataDir, { recursive: true })
+
+  expect(readZones().sort()).toEqual(['a.com', 'b.com', 'c.com'])
+})
+
+test('of several replicas one sweeps, and another when that one has stopped', async () => {
+  await using stack = await startReplicas(2, { domains, env })
+  const active = async (replicas: Service[]) => {
+    const states = await Promise.all(replicas.map(sweepOf))
+    return replicas.filter((_, index) => states[index].is_active)
+  }
+  await expect.poll(async () => (await active(stack.replicas)).length).toBe(1)
+  const [first] = await active(stack.replicas)
+  await first?.close()
+  const others = stack.replicas.filter((each) => each !== first)
+
+  await expect.poll(() => active(others)).toEqual(others)
 })
