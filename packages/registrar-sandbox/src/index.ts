@@ -42,22 +42,7 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 /** Starts a registrar; it answers until it is closed. */
 export async function startSandbox(options: SandboxOptions) {
-  const { apiUser, apiKey, userName = apiUser, allowedIps = ['127.0.0.1'] } = options
-  const now = options.now ?? Date.now
-  const access = { apiUser, apiKey, userName, allowedIps }
-  const file = options.file ? new StateFile(options.file) : undefined
-  const account = await openAccount(userName, file, options)
-  const faults = new FaultQueue()
-  const handler = new CallHandler({
-    account,
-    commands: new CommandTable({ account, access, now, keepsMxPref: options.keepsMxPref ?? false }),
-    rate: new RateLimit(options.rate ?? '20/minute,700/hour,8000/day'),
-    rateAnswer: options.rateAnswer ?? '405',
-    faults,
-    file,
-    delayMs: options.delayMs ?? 0,
-    now,
-  })
+  const { account, faults, handler } = await openHandler(options)
   await handler.save()
   const app = buildServer({ handler, faults, log: options.log || undefined })
   await app.listen({ host: options.host ?? '127.0.0.1', port: options.port ?? 0 })
@@ -104,6 +89,26 @@ export async function startSandbox(options: SandboxOptions) {
     close,
     [Symbol.asyncDispose]: close,
   }
+}
+
+async function openHandler(options: SandboxOptions) {
+  const { apiUser, apiKey, userName = apiUser, allowedIps = ['127.0.0.1'] } = options
+  const now = options.now ?? Date.now
+  const access = { apiUser, apiKey, userName, allowedIps }
+  const file = options.file ? new StateFile(options.file) : undefined
+  const account = await openAccount(userName, file, options)
+  const faults = new FaultQueue()
+  const handler = new CallHandler({
+    account,
+    commands: new CommandTable({ account, access, now, keepsMxPref: options.keepsMxPref ?? false }),
+    rate: new RateLimit(options.rate ?? '20/minute,700/hour,8000/day'),
+    rateAnswer: options.rateAnswer ?? '405',
+    faults,
+    file,
+    delayMs: options.delayMs ?? 0,
+    now,
+  })
+  return { account, faults, handler }
 }
 
 async function openAccount(
